@@ -1,0 +1,45 @@
+"""Associative memory: every Hopfield network in one framework, with similarities that learn."""
+
+from ahop import datasets, energy, fitting, metrics, modulation, separation, similarity, variants
+from ahop._blocks import memory_budget
+from ahop.memory import AssociativeMemory, Recall
+from ahop.models import (
+    AdaptiveHopfield,
+    ClassicalHopfield,
+    DenseHopfield,
+    ExponentialHopfield,
+    KernelHopfield,
+    ModernHopfield,
+    SparseHopfield,
+    UniversalHopfield,
+    create,
+)
+from ahop.storage import load
+from ahop.variants import Oracle
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AdaptiveHopfield",
+    "AssociativeMemory",
+    "ClassicalHopfield",
+    "DenseHopfield",
+    "ExponentialHopfield",
+    "KernelHopfield",
+    "ModernHopfield",
+    "Oracle",
+    "Recall",
+    "SparseHopfield",
+    "UniversalHopfield",
+    "create",
+    "datasets",
+    "energy",
+    "fitting",
+    "load",
+    "memory_budget",
+    "metrics",
+    "modulation",
+    "separation",
+    "similarity",
+    "variants",
+]

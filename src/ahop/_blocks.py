@@ -1,0 +1,95 @@
+"""Work on every (query, pattern) pair without holding all pairs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+MEBIBYTE = 2**20
+_budget = 256 * MEBIBYTE
+# A block that stays in the processor's cache is worked on several times faster than one that does not.
+_CPU_BLOCK = 8 * MEBIBYTE
+
+
+@contextmanager
+def memory_budget(bytes: int) -> Iterator[None]:
+    """Bound the largest temporary tensor of (queries x patterns x dims) that scoring may make.
+
+    The default is 256 MiB. It holds for every similarity and any number of patterns; smaller is slower.
+
+    Example:
+        >>> memory = ModernHopfield(torch.eye(4))
+        >>> with memory_budget(64 * 2**20):
+        ...     indices = memory.recall(torch.eye(4)).indices
+    """
+    global _budget
+    if bytes < MEBIBYTE:
+        raise ValueError(f"bytes must be at least 1 MiB ({MEBIBYTE}), got {bytes}")
+    before, _budget = _budget, bytes
+    try:
+        yield
+    finally:
+        _budget = before
+
+
+def budget() -> int:
+    """The bytes that one temporary tensor may take now."""
+    return _budget
+
+
+def split(count: int, bytes_each: int) -> list[slice]:
+    """Cut ``count`` rows of ``bytes_each`` into the fewest slices that keep to the budget."""
+    size = max(1, _budget // max(1, bytes_each))
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def pairwise(
+    function: Callable[..., Tensor],
+    patterns: Tensor,
+    queries: Tensor,
+    *,
+    width: int,
+    per_pattern: tuple[Tensor | None, ...] = (),
+    per_query: tuple[Tensor | None, ...] = (),
+) -> Tensor:
+    """Fill a (queries x patterns) table block by block.
+
+    Calls ``function(patterns, queries, *per_pattern, *per_query)`` with blocks of a few patterns and
+    queries (and the rows of the further tensors that belong to them), so that ``width`` numbers a pair stay
+    inside the budget. Under autograd each block is computed again in the backward pass instead of kept.
+
+    Shape:
+        patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
+    """
+    limit = _budget if patterns.is_cuda else min(_budget, _CPU_BLOCK)
+    pairs = max(1, limit // (width * patterns.element_size()))
+    columns = min(len(patterns), pairs)
+    rows = max(1, pairs // max(1, columns))
+
+    tracked = (patterns, queries, *per_pattern, *per_query)
+    learning = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tracked)
+
+    def block(q: int, p: int) -> Tensor:
+        inputs = [patterns[p : p + columns], queries[q : q + rows]]
+        extras = [t if t is None else t[p : p + columns] for t in per_pattern]
+        extras += [t if t is None else t[q : q + rows] for t in per_query]
+        if learning:
+            return checkpoint(function, *inputs, *extras, use_reentrant=False)
+        return function(*inputs, *extras)
+
+    if learning:
+        lines = [
+            torch.cat([block(q, p) for p in range(0, len(patterns), columns)], dim=1)
+            for q in range(0, len(queries), rows)
+        ]
+        return torch.cat(lines) if lines else queries.new_empty(0, len(patterns))
+
+    table = queries.new_empty(len(queries), len(patterns))
+    for q in range(0, len(queries), rows):
+        for p in range(0, len(patterns), columns):
+            table[q : q + rows, p : p + columns] = block(q, p)
+    return table

@@ -1,0 +1,99 @@
+"""What comes in at the public surface: turned into tensors, or refused in one clear sentence."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Observed = Tensor | np.ndarray | Literal["not-nan"] | None
+
+
+def as_tensor(value: Any, name: str) -> Tensor:
+    """A tensor of real numbers from a tensor, an array or nested lists."""
+    try:
+        # Copied when NumPy marks the array read-only: torch cannot promise not to write to it.
+        tensor = torch.as_tensor(value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name} must be a tensor or an array of numbers, got {type(value).__name__}") from error
+    if tensor.is_complex():
+        raise ValueError(f"{name} must be real, got {tensor.dtype}")
+    return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
+
+
+def require_finite(tensor: Tensor, name: str) -> None:
+    if not bool(torch.isfinite(tensor).all()):
+        bad = int((~torch.isfinite(tensor)).sum())
+        raise ValueError(f"{name} must be finite, got {bad} NaN or infinite values")
+
+
+def as_matrix(value: Any, name: str) -> Tensor:
+    """At least one row and one column of finite numbers."""
+    matrix = as_tensor(value, name)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(f"{name} must be a non-empty matrix, one row each, got shape {tuple(matrix.shape)}")
+    require_finite(matrix, name)
+    return matrix.contiguous()
+
+
+def as_queries(value: Any, patterns: Tensor, observed: Observed) -> tuple[Tensor, Tensor | None]:
+    """Queries like the patterns in width, type and device, with a mask of their trusted dimensions.
+
+    Unobserved entries are set to zero, so that a NaN there cannot spread.
+    """
+    count, dim = patterns.shape
+    queries = as_tensor(value, "queries").to(patterns)
+    if queries.ndim == 0 or queries.shape[-1] != dim:
+        raise ValueError(
+            f"queries must have {dim} values each, like the {count} stored patterns; got shape {tuple(queries.shape)}"
+        )
+    if observed is None:
+        if not bool(torch.isfinite(queries).all()):
+            raise ValueError(
+                "queries must be finite, got NaN or infinite values; "
+                'pass observed="not-nan" to treat NaN as unobserved, or a mask of the trusted dimensions'
+            )
+        return queries, None
+    if isinstance(observed, str):
+        if observed != "not-nan":
+            raise ValueError(f'observed must be a boolean mask, "not-nan" or None, got {observed!r}')
+        mask = ~queries.isnan()
+    else:
+        mask = torch.as_tensor(observed, device=patterns.device)
+        if mask.dtype != torch.bool:
+            raise ValueError(f"observed must be boolean (True = trusted), got {mask.dtype}")
+        try:
+            mask = mask.expand(queries.shape)
+        except RuntimeError:
+            shapes = f"{tuple(mask.shape)} for queries {tuple(queries.shape)}"
+            raise ValueError(f"observed must have the shape of the queries, got {shapes}") from None
+    queries = torch.where(mask, queries, torch.zeros_like(queries))
+    require_finite(queries, "observed entries of queries")
+    return queries, mask
+
+
+def as_origins(value: Any, queries: int, patterns: int) -> Tensor:
+    """One index of a stored pattern for each query."""
+    origins = torch.as_tensor(value)
+    if origins.is_floating_point() or origins.dtype == torch.bool or origins.is_complex():
+        raise ValueError(f"origins must be whole numbers, got {origins.dtype}")
+    if origins.shape != (queries,):
+        raise ValueError(f"origins must be one index per query, shape ({queries},), got shape {tuple(origins.shape)}")
+    if queries and not (int(origins.min()) >= 0 and int(origins.max()) < patterns):
+        low, high = int(origins.min()), int(origins.max())
+        raise ValueError(f"origins must lie in 0 to {patterns - 1}, the stored patterns; got {low} to {high}")
+    return origins.long()
+
+
+def choice(value: str, name: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+def positive(value: float, name: str) -> float:
+    if not value > 0:
+        raise ValueError(f"{name} must be positive, got {value}")
+    return value

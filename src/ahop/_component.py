@@ -1,0 +1,83 @@
+"""Parts that can be named in a string, rebuilt from their arguments, and saved without pickling."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+Part = TypeVar("Part", bound="Component")
+
+
+class Component(nn.Module):
+    """A part of a memory: a similarity, a separation, a modulation, a variant, or the memory itself.
+
+    One rule makes every part nameable and saveable: **a constructor stores each argument under its own
+    name**, as in scikit-learn. A direct subclass of ``Component`` opens a family ("similarity"); any class
+    below it joins that family under its ``name``, with no list to edit elsewhere.
+    """
+
+    family: ClassVar[str]
+    name: ClassVar[str]
+    members: ClassVar[dict[str, type[Component]]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if Component in cls.__bases__:
+            cls.family, cls.members = cls.__name__.lower(), {}
+        elif not cls.__name__.startswith("_"):
+            if "name" not in vars(cls):
+                cls.name = cls.__name__.lower()
+            cls.members[cls.name] = cls
+
+    @classmethod
+    def named(cls: type[Part], name: str) -> type[Part]:
+        """The member of this family that is called ``name``."""
+        found = cls.members.get(name)
+        if found is None or not issubclass(found, cls):
+            known = ", ".join(sorted(cls.members))
+            raise ValueError(f"unknown {cls.family} {name!r}; known: {known}")
+        return found
+
+    @classmethod
+    def of(cls: type[Part], part: Part | str, **arguments: Any) -> Part:
+        """``part`` itself, or, when it is a name, a new part made with ``arguments``."""
+        if isinstance(part, cls):
+            return part
+        if isinstance(part, str):
+            return cls.named(part)(**arguments)
+        raise TypeError(f"{cls.family} must be a {cls.__name__} or a name, got {type(part).__name__}")
+
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments, as they stand now."""
+        parameters = inspect.signature(type(self).__init__).parameters
+        return {name: getattr(self, name) for name in parameters if name != "self"}
+
+
+def to_plain(value: Any) -> Any:
+    """Turn a constructor argument into JSON; the inverse of :func:`from_plain`."""
+    if isinstance(value, Component):
+        arguments = {key: to_plain(item) for key, item in value.arguments().items()}
+        return {"family": value.family, "name": value.name, "arguments": arguments}
+    if isinstance(value, Tensor):
+        return {"tensor": value.tolist()}
+    if isinstance(value, (list, tuple, nn.ModuleList)):
+        return [to_plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ValueError(f"cannot save {value!r}: only numbers, words, tensors and parts of ahop can be written to a file")
+
+
+def from_plain(value: Any) -> Any:
+    """Rebuild what :func:`to_plain` wrote."""
+    if isinstance(value, list):
+        return [from_plain(item) for item in value]
+    if isinstance(value, dict) and "tensor" in value:
+        return torch.tensor(value["tensor"])
+    if isinstance(value, dict):
+        families = {cls.family: cls for cls in Component.__subclasses__()}
+        arguments = {key: from_plain(item) for key, item in value["arguments"].items()}
+        return families[value["family"]].named(value["name"])(**arguments)
+    return value

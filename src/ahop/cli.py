@@ -1,0 +1,172 @@
+"""The command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ahop import datasets
+from ahop.experiments import plots, report, retrieval
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Associative memory: every Hopfield network in one framework, with similarities that learn.",
+)
+console = Console()
+
+
+def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Say what was wrong with an argument in one line instead of a traceback."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except (ValueError, FileNotFoundError) as error:
+            Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False)
+            raise typer.Exit(2) from error
+
+    return run
+
+
+@app.command()
+def models() -> None:
+    """The table of networks."""
+    table = Table(title="Hopfield networks: similarity, then separation", title_justify="left")
+    for column in ("name", "class", "similarity", "separation", "learns", "energy"):
+        table.add_column(column)
+    for row in (
+        ("hop", "ClassicalHopfield", "dot", "identity, then sign", "-", "-1/2 x'ΞΞ'x"),
+        ("d-hop", "DenseHopfield", "dot", "power k, then sign", "-", "-Σ (ξ'x)^(k+1)"),
+        ("e-hop", "ExponentialHopfield", "dot", "exp, then sign", "-", "-log Σ exp(ξ'x)"),
+        ("m-hop", "ModernHopfield", "dot", "softmax", "-", "x'x/2 - lse(βΞ'x)/β"),
+        ("u-hop", "UniversalHopfield", "any (-L1)", "any (argmax)", "-", "none"),
+        ("s-hop", "SparseHopfield", "dot", "sparsemax", "-", "x'x/2 - Ψ*(βΞ'x)/β"),
+        ("k-hop", "KernelHopfield", "dot after Φ", "softmax", "Φ, to part the patterns", "|Φx|²/2 - lse(Ξ'Φ'Φx)"),
+        ("k2-hop", "KernelHopfield", "dot after Φ", "softmax", "Φ, from labelled queries", "|Φx|²/2 - lse(Ξ'Φ'Φx)"),
+        ("a-hop", "AdaptiveHopfield", "weighted footprints", "softmax", "weights, from labelled queries", "-lse(s)"),
+    ):
+        table.add_row(*row)
+    console.print(table)
+    console.print('Make one with ahop.create("a-hop", patterns), or by its class.')
+
+
+@app.command("datasets")
+def list_datasets() -> None:
+    """What data there is, and where it comes from."""
+    table = Table(title="Data sets", title_justify="left")
+    for column in ("name", "what it is", "where"):
+        table.add_column(column)
+    for name, entry in sorted(datasets.ENTRIES.items()):
+        table.add_row(name, entry.about, entry.where())
+    console.print(table)
+    console.print('Load one with ahop.datasets.load("digits"). Set AHOP_DATA to a folder that holds the files.')
+
+
+@app.command("retrieval")
+@plain_errors
+def run_retrieval(
+    models: Annotated[str, typer.Option(help="Networks to compare, with commas between.")] = ",".join(
+        retrieval.Config.models
+    ),
+    data: Annotated[str, typer.Option(help="synthetic, digits or mnist.")] = "synthetic",
+    patterns: Annotated[int | None, typer.Option(help="Stored patterns; 2048, or 1024 of the digits.")] = None,
+    dim: Annotated[int, typer.Option(help="Dimensions of synthetic patterns.")] = 64,
+    preset: Annotated[str, typer.Option(help="Generator: published, literal or std.")] = "published",
+    setting: Annotated[
+        list[str] | None, typer.Option(metavar="MASK,NOISE,BIAS", help="Intensities; repeat for several.")
+    ] = None,
+    difficulty: Annotated[
+        list[float] | None, typer.Option(help="One intensity for all three; repeat for several.")
+    ] = None,
+    samples: Annotated[int, typer.Option(help="Labelled queries to learn from.")] = 512,
+    queries: Annotated[int, typer.Option(help="Queries to score on.")] = 1000,
+    runs: Annotated[int, typer.Option(help="Repetitions, each with a seed of its own.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the first run.")] = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="A small size that ends in a minute.")] = False,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Where to write the report.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Where to draw accuracy over settings.")] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png", help="Where to draw originals, queries and what was recalled (images only)."),
+    ] = None,
+) -> None:
+    """Retrieval under masking, noise and bias: Table 2 and Figure 2 of the paper."""
+    defaults = {"synthetic": (0.4, 0.5), "digits": (0.4, 0.5), "mnist": (0.6, 0.7)}
+    settings = [_setting(text) for text in setting or []]
+    settings += [retrieval.Setting(value, value, value) for value in difficulty or []]
+    settings = settings or [retrieval.Setting(value, value, value) for value in defaults.get(data, ())]
+    config = retrieval.Config(
+        models=tuple(name.strip() for name in models.split(",") if name.strip()),
+        data=data,  # type: ignore[arg-type]
+        patterns=patterns or (1024 if data == "digits" else 2048),
+        dim=dim,
+        preset=preset,  # type: ignore[arg-type]
+        settings=tuple(settings),
+        samples=samples,
+        queries=queries,
+        runs=runs,
+        seed=seed,
+    )
+    if quick:
+        config = retrieval.quick(config)
+    if picture and config.data == "synthetic":
+        raise ValueError("picture needs images: choose --data digits or --data mnist")
+
+    result = retrieval.run(config)
+    console.print(_retrieval_table(config, result))
+    if out:
+        report.write(result, out)
+        console.print(f"report: {out}")
+    if plot:
+        plots.accuracy(result, plot)
+        console.print(f"plot: {plot}")
+    if picture:
+        retrieval.draw(config, picture)
+        console.print(f"picture: {picture}")
+
+
+def _setting(text: str) -> retrieval.Setting:
+    try:
+        mask, noise, bias = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"setting must be three numbers MASK,NOISE,BIAS, got {text!r}") from None
+    return retrieval.Setting(mask, noise, bias)
+
+
+def _retrieval_table(config: retrieval.Config, result: dict[str, Any]) -> Table:
+    size = f"{config.patterns} {config.data} patterns, {config.samples} samples, {config.queries} queries"
+    title = f"Retrieval, {size}\npreset {config.preset}, mean ± std of {config.runs} runs; paper: accuracy / error"
+    table = Table(title=title, title_justify="left")
+    for column in ("setting", "model", "accuracy", "error", "of Oracle", "paper"):
+        table.add_column(column, justify="left" if column in ("setting", "model") else "right", no_wrap=True)
+    rows = result["rows"]
+    for name in dict.fromkeys(row["setting"] for row in rows):
+        here = [row for row in rows if row["setting"] == name]
+        best = max((row["accuracy"]["mean"] for row in here if row["model"] != "oracle"), default=None)
+        for place, row in enumerate(here):
+            strong = row["model"] != "oracle" and row["accuracy"]["mean"] == best
+            accuracy = f"{_figure(row['accuracy']['mean'])} ± {_figure(row['accuracy']['std'])}"
+            paper = row["paper"]
+            table.add_row(
+                "" if place else name,
+                row["model"],
+                f"[bold]{accuracy}[/bold]" if strong else accuracy,
+                f"{_figure(row['error']['mean'])} ± {_figure(row['error']['std'])}",
+                f"{row['fraction_of_oracle']['mean']:.1%}",
+                f"{_figure(paper['accuracy'])} / {_figure(paper['error'])}" if paper else "",
+                end_section=place == len(here) - 1,
+            )
+    return table
+
+
+def _figure(value: float) -> str:
+    """Three digits, without the zero in front."""
+    return f"{value:.3f}".removeprefix("0")

@@ -1,0 +1,62 @@
+"""What a data set is, and the list of those that can be loaded by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+from ahop.datasets.files import DataFile, find
+
+
+class Dataset(NamedTuple):
+    """Patterns ``(n, d)`` in [-1, 1], their labels ``(n,)``, and the shape of one pattern as a picture."""
+
+    patterns: Tensor
+    labels: Tensor
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A data set by name: how to load it, what it is, and the files it needs."""
+
+    load: Callable[[], Dataset]
+    about: str
+    files: Sequence[DataFile]
+
+    def where(self) -> str:
+        """Where its files are now."""
+        if not self.files:
+            return "always there"
+        found = [find(file) for file in self.files]
+        return "to be downloaded" if None in found else str(found[0].parent)  # type: ignore[union-attr]
+
+
+ENTRIES: dict[str, Entry] = {}
+
+
+def register(
+    name: str, *, about: str, files: Sequence[DataFile] = ()
+) -> Callable[[Callable[[], Dataset]], Callable[[], Dataset]]:
+    """Make a loader known under ``name``."""
+
+    def enter(function: Callable[[], Dataset]) -> Callable[[], Dataset]:
+        ENTRIES[name] = Entry(function, about, files)
+        return function
+
+    return enter
+
+
+def load(name: str) -> Dataset:
+    """A data set by name; files come from the folder ``AHOP_DATA``, a cache, or a checked download.
+
+    Example:
+        >>> load("digits").patterns.shape
+        torch.Size([1797, 64])
+    """
+    if name not in ENTRIES:
+        raise ValueError(f"unknown data set {name!r}; known: {', '.join(sorted(ENTRIES))}")
+    return ENTRIES[name].load()

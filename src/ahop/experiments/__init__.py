@@ -1,0 +1,1 @@
+"""One readable file per table or figure of the paper."""

@@ -1,0 +1,89 @@
+"""Pictures of results, in one style."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from torch import Tensor
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart; the Oracle is grey, being out of reach.
+COLOURS = {
+    "m-hop": "#0072B2",
+    "u-hop": "#56B4E9",
+    "s-hop": "#999933",
+    "k-hop": "#E69F00",
+    "k2-hop": "#F0C000",
+    "mlp": "#CC79A7",
+    "a-hop": "#009E73",
+    "a-hop-adam": "#66C2A5",
+    "b-hop": "#D55E00",
+    "b-hop*": "#882255",
+    "oracle": "#777777",
+}
+STYLE: Any = {
+    "font.size": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+}
+
+
+def accuracy(report: dict[str, Any], path: Path) -> None:
+    """Accuracy of every model over the settings, with the Oracle as the ceiling."""
+    settings = list(dict.fromkeys(row["setting"] for row in report["rows"]))
+    intensities = {row["setting"]: row["intensities"] for row in report["rows"]}
+    ladder = len(settings) > 1 and all(len(set(intensities[name])) == 1 for name in settings)
+    places = [intensities[name][0] for name in settings] if ladder else list(range(len(settings)))
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=(7, 4.2), layout="constrained")
+        axes = figure.subplots()
+        for model in dict.fromkeys(row["model"] for row in report["rows"]):
+            rows = {row["setting"]: row["accuracy"] for row in report["rows"] if row["model"] == model}
+            axes.errorbar(
+                places,
+                [rows[name]["mean"] for name in settings],
+                yerr=[rows[name]["std"] for name in settings],
+                label=model,
+                color=COLOURS.get(model),
+                marker="o",
+                capsize=3,
+                linestyle="--" if model == "oracle" else "-" if ladder else "none",
+            )
+        axes.set_ylim(-0.03, 1.03)
+        axes.set_ylabel("retrieval accuracy")
+        if ladder:
+            axes.set_xlabel("difficulty (mask = noise = bias)")
+            axes.set_xticks(places)
+        else:
+            axes.set_xticks(
+                places, settings, rotation=20 if len(settings) > 2 else 0, ha="right" if len(settings) > 2 else "center"
+            )
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        _write(figure, path)
+
+
+def recalled(origins: Tensor, queries: Tensor, answers: dict[str, Tensor], shape: Sequence[int], path: Path) -> None:
+    """Rows of images: the originals, their corrupted queries, and what each model recalled."""
+    rows = {"original": origins, "query": queries, **answers}
+    with rc_context(STYLE):
+        figure = Figure(figsize=(1.1 * len(origins) + 1.2, 1.15 * len(rows)), layout="constrained")
+        grid = figure.subplots(len(rows), len(origins), squeeze=False)
+        for line, (name, images) in zip(grid, rows.items(), strict=True):
+            for axes, image in zip(line, images, strict=True):
+                axes.imshow(image.reshape(*shape), cmap="gray", vmin=-1, vmax=1)
+                axes.set_xticks([])
+                axes.set_yticks([])
+                axes.grid(visible=False)
+            line[0].set_ylabel(name, rotation=0, ha="right", va="center")
+        _write(figure, path)
+
+
+def _write(figure: Figure, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)

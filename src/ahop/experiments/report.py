@@ -1,0 +1,39 @@
+"""What an experiment leaves behind: a JSON file with its configuration, versions and figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import ahop
+
+
+def stamp(name: str, config: dict[str, Any]) -> dict[str, Any]:
+    """The head of a report: which experiment, how it was set up, and with which versions."""
+    versions = {"ahop": ahop.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    return {"experiment": name, "config": config, "versions": versions}
+
+
+def spread(values: Sequence[float]) -> dict[str, Any]:
+    """Mean, standard deviation and the single runs."""
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return {
+        "mean": round(statistics.fmean(values), 4),
+        "std": round(deviation, 4),
+        "runs": [round(value, 4) for value in values],
+    }
+
+
+def write(report: dict[str, Any], path: Path) -> None:
+    """Write the report, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_text(json.dumps(report, indent=1) + "\n")
+    os.replace(temporary, path)

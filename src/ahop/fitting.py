@@ -1,0 +1,266 @@
+"""Fitting: the loss that correct retrieval minimises, and two ways down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ahop._blocks import budget, split
+from ahop._checks import choice
+from ahop._progress import progress
+from ahop.similarity import Adaptive
+
+# The features of all pairs are kept while they take no more than so many budgets; past that, fewer pairs are.
+_CACHE = 4
+_NEGATIVES = 128
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What a fit says of itself: the final loss, how many iterations it took, and whether it had converged."""
+
+    solver: str
+    loss: float
+    iterations: int
+    converged: bool
+
+
+def retrieval_loss(scores: Tensor, origins: Tensor) -> Tensor:
+    r"""The mean of :math:`-\log \mathrm{softmax}(s)_{k}` over queries with scores s and origin k.
+
+    It is least when the scores equal :math:`\log p(x \mid \xi_k)` up to a constant of the query.
+
+    Shape:
+        scores ``(n, N)``, origins ``(n,)``, to a number.
+    """
+    return nn.functional.cross_entropy(scores, origins)
+
+
+def adam(
+    parameters: Iterable[nn.Parameter], backward: Callable[[], Tensor], *, steps: int = 200, rate: float = 0.1
+) -> FitReport:
+    """Take so many steps of Adam; 200 at a rate of 0.1 is what the paper does.
+
+    Args:
+        parameters: What to move.
+        backward: Gives the loss, after leaving its gradient on the parameters.
+    """
+    optimiser = torch.optim.Adam(list(parameters), lr=rate)
+    recent = change = math.inf
+    with progress("Adam", steps) as bar, torch.enable_grad():
+        for _ in range(steps):
+            optimiser.zero_grad()
+            loss = backward().item()
+            optimiser.step()
+            change, recent = abs(recent - loss), loss
+            bar.advance(f"loss {loss:.4f}")
+    return FitReport("adam", recent, steps, converged=change <= 1e-4 * max(1.0, abs(recent)))
+
+
+@torch.no_grad()
+def fit_adaptive(
+    similarity: Adaptive,
+    patterns: Tensor,
+    queries: Tensor,
+    origins: Tensor,
+    *,
+    solver: str = "convex",
+    smoothness: float = 1e-4,
+    negatives: int | None = None,
+    steps: int = 200,
+    rate: float = 0.1,
+    seed: int = 0,
+) -> FitReport:
+    r"""Fit the order weights ``u`` of an adaptive similarity, in place.
+
+    .. math:: \min_u \; -\tfrac1n \sum_x \log \mathrm{softmax}(u^\top \tilde q)_{k(x)}
+        + \lambda \sum_{b,j} (u_{b,j+1} - u_{b,j})^2
+
+    With patterns and samples fixed this is multinomial logistic regression with one coefficient per order
+    statistic. It is convex: L-BFGS with a strong Wolfe line search finds the only optimum.
+
+    Args:
+        similarity: What to fit. Deviations of single patterns, where it has them, are fitted after the shared
+            weights, drawn towards zero by a ridge.
+        patterns, queries, origins: ``(N, d)``, ``(n, d)``, ``(n,)``.
+        solver: ``"convex"``, or ``"adam"`` for the paper's own way: the weights ``w``, and U where it is
+            learned, move along the gradient, with no smoothness.
+        smoothness: :math:`\lambda`; neighbouring ranks have similar weights. Not used when nothing is sorted.
+        negatives: How many patterns besides the origin each query is told apart from: half of them the ones
+            hardest to tell by the bases alone, half drawn at random. 0 takes all. None takes all while their
+            features fit in four memory budgets (1 GiB), and 128 beyond.
+        steps: Most iterations of either solver.
+        rate: Adam's learning rate.
+        seed: For the random negatives.
+    """
+    choice(solver, "solver", ("convex", "adam"))
+    table = _Features(similarity, patterns, queries, origins, negatives, seed)
+    bases = len(similarity.bases)
+
+    def loss_and_gradient(u: Tensor) -> tuple[Tensor, Tensor]:
+        gradient = torch.zeros_like(u)
+
+        def collect(part: slice, slope: Tensor, block: Tensor) -> None:
+            gradient.add_(slope.flatten() @ block.flatten(0, 1))
+
+        return table.visit(lambda part, block: block @ u, collect), gradient
+
+    def smooth(u: Tensor) -> tuple[Tensor, Tensor]:
+        loss, gradient = loss_and_gradient(u)
+        rough = u.view(bases, -1).diff()
+        rows = gradient.view(bases, -1)
+        rows[:, 1:] += 2 * smoothness * rough
+        rows[:, :-1] -= 2 * smoothness * rough
+        return loss + smoothness * rough.square().sum(), gradient
+
+    def backward() -> Tensor:
+        u = similarity.order_weights().flatten()
+        loss, gradient = loss_and_gradient(u.detach())
+        u.backward(gradient)
+        return loss
+
+    if solver == "adam":
+        moving = [similarity.weight] + ([similarity.matrix_values] if similarity.learn_matrix else [])
+        report = adam(moving, backward, steps=steps, rate=rate)  # type: ignore[arg-type]
+    else:
+        function = smooth if similarity.sort and smoothness else loss_and_gradient
+        u, report = _lbfgs(function, similarity.order_weights().flatten(), steps, "convex fit")
+        similarity.set_order_weights(u.view(bases, -1))
+    if similarity.deviation is not None:
+        report = _fit_deviations(similarity, similarity.deviation, table, steps)
+    return report
+
+
+def _fit_deviations(similarity: Adaptive, deviation: Tensor, table: _Features, steps: int) -> FitReport:
+    """Fit what each pattern's weights add to the shared ones; a pattern never seen keeps the shared ones."""
+    u, chosen = similarity.order_weights().flatten(), table.chosen
+    # A ridge worth one sample: a single query moves a pattern's weights little, many move them freely.
+    ridge = 1.0 / table.samples
+
+    def own(flat: Tensor) -> tuple[Tensor, Tensor]:
+        delta = flat.view(len(deviation), -1)
+        gradient = torch.zeros_like(delta)
+
+        def score(part: slice, block: Tensor) -> Tensor:
+            return block @ u + (block * (delta if chosen is None else delta[chosen[part]])).sum(-1)
+
+        def collect(part: slice, slope: Tensor, block: Tensor) -> None:
+            pull = slope[..., None] * block
+            if chosen is None:
+                gradient.add_(pull.sum(0))
+            else:
+                gradient.index_add_(0, chosen[part].flatten(), pull.flatten(0, 1))
+
+        loss = table.visit(score, collect)
+        return loss + ridge * flat.square().sum(), gradient.flatten() + 2 * ridge * flat
+
+    flat, report = _lbfgs(own, deviation.flatten(), steps, "each pattern's own weights")
+    deviation.copy_(flat.view_as(deviation))
+    return report
+
+
+class _Features:
+    """The sorted terms of every pair that the loss looks at: kept while they fit, made again when not."""
+
+    def __init__(
+        self,
+        similarity: Adaptive,
+        patterns: Tensor,
+        queries: Tensor,
+        origins: Tensor,
+        negatives: int | None,
+        seed: int,
+    ) -> None:
+        self.similarity, self.patterns, self.queries = similarity, patterns, queries
+        self.samples, width = len(queries), len(similarity.bases) * similarity.dim * patterns.element_size()
+        if negatives is None:
+            fits = self.samples * len(patterns) * width <= _CACHE * budget()
+            negatives = 0 if fits else _NEGATIVES
+        if negatives < 0:
+            raise ValueError(f"negatives must be at least 1, 0 for all patterns, or None; got {negatives}")
+        self.chosen: Tensor | None = None
+        self.correction: Tensor | float = 0.0
+        self.target = origins
+        if 0 < negatives < len(patterns) - 1:
+            self.chosen, self.correction = _candidates(similarity, patterns, queries, origins, negatives, seed)
+            self.target = torch.zeros_like(origins)
+        row = (len(patterns) if self.chosen is None else self.chosen.shape[1]) * width
+        # Making features takes room for the sort beside them.
+        self.parts = split(self.samples, 4 * row)
+        self.kept = [self._make(part) for part in self.parts] if self.samples * row <= _CACHE * budget() else None
+
+    def _make(self, part: slice) -> Tensor:
+        queries = self.queries[part][:, None]
+        patterns = self.patterns if self.chosen is None else self.patterns[self.chosen[part]]
+        bases = range(len(self.similarity.bases))
+        return torch.cat([self.similarity.features(base, patterns, queries) for base in bases], dim=-1)
+
+    def visit(
+        self, score: Callable[[slice, Tensor], Tensor], collect: Callable[[slice, Tensor, Tensor], None]
+    ) -> Tensor:
+        """The mean loss of ``score(part, features)``; ``collect`` gets its slope by each score."""
+        total = self.patterns.new_zeros(())
+        for index, part in enumerate(self.parts):
+            block = self._make(part) if self.kept is None else self.kept[index]
+            logs = torch.log_softmax(score(part, block) + self.correction, dim=-1)
+            here = self.target[part][:, None]
+            total -= logs.gather(1, here).sum()
+            slope = logs.exp().scatter_add(1, here, logs.new_full(here.shape, -1.0)) / self.samples
+            collect(part, slope, block)
+        return total / self.samples
+
+
+def _candidates(
+    similarity: Adaptive, patterns: Tensor, queries: Tensor, origins: Tensor, negatives: int, seed: int
+) -> tuple[Tensor, Tensor]:
+    """For each query its origin, its hardest rivals and some random ones, with their log weights.
+
+    The random ones stand for all the others, so each counts as many times as there are others per draw.
+    """
+    hard = min(negatives // 2, len(patterns) - 1)
+    random = negatives - hard
+    generator = torch.Generator().manual_seed(seed)
+    rows = []
+    for part in split(len(queries), len(patterns) * patterns.element_size()):
+        scores = sum(base(patterns, queries[part]) for base in similarity.bases)
+        assert isinstance(scores, Tensor)
+        here = origins[part][:, None]
+        ranked = scores.scatter(1, here, -torch.inf).topk(hard, dim=-1).indices
+        # Drawn from the others alone, by pushing those already taken out of the race.
+        race = torch.rand(scores.shape, generator=generator).to(scores.device)
+        drawn = race.scatter(1, here, -1.0).scatter(1, ranked, -1.0).topk(random, dim=-1).indices
+        rows.append(torch.cat([here, ranked, drawn], dim=1))
+    correction = torch.zeros(1 + hard + random, dtype=patterns.dtype, device=patterns.device)
+    correction[1 + hard :] = math.log(max(1.0, (len(patterns) - 1 - hard) / max(1, random)))
+    return torch.cat(rows), correction
+
+
+def _lbfgs(
+    function: Callable[[Tensor], tuple[Tensor, Tensor]], start: Tensor, steps: int, title: str
+) -> tuple[Tensor, FitReport]:
+    """Minimise a smooth convex function that gives its own gradient."""
+    point = start.detach().clone().requires_grad_()
+    optimiser = torch.optim.LBFGS(
+        [point],
+        max_iter=steps,
+        history_size=20,
+        tolerance_grad=1e-5,
+        tolerance_change=1e-7,
+        line_search_fn="strong_wolfe",
+    )
+
+    with progress(title, steps) as bar:
+
+        def evaluate() -> Tensor:
+            loss, point.grad = function(point.detach())
+            bar.advance(f"loss {loss.item():.4f}")
+            return loss
+
+        optimiser.step(evaluate)
+    loss, _ = function(point.detach())
+    iterations = optimiser.state[point]["n_iter"]
+    return point.detach(), FitReport("convex", loss.item(), iterations, converged=iterations < steps)

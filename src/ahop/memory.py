@@ -1,0 +1,309 @@
+"""AssociativeMemory: stored patterns, and the walk from a query to what it recalls."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ahop import energy as energies
+from ahop._blocks import split
+from ahop._checks import Observed, as_matrix, as_origins, as_queries, as_tensor, require_finite
+from ahop._component import Component
+from ahop.modulation import Modulation
+from ahop.separation import Separation
+from ahop.similarity import Similarity
+
+if TYPE_CHECKING:
+    from ahop.fitting import FitReport
+
+
+class Recall(NamedTuple):
+    """The best patterns for each query: ``indices`` and ``probabilities``, both ``(..., k)``, best first."""
+
+    indices: Tensor
+    probabilities: Tensor
+
+
+class Memory(Component):
+    """The family of memories, which :func:`ahop.create` and :func:`ahop.load` look names up in."""
+
+
+class AssociativeMemory(Memory):
+    r"""Stores patterns and retrieves the one that best explains a query.
+
+    .. math:: y = V^\top \mathrm{sep}\big(\mathrm{sim}(\mathrm{mod}(\Xi), \mathrm{mod}(x)) + \tfrac1\beta \log \pi\big)
+
+    Every network of the library is one choice of the three parts; this class is the walk they share.
+
+    Args:
+        patterns: The stored patterns :math:`\Xi`, ``(N, d)``, one a row.
+        similarity: How alike a pattern and a query are, or the name of a similarity.
+        separation: How scores become weights, or the name of a separation.
+        modulation: The space in which they are compared; None compares them as they are.
+        values: What is read out, ``(N, v)``; None reads out the patterns themselves.
+        prior: How often each pattern is asked for, ``(N,)``, as counts or probabilities; None is uniform.
+
+    Example:
+        >>> memory = AssociativeMemory(torch.eye(3), "distance", "softmax")
+        >>> memory.recall(torch.tensor([0.9, 0.1, 0.0])).indices
+        tensor([0])
+    """
+
+    name = "memory"
+    patterns: Tensor
+    values: Tensor | None
+    prior: Tensor | None
+    report: FitReport | None = None
+    """What the last fit says of itself; None before the first."""
+
+    def __init__(
+        self,
+        patterns: Any,
+        similarity: Similarity | str,
+        separation: Separation | str,
+        *,
+        modulation: Modulation | None = None,
+        values: Any = None,
+        prior: Any = None,
+    ) -> None:
+        super().__init__()
+        self.register_buffer("patterns", as_matrix(patterns, "patterns"))
+        self.similarity = Similarity.of(similarity)
+        self.separation = Separation.of(separation)
+        self.modulation = modulation
+        self.register_buffer("values", None if values is None else self._rows(values, "values", len(self)))
+        self.register_buffer("prior", None if prior is None else self._counts(prior, len(self)))
+        # The parts follow the patterns, so that a float64 memory computes in float64 throughout.
+        self.to(self.patterns)
+
+    def __len__(self) -> int:
+        return len(self.patterns)
+
+    def extra_repr(self) -> str:
+        return f"patterns={len(self)}, dim={self.patterns.shape[1]}"
+
+    # --- from a query to an answer ---------------------------------------------------------------------
+
+    def scores(self, queries: Any, *, observed: Observed = None) -> Tensor:
+        """How alike each stored pattern is to each query, the prior included.
+
+        Args:
+            queries: ``(..., d)``.
+            observed: Which entries of the queries to trust, a boolean mask that broadcasts to the queries
+                (True = trusted); the rest is ignored. ``"not-nan"`` trusts all but NaN. None trusts all.
+
+        Shape:
+            ``(..., N)``.
+        """
+        queries, mask = as_queries(queries, self.patterns, observed)
+        flat = queries.reshape(-1, queries.shape[-1])
+        scores = self._scores(flat, None if mask is None else mask.reshape(flat.shape))
+        return scores.reshape(*queries.shape[:-1], len(self))
+
+    def weights(self, queries: Any, *, observed: Observed = None) -> Tensor:
+        """The weight of each stored pattern in the readout, ``(..., N)``; arguments as in :meth:`scores`."""
+        weights: Tensor = self.separation(self.scores(queries, observed=observed))
+        return weights
+
+    def retrieve(
+        self,
+        queries: Any,
+        steps: int | None = 1,
+        *,
+        observed: Observed = None,
+        tolerance: float = 1e-5,
+        max_steps: int = 1000,
+    ) -> Tensor:
+        """Read out what the queries bring to mind.
+
+        Args:
+            queries: ``(..., d)``.
+            steps: How often the answer becomes the next state; None goes on until the state converges.
+            observed: As in :meth:`scores`. Between steps, trusted entries are set back to what was observed.
+            tolerance: A state has converged when no entry moves by more than this.
+            max_steps: Where ``steps=None`` gives up, with a warning.
+
+        Shape:
+            ``(..., v)`` with ``values``, else ``(..., d)``.
+        """
+        if steps is not None and steps < 1:
+            raise ValueError(f"steps must be at least 1, or None to go on until the state converges; got {steps}")
+        queries, mask = as_queries(queries, self.patterns, observed)
+        flat = queries.reshape(-1, queries.shape[-1])
+        mask = None if mask is None else mask.reshape(flat.shape)
+        parts = [
+            self._settle(flat[part], None if mask is None else mask[part], steps, tolerance, max_steps)
+            for part in split(len(flat), len(self) * flat.element_size())
+        ]
+        width = self._readouts.shape[1]
+        answer = torch.cat(parts) if parts else flat.new_empty(0, width)
+        return answer.reshape(*queries.shape[:-1], width)
+
+    @torch.no_grad()
+    def recall(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
+        """The k stored patterns that best explain each query, and how sure the memory is of each.
+
+        Args:
+            queries: ``(..., d)``.
+            k: How many patterns, at most N.
+            observed: As in :meth:`scores`.
+
+        Shape:
+            ``indices`` and ``probabilities`` are ``(..., k)``, best first.
+        """
+        if not 1 <= k <= len(self):
+            raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
+        queries, mask = as_queries(queries, self.patterns, observed)
+        flat = queries.reshape(-1, queries.shape[-1])
+        mask = None if mask is None else mask.reshape(flat.shape)
+        indices, probabilities = flat.new_empty(len(flat), k, dtype=torch.long), flat.new_empty(len(flat), k)
+        for part in split(len(flat), len(self) * flat.element_size()):
+            scores = self._scores(flat[part], None if mask is None else mask[part])
+            indices[part] = scores.topk(k, dim=-1).indices
+            probabilities[part] = self.separation.probabilities(scores).gather(-1, indices[part])
+        shape = (*queries.shape[:-1], k)
+        return Recall(indices.reshape(shape), probabilities.reshape(shape))
+
+    def energy(self, queries: Any) -> Tensor:
+        """The energy of each query, ``(...)``; lower is closer to what is stored. See :mod:`ahop.energy`."""
+        queries, _ = as_queries(queries, self.patterns, None)
+        return self._energy(queries)
+
+    # --- learning, growing, keeping --------------------------------------------------------------------
+
+    def fit(self, queries: Any = None, origins: Any = None) -> AssociativeMemory:
+        """Learn from queries whose origins are known; returns the memory itself.
+
+        A memory with a fixed similarity has nothing to learn: it checks what it is given and stays as it is,
+        so that memories can be compared in one loop.
+
+        Args:
+            queries: ``(n, d)``.
+            origins: The index of the stored pattern that each query came from, ``(n,)``.
+        """
+        if queries is not None and origins is not None:
+            self._pairs(queries, origins)
+        return self
+
+    @torch.no_grad()
+    def add(self, patterns: Any, *, values: Any = None, prior: Any = None) -> AssociativeMemory:
+        """Store further patterns, with their values and prior counts where this memory has them."""
+        new = as_matrix(patterns, "patterns").to(self.patterns)
+        if new.shape[1] != self.patterns.shape[1]:
+            have, came = self.patterns.shape[1], tuple(new.shape)
+            raise ValueError(f"patterns must have {have} values each, like those stored; got shape {came}")
+        for name, given, stored in (("values", values, self.values), ("prior", prior, self.prior)):
+            if given is None and stored is not None:
+                raise ValueError(f"{name} must be given for the new patterns: this memory has {name}")
+            if given is not None and stored is None:
+                raise ValueError(f"{name} must not be given: this memory was made without {name}")
+        if self.values is not None:
+            more = self._rows(values, "values", len(new)).to(self.values)
+            if more.shape[1] != self.values.shape[1]:
+                raise ValueError(f"values must have {self.values.shape[1]} numbers each, got shape {tuple(more.shape)}")
+            values = torch.cat([self.values, more])
+        if self.prior is not None:
+            prior = torch.cat([self.prior, self._counts(prior, len(new)).to(self.prior)])
+        kept = torch.arange(len(self), device=self.patterns.device)
+        self.patterns, self.values, self.prior = torch.cat([self.patterns, new]), values, prior
+        self.similarity.resize(kept, len(new))
+        return self
+
+    @torch.no_grad()
+    def remove(self, indices: Any) -> AssociativeMemory:
+        """Forget the stored patterns at ``indices``; those behind them move up."""
+        gone = torch.as_tensor(indices, device=self.patterns.device).reshape(-1)
+        gone = as_origins(gone if gone.numel() else gone.long(), len(gone), len(self))
+        keep = torch.ones(len(self), dtype=torch.bool, device=self.patterns.device)
+        keep[gone] = False
+        if not bool(keep.any()):
+            raise ValueError(f"indices must leave at least one pattern, got all {len(self)} of them")
+        kept = keep.nonzero().squeeze(1)
+        self.patterns = self.patterns[kept]
+        self.values = None if self.values is None else self.values[kept]
+        self.prior = None if self.prior is None else self.prior[kept]
+        self.similarity.resize(kept, 0)
+        return self
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the memory into ``folder``; :func:`ahop.load` reads it back. See :mod:`ahop.storage`."""
+        from ahop.storage import save
+
+        save(self, folder)
+
+    # --- the steps of the walk, for networks to replace --------------------------------------------------
+
+    def _scores(self, queries: Tensor, observed: Tensor | None) -> Tensor:
+        patterns = self.patterns
+        if self.modulation is not None:
+            patterns, queries, observed = self.modulation(patterns), self.modulation(queries), None
+        scores: Tensor = self.similarity(patterns, queries, observed)
+        if self.prior is not None:
+            tiny = torch.finfo(scores.dtype).tiny
+            log_prior = (self.prior / self.prior.sum()).clamp_min(tiny).log()
+            scores = scores + log_prior / self.separation.inverse_temperature
+        return scores
+
+    def _settle(
+        self, queries: Tensor, observed: Tensor | None, steps: int | None, tolerance: float, max_steps: int
+    ) -> Tensor:
+        state, mask = queries, observed
+        for step in range(1, (steps or max_steps) + 1):
+            before = state
+            if step == steps:
+                break
+            state = self._step(state, mask)
+            if observed is not None:
+                state, mask = torch.where(observed, queries, state), None
+            if steps is None and bool((state - before).abs().max() <= tolerance):
+                break
+        else:
+            warnings.warn(f"the state still moved after {max_steps} steps", RuntimeWarning, stacklevel=3)
+        return self._read(before, mask)
+
+    def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
+        """The next state, in the space of the patterns."""
+        weights: Tensor = self.separation(self._scores(state, observed))
+        return weights @ self.patterns
+
+    def _read(self, state: Tensor, observed: Tensor | None) -> Tensor:
+        """The answer, in the space of the values."""
+        weights: Tensor = self.separation(self._scores(state, observed))
+        return weights @ self._readouts
+
+    def _energy(self, queries: Tensor) -> Tensor:
+        return energies.evidence(self, queries)
+
+    @property
+    def _readouts(self) -> Tensor:
+        return self.patterns if self.values is None else self.values
+
+    # --- what comes in ---------------------------------------------------------------------------------
+
+    def _pairs(self, queries: Any, origins: Any) -> tuple[Tensor, Tensor]:
+        """Checked training pairs: finite queries ``(n, d)`` and their origins ``(n,)``."""
+        queries, _ = as_queries(queries, self.patterns, None)
+        if queries.ndim != 2 or not len(queries):
+            raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(queries.shape)}")
+        return queries, as_origins(origins, len(queries), len(self)).to(self.patterns.device)
+
+    def _rows(self, rows: Any, name: str, count: int) -> Tensor:
+        rows = as_matrix(rows, name)
+        if len(rows) != count:
+            raise ValueError(f"{name} must have one row per pattern, {count}; got shape {tuple(rows.shape)}")
+        return rows.to(self.patterns)
+
+    def _counts(self, prior: Any, count: int) -> Tensor:
+        if not self.separation.probabilistic:
+            raise ValueError(f"prior needs a separation that gives probabilities, not {self.separation.name!r}")
+        prior = as_tensor(prior, "prior")
+        if prior.shape != (count,):
+            raise ValueError(f"prior must be one number per pattern, shape ({count},), got shape {tuple(prior.shape)}")
+        require_finite(prior, "prior")
+        if bool((prior < 0).any()) or not float(prior.sum()) > 0:
+            raise ValueError("prior must be counts or probabilities: not negative, and not all zero")
+        return prior.to(self.patterns)

@@ -1,0 +1,246 @@
+"""Separation: from similarity scores to weights over the stored patterns."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import entmax
+import torch
+from torch import Tensor, nn
+
+from ahop._checks import positive
+from ahop._component import Component
+
+
+class Separation(Component):
+    """Turns scores ``(..., N)`` into weights ``(..., N)`` that favour the best patterns.
+
+    ``probabilistic`` tells whether the weights are a distribution over the patterns; only then does a prior
+    over them have a meaning.
+    """
+
+    probabilistic = True
+
+    @abstractmethod
+    def forward(self, scores: Tensor) -> Tensor: ...
+
+    @property
+    def inverse_temperature(self) -> Tensor | float:
+        """What the scores are multiplied by; a log prior is divided by it to count once."""
+        return 1.0
+
+    def conjugate(self, scores: Tensor) -> Tensor:
+        """The convex function of the scores whose gradient the weights are, ``(...)``; energies are made of it."""
+        raise ValueError(f"{self.name} separation has no convex conjugate, so no energy is made of it")
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """The weights as a distribution: negative ones, if any, cut off."""
+        weights = self(scores)
+        if self.probabilistic:
+            return weights
+        weights = weights.clamp_min(0)
+        return weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+
+
+class Identity(Separation):
+    r"""The scores themselves, :math:`\mathrm{sep}(s) = s`: the classical network.
+
+    Example:
+        >>> Identity()(torch.tensor([2.0, -1.0]))
+        tensor([ 2., -1.])
+    """
+
+    probabilistic = False
+
+    def forward(self, scores: Tensor) -> Tensor:
+        return scores
+
+
+class Power(Separation):
+    r"""Scores raised to the k-th power, :math:`\mathrm{sep}(s) \propto s^k`: the dense network.
+
+    Scaled so that the absolute weights sum to one, which keeps large powers from overflowing and does not
+    change the sign of the readout.
+
+    Args:
+        k: A whole number, at least 1. Odd powers keep the sign of a score.
+
+    Example:
+        >>> Power(2)(torch.tensor([1.0, 3.0]))
+        tensor([0.1000, 0.9000])
+    """
+
+    probabilistic = False
+
+    def __init__(self, k: int = 3) -> None:
+        super().__init__()
+        if k < 1 or k != int(k):
+            raise ValueError(f"k must be a whole number of at least 1, got {k}")
+        self.k = int(k)
+
+    def forward(self, scores: Tensor) -> Tensor:
+        tiny = torch.finfo(scores.dtype).tiny
+        powers = (scores / scores.abs().amax(-1, keepdim=True).clamp_min(tiny)) ** self.k
+        return powers / powers.abs().sum(-1, keepdim=True).clamp_min(tiny)
+
+    def extra_repr(self) -> str:
+        return f"k={self.k}"
+
+
+class Exponential(Separation):
+    r"""Exponentials of the scores, :math:`\mathrm{sep}(s) \propto e^s`, scaled to sum to one.
+
+    Example:
+        >>> Exponential()(torch.tensor([1000.0, 1000.0]))
+        tensor([0.5000, 0.5000])
+    """
+
+    def forward(self, scores: Tensor) -> Tensor:
+        return torch.softmax(scores, dim=-1)
+
+    def conjugate(self, scores: Tensor) -> Tensor:
+        r"""The log of :math:`\sum_i e^{s_i}`, which itself overflows early."""
+        return torch.logsumexp(scores, dim=-1)
+
+
+class Argmax(Separation):
+    """All the weight on the best pattern; on the first of them when several are best.
+
+    Example:
+        >>> Argmax()(torch.tensor([1.0, 3.0, 3.0]))
+        tensor([0., 1., 0.])
+    """
+
+    def forward(self, scores: Tensor) -> Tensor:
+        best = scores.argmax(-1, keepdim=True)
+        return torch.zeros_like(scores).scatter(-1, best, 1.0)
+
+    def conjugate(self, scores: Tensor) -> Tensor:
+        """The largest score."""
+        return scores.amax(-1)
+
+
+class _Tempered(Separation):
+    """A separation with an inverse temperature ``beta``."""
+
+    def __init__(self, beta: float = 1.0, *, learn: bool = False) -> None:
+        super().__init__()
+        self.learn = learn
+        # Stored as a log so that a learned beta cannot cross zero.
+        self.log_beta = nn.Parameter(torch.tensor(math.log(positive(beta, "beta"))), requires_grad=learn)
+
+    @property
+    def beta(self) -> Tensor:
+        return self.log_beta.exp()
+
+    @property
+    def inverse_temperature(self) -> Tensor:
+        return self.beta
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta.item():g}"
+
+
+class Softmax(_Tempered):
+    r"""Weights that maximise similarity plus entropy.
+
+    .. math:: \mathrm{sep}(s) = \arg\max_{p \in \Delta} \; p^\top s + \tfrac{1}{\beta} H(p) = \mathrm{softmax}(\beta s)
+
+    Large ``beta`` trusts the best pattern alone, small ``beta`` blends many.
+
+    Args:
+        beta: Inverse temperature, positive. Learned when ``learn=True``.
+
+    Example:
+        >>> Softmax(beta=2.0)(torch.tensor([0.0, 0.0]))
+        tensor([0.5000, 0.5000])
+    """
+
+    def forward(self, scores: Tensor) -> Tensor:
+        return torch.softmax(self.beta * scores, dim=-1)
+
+    def conjugate(self, scores: Tensor) -> Tensor:
+        r"""The convex conjugate :math:`\tfrac1\beta \mathrm{lse}(\beta s)` that the energy is made of."""
+        return torch.logsumexp(self.beta * scores, dim=-1) / self.beta
+
+
+class Sparsemax(_Tempered):
+    r"""Weights that are exactly zero for patterns far behind the best.
+
+    .. math:: \mathrm{sep}(s) = \arg\max_{p \in \Delta} \; p^\top \beta s - \tfrac12 \lVert p \rVert^2
+
+    Args:
+        beta: Inverse temperature, positive. Learned when ``learn=True``.
+
+    Example:
+        >>> Sparsemax()(torch.tensor([0.0, 0.5, 3.0]))
+        tensor([0., 0., 1.])
+    """
+
+    def forward(self, scores: Tensor) -> Tensor:
+        weights: Tensor = entmax.sparsemax(self.beta * scores, dim=-1)
+        return weights
+
+    def conjugate(self, scores: Tensor) -> Tensor:
+        r"""The convex conjugate :math:`\tfrac1\beta \Psi^\star(\beta s)`, :math:`\Psi(p) = (p^\top p - 1)/2`."""
+        weights = self(scores)
+        return (weights * scores).sum(-1) + (1 - weights.square().sum(-1)) / (2 * self.beta)
+
+
+class Entmax(_Tempered):
+    r"""Sparse weights between softmax and sparsemax.
+
+    .. math:: \mathrm{sep}(s) = \arg\max_{p \in \Delta} \; p^\top \beta s + H_\alpha(p), \qquad
+        H_\alpha(p) = \frac{1}{\alpha(\alpha-1)} \sum_i (p_i - p_i^\alpha)
+
+    Args:
+        alpha: Above 1 (softmax, not reached) and at most 2 (sparsemax).
+        beta: Inverse temperature, positive. Learned when ``learn=True``.
+        learn_alpha: Learn ``alpha`` too; it cannot leave its interval.
+
+    Example:
+        >>> Entmax(alpha=1.5)(torch.tensor([0.0, 0.0, 4.0]))
+        tensor([0., 0., 1.])
+    """
+
+    # Closer to 1 than this, the powers in entmax lose all their digits.
+    _LEAST = 1.001
+
+    def __init__(
+        self, alpha: float = 1.5, beta: float = 1.0, *, learn: bool = False, learn_alpha: bool = False
+    ) -> None:
+        super().__init__(beta, learn=learn)
+        if not self._LEAST <= alpha <= 2:
+            raise ValueError(f"alpha must lie in ({self._LEAST}, 2], got {alpha}")
+        self.learn_alpha = learn_alpha
+        share = torch.tensor((alpha - self._LEAST) / (2 - self._LEAST), dtype=torch.float64)
+        # A gradient is zero at the ends of the interval, so a learned alpha starts a little inside.
+        self.alpha_logit = nn.Parameter(share.clamp(1e-4, 1 - 1e-4).logit().float()) if learn_alpha else None
+        self._alpha = float(alpha)
+
+    @property
+    def alpha(self) -> Tensor | float:
+        if self.alpha_logit is None:
+            return self._alpha
+        return self._LEAST + (2 - self._LEAST) * self.alpha_logit.sigmoid()
+
+    def forward(self, scores: Tensor) -> Tensor:
+        scores, alpha = self.beta * scores, self.alpha
+        weights: Tensor
+        if alpha == 2:
+            weights = entmax.sparsemax(scores, dim=-1)
+        elif alpha == 1.5:
+            weights = entmax.entmax15(scores, dim=-1)
+        else:
+            weights = entmax.entmax_bisect(scores, alpha=alpha, dim=-1)
+        return weights
+
+    def conjugate(self, scores: Tensor) -> Tensor:
+        r"""The convex conjugate :math:`\tfrac1\beta \Psi^\star(\beta s)` with :math:`\Psi = -H_\alpha`."""
+        weights, alpha = self(scores), self.alpha
+        entropy = (weights - weights**alpha).sum(-1) / (alpha * (alpha - 1))
+        return (weights * scores).sum(-1) + entropy / self.beta
+
+    def extra_repr(self) -> str:
+        return f"alpha={float(self.alpha):g}, {super().extra_repr()}"

@@ -1,0 +1,17 @@
+"""How alike are a pattern and a query: fixed similarities, and ones that learn."""
+
+from ahop.similarity.base import Cosine, Decomposable, Distance, Dot, Manhattan, Similarity, Unified
+from ahop.similarity.footprint import Adaptive, footprint, k_optimal
+
+__all__ = [
+    "Adaptive",
+    "Cosine",
+    "Decomposable",
+    "Distance",
+    "Dot",
+    "Manhattan",
+    "Similarity",
+    "Unified",
+    "footprint",
+    "k_optimal",
+]

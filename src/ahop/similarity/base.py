@@ -1,0 +1,155 @@
+"""Similarity: how alike are a stored pattern and a query. The fixed ones."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import pairwise
+from ahop._checks import as_tensor, require_finite
+from ahop._component import Component
+
+
+class Similarity(Component):
+    """Scores every stored pattern against every query; higher is more alike.
+
+    Shape:
+        patterns ``(N, d)``, queries ``(Q, d)``, observed ``(Q, d)`` or None (all observed), to ``(Q, N)``.
+    """
+
+    @abstractmethod
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor: ...
+
+    def resize(self, kept: Tensor, added: int) -> None:
+        """Follow a change of the stored patterns: ``kept`` indices stay, ``added`` new ones come behind them.
+
+        Only similarities that learn something for each pattern have anything to do here.
+        """
+
+
+class Decomposable(Similarity):
+    r"""A similarity that is a sum over dimensions.
+
+    .. math:: \mathrm{sim}(\xi, x) = \sum_i q_i, \qquad q_i = \mathrm{sim}(\xi_i, x_i)
+
+    A subclass gives :meth:`terms` and is complete; it may override :meth:`forward` with something faster.
+    Unobserved dimensions are left out of the sum.
+    """
+
+    @abstractmethod
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        """The terms ``q_i`` of two tensors that broadcast against each other."""
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        def block(patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
+            terms = self.terms(patterns, queries[:, None])
+            return (terms if observed is None else terms * observed[:, None]).sum(-1)
+
+        width = 2 * patterns.shape[-1]
+        return pairwise(block, patterns, queries, width=width, per_query=(observed,))
+
+
+class Dot(Decomposable):
+    r"""The inner product :math:`\xi^\top x`, the similarity of the classical networks.
+
+    Example:
+        >>> Dot()(torch.eye(2), torch.tensor([[3.0, 4.0]]))
+        tensor([[3., 4.]])
+    """
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        return patterns * queries
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        return (queries if observed is None else queries * observed) @ patterns.mT
+
+
+class Distance(Decomposable):
+    r"""The negative squared distance :math:`-\lVert \xi - x \rVert_2^2`.
+
+    Example:
+        >>> Distance()(torch.eye(2), torch.tensor([[1.0, 0.0]]))
+        tensor([[ 0., -2.]])
+    """
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        return -(patterns - queries).square()
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        # Expanded into a matrix product, around the patterns' mean so that a common offset costs no digits.
+        centre = patterns.detach().mean(-2, keepdim=True)
+        patterns, queries = patterns - centre, queries - centre
+        if observed is None:
+            return 2 * queries @ patterns.mT - patterns.square().sum(-1) - queries.square().sum(-1, keepdim=True)
+        mask = observed.to(queries.dtype)
+        queries = queries * mask
+        return 2 * queries @ patterns.mT - mask @ patterns.square().mT - queries.square().sum(-1, keepdim=True)
+
+
+class Manhattan(Decomposable):
+    r"""The negative sum of absolute differences :math:`-\lVert \xi - x \rVert_1`.
+
+    Example:
+        >>> Manhattan()(torch.eye(2), torch.tensor([[1.0, 0.0]]))
+        tensor([[ 0., -2.]])
+    """
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        return -(patterns - queries).abs()
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        if observed is None:
+            return -torch.cdist(queries, patterns, p=1.0)
+        return super().forward(patterns, queries, observed)
+
+
+class Cosine(Similarity):
+    r"""The cosine of the angle, :math:`\xi^\top x / (\lVert\xi\rVert \lVert x\rVert)`, over the observed dimensions.
+
+    Not decomposable: each term depends on the whole vector through the norms. A zero vector scores zero.
+
+    Example:
+        >>> Cosine()(torch.eye(2), torch.tensor([[5.0, 0.0]]))
+        tensor([[1., 0.]])
+    """
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        mask = torch.ones_like(queries) if observed is None else observed.to(queries.dtype)
+        tiny = torch.finfo(queries.dtype).tiny
+        queries = queries * mask
+        # The pattern's norm runs over what this query observed, so it differs from query to query.
+        lengths = (mask @ patterns.square().mT) * queries.square().sum(-1, keepdim=True)
+        return (queries @ patterns.mT) * lengths.clamp_min(tiny).rsqrt()
+
+
+class Unified(Decomposable):
+    r"""The paper's similarity for isotropic noise with a bias, one form for both.
+
+    .. math:: s(\xi, x) = b^\top (x - \xi) - \lVert x - \xi \rVert_2^2
+
+    With ``b`` twice the bias that every query suffered, this is the distance after the bias is taken away,
+    up to a constant of the query; with ``b = 0`` it is :class:`Distance`.
+
+    Args:
+        b: One number per dimension.
+
+    Example:
+        >>> Unified(torch.tensor([2.0, 0.0]))(torch.eye(2), torch.tensor([[2.0, 0.0]]))
+        tensor([[ 1., -1.]])
+    """
+
+    b: Tensor
+
+    def __init__(self, b: Tensor) -> None:
+        super().__init__()
+        b = as_tensor(b, "b")
+        if b.ndim != 1:
+            raise ValueError(f"b must be one number per dimension, got shape {tuple(b.shape)}")
+        require_finite(b, "b")
+        self.register_buffer("b", b)
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        difference = queries - patterns
+        return self.b * difference - difference.square()

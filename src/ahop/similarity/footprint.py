@@ -1,0 +1,214 @@
+"""The footprint of a similarity, and the adaptive similarity that learns to weigh it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ahop._blocks import pairwise
+from ahop._checks import as_tensor
+from ahop.similarity.base import Decomposable, Similarity
+
+
+def footprint(patterns: Tensor, queries: Tensor, base: Decomposable | str = "distance") -> Tensor:
+    r"""All k-optimal similarities of pattern and query, k = 1 to d.
+
+    .. math:: \mathrm{ftpt}_k(\xi, x) = \max_{|D| = k} \mathrm{sim}(\xi_D, x_D) = \tilde q_1 + \dots + \tilde q_k
+
+    where :math:`\tilde q` are the terms in decreasing order: the best k dimensions are the k largest terms,
+    so one sort and a running sum replace the search over all subsets.
+
+    Args:
+        patterns, queries: Two tensors ``(..., d)`` that broadcast against each other.
+        base: A decomposable similarity, or its name.
+
+    Shape:
+        ``(..., d)``; the last entry is the base similarity itself.
+
+    Example:
+        >>> footprint(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([1.0, 3.0, 0.0]))
+        tensor([-0., -1., -5.])
+    """
+    return _decomposable(base).terms(patterns, queries).sort(dim=-1, descending=True).values.cumsum(-1)
+
+
+def k_optimal(patterns: Tensor, queries: Tensor, k: int, base: Decomposable | str = "distance") -> Tensor:
+    r"""The similarity in the k dimensions where pattern and query agree best.
+
+    .. math:: \mathrm{sim}^{(k)}(\xi, x) = \max_{D \subseteq [d],\, |D| = k} \mathrm{sim}(\xi_D, x_D)
+
+    Example:
+        >>> k_optimal(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([1.0, 3.0, 0.0]), k=2)
+        tensor(-1.)
+    """
+    terms = _decomposable(base).terms(patterns, queries)
+    if not 1 <= k <= terms.shape[-1]:
+        raise ValueError(f"k must lie in 1 to {terms.shape[-1]}, the number of dimensions; got {k}")
+    return terms.topk(k, dim=-1).values.sum(-1)
+
+
+class Adaptive(Similarity):
+    r"""A learned weighting of the footprints of several base similarities.
+
+    .. math:: s(\xi, x) = \sum_b w_b^\top U \tilde q_b = \sum_b u_b^\top \tilde q_b, \qquad u_j = w_j + \dots + w_d
+
+    One weight ``u_j`` for each order statistic: what masking does shows in the worst terms and can be weighed
+    down, whichever dimensions it hit. It starts as the plain sum of its bases (``w_d = 1``, the rest 0).
+
+    Where a query observes only m of the d dimensions, the j-th best of its m terms takes the weight of the
+    same quantile among d.
+
+    Args:
+        dim: Number of dimensions d.
+        bases: Decomposable similarities, or their names.
+        sort: Sort the terms. Unsorted, a weight belongs to a dimension instead of a rank.
+        matrix: U: ``"cumulative"`` (the footprint), ``"identity"`` (weights on the sorted terms themselves),
+            or a ``(d, d)`` tensor.
+        learn_matrix: Make U a parameter. It adds nothing that ``w`` cannot express, but changes the path
+            that a gradient method takes.
+        patterns: For patterns that are each corrupted in their own way, their number: every pattern then has
+            its own weights, the shared ones plus a learned deviation.
+
+    Shape:
+        patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
+
+    Example:
+        >>> similarity = Adaptive(dim=2, bases=["distance"])
+        >>> similarity(torch.eye(2), torch.tensor([[1.0, 0.0]]))
+        tensor([[ 0., -2.]], grad_fn=<AddBackward0>)
+    """
+
+    matrix_values: Tensor | None
+    deviation: Tensor | None
+
+    def __init__(
+        self,
+        dim: int,
+        bases: Sequence[Decomposable | str] = ("distance", "dot"),
+        *,
+        sort: bool = True,
+        matrix: Literal["cumulative", "identity"] | Tensor = "cumulative",
+        learn_matrix: bool = False,
+        patterns: int | None = None,
+    ) -> None:
+        super().__init__()
+        if dim < 1:
+            raise ValueError(f"dim must be at least 1, got {dim}")
+        if not bases or isinstance(bases, str):
+            raise ValueError(f"bases must be a list of at least one decomposable similarity, got {bases!r}")
+        self.dim, self.sort, self.matrix, self.learn_matrix, self.patterns = dim, sort, matrix, learn_matrix, patterns
+        self.bases = nn.ModuleList(_decomposable(base) for base in bases)
+
+        values = _matrix_values(matrix, dim, needed=learn_matrix)
+        if learn_matrix and values is not None:
+            self.matrix_values = nn.Parameter(values)
+        else:
+            self.register_buffer("matrix_values", values)
+        self.weight = nn.Parameter(torch.zeros(len(self.bases), dim))
+        self.deviation = None if patterns is None else nn.Parameter(torch.zeros(patterns, len(self.bases), dim))
+        self.set_order_weights(torch.ones(len(self.bases), dim))
+
+    def order_weights(self) -> Tensor:
+        """The weights ``u`` of the sorted terms, ``(bases, d)``, shared by all patterns."""
+        if self.matrix_values is not None:
+            return self.weight @ self.matrix_values
+        if self.matrix == "identity":
+            return self.weight
+        return self.weight.flip(-1).cumsum(-1).flip(-1)
+
+    @torch.no_grad()
+    def set_order_weights(self, u: Tensor) -> None:
+        """Choose ``w`` so that :meth:`order_weights` gives ``u``."""
+        if self.matrix_values is not None:
+            # Least squares by the pseudo-inverse: a random U may be close to singular.
+            u = u @ torch.linalg.pinv(self.matrix_values)
+        elif self.matrix == "cumulative":
+            u = torch.cat([u[:, :-1] - u[:, 1:], u[:, -1:]], dim=1)
+        self.weight.copy_(u)
+
+    def features(self, base: int, patterns: Tensor, queries: Tensor) -> Tensor:
+        """The terms that the weights of one base multiply: sorted, if this similarity sorts."""
+        terms = self.bases[base].terms(patterns, queries)  # type: ignore[operator]
+        return terms.sort(dim=-1, descending=True).values if self.sort else terms
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        weights = self.order_weights()
+        if self.deviation is not None:
+            weights = weights + self.deviation
+        scores: Tensor | float = 0.0
+        for base, u in zip(self.bases, weights.unbind(-2), strict=True):
+            # The last entry of the footprint is the base similarity itself, which has a faster way to its sum.
+            # What is left for the sorted terms is zero when the weights are equal, so that case is exact.
+            last = u[..., -1]
+            scores = scores + last * base(patterns, queries, observed)
+            scores = scores + self._weigh(base, u - last[..., None], patterns, queries, observed)
+        assert isinstance(scores, Tensor)
+        return scores
+
+    def _weigh(self, base: nn.Module, u: Tensor, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
+        """The terms, sorted if this similarity sorts, times their weights; ``u`` is ``(d,)`` or ``(N, d)``."""
+        own = u.ndim == 2
+        ranks = None if observed is None or not self.sort else _stretch(observed)
+
+        def block(patterns: Tensor, queries: Tensor, *rest: Any) -> Tensor:
+            weights, (mask, ranks) = (rest[0] if own else u), rest[-2:]
+            terms = base.terms(patterns, queries[:, None])  # type: ignore[operator]
+            if mask is not None:
+                # Unobserved terms are sorted to the end, and weigh nothing there.
+                terms = terms.masked_fill(~mask[:, None], -torch.inf if self.sort else 0.0)
+            if self.sort:
+                terms = terms.sort(dim=-1, descending=True).values
+            if ranks is not None:
+                terms = terms.masked_fill(terms == -torch.inf, 0.0)
+                weights = weights[..., ranks].transpose(0, 1) if own else weights[ranks][:, None]
+            return terms @ weights if weights.ndim == 1 else (terms * weights).sum(-1)
+
+        # Numbers a pair: the terms, their sorted copy, the sort's 64-bit indices, and what masks and weights add.
+        width = 6 * self.dim
+        per_pattern = (u,) if own else ()
+        return pairwise(block, patterns, queries, width=width, per_pattern=per_pattern, per_query=(observed, ranks))
+
+    @torch.no_grad()
+    def resize(self, kept: Tensor, added: int) -> None:
+        for base in self.bases:
+            base.resize(kept, added)  # type: ignore[operator]
+        if self.deviation is not None:
+            new = self.deviation.new_zeros(added, *self.deviation.shape[1:])
+            self.deviation = nn.Parameter(torch.cat([self.deviation[kept], new]))
+            self.patterns = len(self.deviation)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, sort={self.sort}"
+
+
+def _stretch(observed: Tensor) -> Tensor:
+    """For each query with m observed dimensions, the rank among d that its j-th best term stands for."""
+    dim = observed.shape[-1]
+    places = torch.arange(dim, device=observed.device)
+    count = observed.sum(-1, keepdim=True).clamp_min(1)
+    return ((places + 0.5) * dim / count).long().clamp_max(dim - 1)
+
+
+def _decomposable(base: Decomposable | str) -> Decomposable:
+    made = Similarity.of(base)
+    if not isinstance(made, Decomposable):
+        known = sorted(name for name, kind in Similarity.members.items() if issubclass(kind, Decomposable))
+        raise ValueError(f"base must be a decomposable similarity ({', '.join(known)}), got {made.name!r}")
+    return made
+
+
+def _matrix_values(matrix: str | Tensor, dim: int, *, needed: bool) -> Tensor | None:
+    """U as numbers, or None where a running sum or nothing at all does its work."""
+    if isinstance(matrix, str):
+        if matrix not in ("cumulative", "identity"):
+            raise ValueError(f"matrix must be 'cumulative', 'identity' or a ({dim}, {dim}) tensor, got {matrix!r}")
+        if not needed:
+            return None
+        return torch.ones(dim, dim).tril() if matrix == "cumulative" else torch.eye(dim)
+    values = as_tensor(matrix, "matrix")
+    if values.shape != (dim, dim):
+        raise ValueError(f"matrix must be a ({dim}, {dim}) tensor, got shape {tuple(values.shape)}")
+    return values.clone()

@@ -1,0 +1,130 @@
+r"""What the corruptions so far have done to a value: the density :math:`p(x_i \mid \xi_i)`, in closed form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import pairwise
+
+# The width given to a point mass: wide against rounding, narrow against any noise worth the name.
+SHARP = 1e-4
+_FLOOR = 1e-30
+# Up to here the count of masked dimensions is followed exactly; it costs d x count steps for each pair.
+_COUNTABLE = 128
+
+Density = Callable[[Tensor, Tensor], Tensor]
+"""Values ``(n, d)`` and standard deviations ``(d,)`` of Gaussian noise added to the fill, to densities ``(n, d)``."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Values lost to a mask: how likely that is, what they were filled with, and what happened since."""
+
+    chance: Tensor
+    density: Density
+    shift: Tensor
+    variance: Tensor
+
+
+@dataclass(frozen=True)
+class Channel:
+    r"""A value is either still its pattern's, shifted and noisy, or was filled in by one of the masks.
+
+    .. math:: p(x_i \mid \xi_i) = a_i \, N(x_i; \xi_i + s_i, v_i) + \sum_m c_{m,i} \, g_m(x_i)
+
+    Attributes:
+        alive: The chance :math:`a` that no mask has hit, ``(d,)``.
+        shift, variance: What was added to a value that no mask has hit, ``(d,)`` each.
+        fills: One entry a mask, for values it was the last to hit.
+        count: When exactly so many dimensions are masked; None when each is masked by itself.
+    """
+
+    alive: Tensor
+    shift: Tensor
+    variance: Tensor
+    fills: tuple[Filled, ...] = ()
+    count: int | None = None
+
+    @classmethod
+    def clean(cls, dim: int) -> Channel:
+        """Before any corruption."""
+        return cls(alive=torch.ones(dim), shift=torch.zeros(dim), variance=torch.zeros(dim))
+
+    @property
+    def dim(self) -> int:
+        return len(self.alive)
+
+    def shifted(self, by: Tensor) -> Channel:
+        fills = tuple(replace(fill, shift=fill.shift + by) for fill in self.fills)
+        return replace(self, shift=self.shift + by, fills=fills)
+
+    def noised(self, variance: Tensor) -> Channel:
+        fills = tuple(replace(fill, variance=fill.variance + variance) for fill in self.fills)
+        return replace(self, variance=self.variance + variance, fills=fills)
+
+    def masked(self, chance: Tensor, density: Density, count: int | None) -> Channel:
+        fills = tuple(replace(fill, chance=fill.chance * (1 - chance)) for fill in self.fills)
+        zero = torch.zeros(self.dim)
+        # Two masks of exact counts are followed as independent ones: how far they overlap is not known.
+        count = count if not self.fills and self.dim <= _COUNTABLE else None
+        return Channel(
+            alive=self.alive * (1 - chance),
+            shift=self.shift,
+            variance=self.variance,
+            fills=(*fills, Filled(chance, density, zero, zero)),
+            count=count,
+        )
+
+    def log_likelihood(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        """The sum over dimensions, ``(n, N)``; where a mask has an exact count, given that count."""
+        alive, shift, variance = (t.to(patterns) for t in (self.alive, self.shift, self.variance))
+        precision = 1 / variance.clamp_min(SHARP**2)
+        # log(alive) - log sqrt(2 pi v), with a floor for dimensions that are always masked.
+        level = alive.clamp_min(_FLOOR).log() - 0.5 * (2 * math.pi / precision).log()
+        if not self.fills:
+            scaled = precision.sqrt()
+            table = -0.5 * torch.cdist((queries - shift) * scaled, patterns * scaled).square()
+            return table + level.sum()
+        filled = self._filled(queries).clamp_min(_FLOOR).log()
+        queries = queries - shift
+
+        def block(patterns: Tensor, queries: Tensor, filled: Tensor) -> Tensor:
+            kept = level - 0.5 * precision * (queries[:, None] - patterns).square()
+            score = torch.logaddexp(kept, filled[:, None]).sum(-1)
+            if self.count is not None:
+                score = score + _log_count(torch.sigmoid(filled[:, None] - kept), self.count)
+            return score
+
+        width = 4 * self.dim + 3 * (self.count or 0)
+        return pairwise(block, patterns, queries, width=width, per_query=(filled,))
+
+    def _filled(self, queries: Tensor) -> Tensor:
+        """The density of a query's values if a mask gave them, which no pattern has a part in."""
+        total = torch.zeros_like(queries)
+        for fill in self.fills:
+            chance, shift, variance = (t.to(queries) for t in (fill.chance, fill.shift, fill.variance))
+            total = total + chance * fill.density(queries - shift, variance.sqrt())
+        return total
+
+
+def _log_count(chances: Tensor, count: int) -> Tensor:
+    r"""The log probability that exactly ``count`` of independent events with these ``chances`` ``(..., d)`` happen.
+
+    Given independent masks, the posterior chance that dimension i was masked is :math:`\rho_i`; fixing their
+    number multiplies the likelihood by this (and by a constant that no pattern has a part in). One event after
+    the other, the distribution of how many have happened is carried along:
+    :math:`P_j \leftarrow P_j (1-\rho) + P_{j-1} \rho`.
+    """
+    before = chances.new_zeros(count + 1, *chances.shape[:-1])
+    before[0] = 1
+    after = torch.empty_like(before)
+    for chance in chances.movedim(-1, 0).contiguous():
+        torch.lerp(before[1:], before[:-1], chance, out=after[1:])
+        torch.mul(before[0], 1 - chance, out=after[0])
+        before, after = after, before
+    return before[count].clamp_min(_FLOOR).log()
