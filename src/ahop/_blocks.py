@@ -22,8 +22,8 @@ def memory_budget(bytes: int) -> Iterator[None]:
     The default is 256 MiB. It holds for every similarity and any number of patterns; smaller is slower.
 
     Example:
-        >>> memory = ModernHopfield(torch.eye(4))
-        >>> with memory_budget(64 * 2**20):
+        >>> memory = ahop.ModernHopfield(torch.eye(4))
+        >>> with ahop.memory_budget(64 * 2**20):
         ...     indices = memory.recall(torch.eye(4)).indices
     """
     global _budget

@@ -52,6 +52,8 @@ class Component(nn.Module):
 
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments, as they stand now."""
+        if type(self).__init__ is nn.Module.__init__:
+            return {}
         parameters = inspect.signature(type(self).__init__).parameters
         return {name: getattr(self, name) for name in parameters if name != "self"}
 
@@ -62,6 +64,8 @@ def to_plain(value: Any) -> Any:
         arguments = {key: to_plain(item) for key, item in value.arguments().items()}
         return {"family": value.family, "name": value.name, "arguments": arguments}
     if isinstance(value, Tensor):
+        if not value.ndim:
+            return value.item()
         return {"tensor": value.tolist()}
     if isinstance(value, (list, tuple, nn.ModuleList)):
         return [to_plain(item) for item in value]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,10 @@ from ahop.similarity import Adaptive
 # The features of all pairs are kept while they take no more than so many budgets; past that, fewer pairs are.
 _CACHE = 4
 _NEGATIVES = 128
+_KNOTS = 64
+_SMOOTHNESS = (1e-2, 1e-3, 1e-4, 1e-5)
+# Samples worked on together.
+_PART = 16
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ def fit_adaptive(
     origins: Tensor,
     *,
     solver: str = "convex",
-    smoothness: float = 1e-4,
+    smoothness: float | None = None,
     negatives: int | None = None,
     steps: int = 200,
     rate: float = 0.1,
@@ -81,7 +86,8 @@ def fit_adaptive(
         + \lambda \sum_{b,j} (u_{b,j+1} - u_{b,j})^2
 
     With patterns and samples fixed this is multinomial logistic regression with one coefficient per order
-    statistic. It is convex: L-BFGS with a strong Wolfe line search finds the only optimum.
+    statistic. It is convex: L-BFGS with a strong Wolfe line search finds the only optimum. In more than 64
+    dimensions, ``u`` is linear between 64 knots.
 
     Args:
         similarity: What to fit. Deviations of single patterns, where it has them, are fitted after the shared
@@ -89,55 +95,66 @@ def fit_adaptive(
         patterns, queries, origins: ``(N, d)``, ``(n, d)``, ``(n,)``.
         solver: ``"convex"``, or ``"adam"`` for the paper's own way: the weights ``w``, and U where it is
             learned, move along the gradient, with no smoothness.
-        smoothness: :math:`\lambda`; neighbouring ranks have similar weights. Not used when nothing is sorted.
+        smoothness: :math:`\lambda`; neighbouring ranks have similar weights. None takes the one that does best
+            on a fifth of the samples, held out for that. Not used when nothing is sorted.
         negatives: How many patterns besides the origin each query is told apart from: half of them the ones
             hardest to tell by the bases alone, half drawn at random. 0 takes all. None takes all while their
             features fit in four memory budgets (1 GiB), and 128 beyond.
         steps: Most iterations of either solver.
         rate: Adam's learning rate.
-        seed: For the random negatives.
+        seed: For the random negatives and for the samples held out.
     """
     choice(solver, "solver", ("convex", "adam"))
-    table = _Features(similarity, patterns, queries, origins, negatives, seed)
-    bases = len(similarity.bases)
-
-    def loss_and_gradient(u: Tensor) -> tuple[Tensor, Tensor]:
-        gradient = torch.zeros_like(u)
-
-        def collect(part: slice, slope: Tensor, block: Tensor) -> None:
-            gradient.add_(slope.flatten() @ block.flatten(0, 1))
-
-        return table.visit(lambda part, block: block @ u, collect), gradient
-
-    def smooth(u: Tensor) -> tuple[Tensor, Tensor]:
-        loss, gradient = loss_and_gradient(u)
-        rough = u.view(bases, -1).diff()
-        rows = gradient.view(bases, -1)
-        rows[:, 1:] += 2 * smoothness * rough
-        rows[:, :-1] -= 2 * smoothness * rough
-        return loss + smoothness * rough.square().sum(), gradient
-
-    def backward() -> Tensor:
-        u = similarity.order_weights().flatten()
-        loss, gradient = loss_and_gradient(u.detach())
-        u.backward(gradient)
-        return loss
+    if smoothness is not None and smoothness < 0:
+        raise ValueError(f"smoothness must not be negative, got {smoothness}")
+    knots = _KNOTS if solver == "convex" and similarity.sort else similarity.dim
+    table = _Features(similarity, patterns, queries, origins, negatives, knots, seed)
+    start = table.to_knots(similarity.order_weights()).flatten()
 
     if solver == "adam":
+
+        def backward() -> Tensor:
+            u = similarity.order_weights().flatten()
+            loss, gradient = table.loss_and_gradient(u.detach())
+            u.backward(gradient)
+            return loss
+
         moving = [similarity.weight] + ([similarity.matrix_values] if similarity.learn_matrix else [])
         report = adam(moving, backward, steps=steps, rate=rate)  # type: ignore[arg-type]
     else:
-        function = smooth if similarity.sort and smoothness else loss_and_gradient
-        u, report = _lbfgs(function, similarity.order_weights().flatten(), steps, "convex fit")
-        similarity.set_order_weights(u.view(bases, -1))
+        if not similarity.sort:
+            smoothness = 0.0
+        elif smoothness is None:
+            smoothness, start = _choose_smoothness(table, start, steps, seed)
+        objective = partial(table.loss_and_gradient, smoothness=smoothness)
+        flat, report = _lbfgs(objective, start, steps, "convex fit")
+        similarity.set_order_weights(table.from_knots(flat.view(len(similarity.bases), -1)))
     if similarity.deviation is not None:
         report = _fit_deviations(similarity, similarity.deviation, table, steps)
     return report
 
 
+def _choose_smoothness(table: _Features, start: Tensor, steps: int, seed: int) -> tuple[float, Tensor]:
+    """From smooth to rough, as long as the loss on a held-out fifth of the samples falls."""
+    order = torch.randperm(len(table.parts), generator=torch.Generator().manual_seed(seed)).tolist()
+    held_out, shown = order[: len(order) // 5], order[len(order) // 5 :]
+    if not held_out:
+        return _SMOOTHNESS[1], start
+    best, chosen = math.inf, (_SMOOTHNESS[0], start)
+    for smoothness in _SMOOTHNESS:
+        start, _ = _lbfgs(
+            partial(table.loss_and_gradient, smoothness=smoothness, parts=shown), start, steps, "choosing smoothness"
+        )
+        loss = table.loss_and_gradient(start, parts=held_out)[0].item()
+        if loss >= best:
+            break
+        best, chosen = loss, (smoothness, start)
+    return chosen
+
+
 def _fit_deviations(similarity: Adaptive, deviation: Tensor, table: _Features, steps: int) -> FitReport:
     """Fit what each pattern's weights add to the shared ones; a pattern never seen keeps the shared ones."""
-    u, chosen = similarity.order_weights().flatten(), table.chosen
+    u, chosen = table.to_knots(similarity.order_weights()).flatten(), table.chosen
     # A ridge worth one sample: a single query moves a pattern's weights little, many move them freely.
     ridge = 1.0 / table.samples
 
@@ -158,13 +175,18 @@ def _fit_deviations(similarity: Adaptive, deviation: Tensor, table: _Features, s
         loss = table.visit(score, collect)
         return loss + ridge * flat.square().sum(), gradient.flatten() + 2 * ridge * flat
 
-    flat, report = _lbfgs(own, deviation.flatten(), steps, "each pattern's own weights")
-    deviation.copy_(flat.view_as(deviation))
+    start = deviation.new_zeros(len(deviation) * len(u))
+    flat, report = _lbfgs(own, start, steps, "each pattern's own weights")
+    deviation.copy_(table.from_knots(flat.view(len(deviation), len(similarity.bases), -1)))
     return report
 
 
 class _Features:
-    """The sorted terms of every pair that the loss looks at: kept while they fit, made again when not."""
+    """What the weights multiply in every pair that the loss looks at: kept while it fits, made again when not.
+
+    With fewer knots than dimensions, the sorted terms are summed into the hat functions of the knots, so that
+    weights that are linear between knots are one number per knot here.
+    """
 
     def __init__(
         self,
@@ -173,10 +195,13 @@ class _Features:
         queries: Tensor,
         origins: Tensor,
         negatives: int | None,
+        knots: int,
         seed: int,
     ) -> None:
         self.similarity, self.patterns, self.queries = similarity, patterns, queries
-        self.samples, width = len(queries), len(similarity.bases) * similarity.dim * patterns.element_size()
+        self.hats = _hats(similarity.dim, knots).to(patterns) if knots < similarity.dim else None
+        self.bases, self.samples = len(similarity.bases), len(queries)
+        width = self.bases * min(knots, similarity.dim) * patterns.element_size()
         if negatives is None:
             fits = self.samples * len(patterns) * width <= _CACHE * budget()
             negatives = 0 if fits else _NEGATIVES
@@ -188,30 +213,67 @@ class _Features:
         if 0 < negatives < len(patterns) - 1:
             self.chosen, self.correction = _candidates(similarity, patterns, queries, origins, negatives, seed)
             self.target = torch.zeros_like(origins)
-        row = (len(patterns) if self.chosen is None else self.chosen.shape[1]) * width
-        # Making features takes room for the sort beside them.
-        self.parts = split(self.samples, 4 * row)
-        self.kept = [self._make(part) for part in self.parts] if self.samples * row <= _CACHE * budget() else None
+        pairs = len(patterns) if self.chosen is None else self.chosen.shape[1]
+        # Making features takes room for all dimensions and for the sort beside them.
+        rows = min(_PART, budget() // (4 * pairs * similarity.dim * patterns.element_size()))
+        self.parts = split(self.samples, budget() // max(1, rows))
+        kept = self.samples * pairs * width <= _CACHE * budget()
+        self.kept = [self._make(part) for part in self.parts] if kept else None
 
-    def _make(self, part: slice) -> Tensor:
-        queries = self.queries[part][:, None]
-        patterns = self.patterns if self.chosen is None else self.patterns[self.chosen[part]]
-        bases = range(len(self.similarity.bases))
-        return torch.cat([self.similarity.features(base, patterns, queries) for base in bases], dim=-1)
+    def to_knots(self, u: Tensor) -> Tensor:
+        """Weights ``(bases, d)`` at the knots."""
+        return u if self.hats is None else u @ torch.linalg.pinv(self.hats).mT
+
+    def from_knots(self, values: Tensor) -> Tensor:
+        """Weights of all ranks, linear between the knots."""
+        return values if self.hats is None else values @ self.hats.mT
+
+    def loss_and_gradient(
+        self, u: Tensor, smoothness: float = 0.0, parts: Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The penalised loss of shared weights ``u``, flat, and its gradient; ``parts`` takes some samples only."""
+        gradient = torch.zeros_like(u)
+
+        def collect(part: slice, slope: Tensor, block: Tensor) -> None:
+            gradient.add_(slope.flatten() @ block.flatten(0, 1))
+
+        loss = self.visit(lambda part, block: block @ u, collect, parts)
+        rough, rows = u.view(self.bases, -1).diff(), gradient.view(self.bases, -1)
+        rows[:, 1:] += 2 * smoothness * rough
+        rows[:, :-1] -= 2 * smoothness * rough
+        return loss + smoothness * rough.square().sum(), gradient
 
     def visit(
-        self, score: Callable[[slice, Tensor], Tensor], collect: Callable[[slice, Tensor, Tensor], None]
+        self,
+        score: Callable[[slice, Tensor], Tensor],
+        collect: Callable[[slice, Tensor, Tensor], None],
+        parts: Sequence[int] | None = None,
     ) -> Tensor:
         """The mean loss of ``score(part, features)``; ``collect`` gets its slope by each score."""
         total = self.patterns.new_zeros(())
-        for index, part in enumerate(self.parts):
+        parts = range(len(self.parts)) if parts is None else parts
+        samples = sum(len(self.target[self.parts[index]]) for index in parts)
+        for index in parts:
+            part = self.parts[index]
             block = self._make(part) if self.kept is None else self.kept[index]
             logs = torch.log_softmax(score(part, block) + self.correction, dim=-1)
             here = self.target[part][:, None]
             total -= logs.gather(1, here).sum()
-            slope = logs.exp().scatter_add(1, here, logs.new_full(here.shape, -1.0)) / self.samples
+            slope = logs.exp().scatter_add(1, here, logs.new_full(here.shape, -1.0)) / samples
             collect(part, slope, block)
-        return total / self.samples
+        return total / samples
+
+    def _make(self, part: slice) -> Tensor:
+        queries = self.queries[part][:, None]
+        patterns = self.patterns if self.chosen is None else self.patterns[self.chosen[part]]
+        terms = (self.similarity.features(base, patterns, queries) for base in range(self.bases))
+        return torch.cat([term if self.hats is None else term @ self.hats for term in terms], dim=-1)
+
+
+def _hats(dim: int, knots: int) -> Tensor:
+    """Hat functions of equally spaced knots over the ranks, ``(dim, knots)``."""
+    places = torch.linspace(0, knots - 1, dim)
+    return (1 - (places[:, None] - torch.arange(knots)).abs()).clamp_min(0)
 
 
 def _candidates(

@@ -336,7 +336,7 @@ class AdaptiveHopfield(AssociativeMemory):
         origins: Any = None,
         *,
         solver: Literal["convex", "adam"] = "convex",
-        smoothness: float = 1e-4,
+        smoothness: float | None = None,
         negatives: int | None = None,
         steps: int = 200,
         rate: float = 0.1,

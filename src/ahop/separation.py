@@ -243,4 +243,4 @@ class Entmax(_Tempered):
         return (weights * scores).sum(-1) + entropy / self.beta
 
     def extra_repr(self) -> str:
-        return f"alpha={float(self.alpha):g}, {super().extra_repr()}"
+        return f"alpha={torch.as_tensor(self.alpha).item():g}, {super().extra_repr()}"

@@ -54,7 +54,7 @@ def load(name: str) -> Dataset:
     """A data set by name; files come from the folder ``AHOP_DATA``, a cache, or a checked download.
 
     Example:
-        >>> load("digits").patterns.shape
+        >>> ahop.datasets.load("digits").patterns.shape
         torch.Size([1797, 64])
     """
     if name not in ENTRIES:

@@ -92,8 +92,8 @@ class Manhattan(Decomposable):
     r"""The negative sum of absolute differences :math:`-\lVert \xi - x \rVert_1`.
 
     Example:
-        >>> Manhattan()(torch.eye(2), torch.tensor([[1.0, 0.0]]))
-        tensor([[ 0., -2.]])
+        >>> Manhattan()(torch.eye(2), torch.tensor([[3.0, 0.0]]))
+        tensor([[-2., -4.]])
     """
 
     def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ def footprint(patterns: Tensor, queries: Tensor, base: Decomposable | str = "dis
 
     Example:
         >>> footprint(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([1.0, 3.0, 0.0]))
-        tensor([-0., -1., -5.])
+        tensor([ 0., -1., -5.])
     """
     return _decomposable(base).terms(patterns, queries).sort(dim=-1, descending=True).values.cumsum(-1)
 
@@ -107,9 +107,10 @@ class Adaptive(Similarity):
             self.matrix_values = nn.Parameter(values)
         else:
             self.register_buffer("matrix_values", values)
-        self.weight = nn.Parameter(torch.zeros(len(self.bases), dim))
-        self.deviation = None if patterns is None else nn.Parameter(torch.zeros(patterns, len(self.bases), dim))
-        self.set_order_weights(torch.ones(len(self.bases), dim))
+        ones = torch.ones(len(self.bases), dim, dtype=None if values is None else values.dtype)
+        self.weight = nn.Parameter(torch.zeros_like(ones))
+        self.deviation = None if patterns is None else nn.Parameter(torch.zeros(patterns, *ones.shape))
+        self.set_order_weights(ones)
 
     def order_weights(self) -> Tensor:
         """The weights ``u`` of the sorted terms, ``(bases, d)``, shared by all patterns."""

@@ -1,0 +1,27 @@
+"""What doctests and tests share."""
+
+import pytest
+import torch
+from hypothesis import settings
+
+import ahop
+from ahop import energy, models, separation, similarity, variants
+
+# How long an example takes says nothing about the code on a shared machine, and the same examples every time
+# make a red run repeatable.
+settings.register_profile("ahop", deadline=None, derandomize=True)
+settings.load_profile("ahop")
+
+
+@pytest.fixture(autouse=True)
+def doctest_names(doctest_namespace, tmp_path):
+    """The names that docstring examples take for granted."""
+    for module in (separation, similarity, variants, models, energy):
+        doctest_namespace.update({name: value for name, value in vars(module).items() if not name.startswith("_")})
+    doctest_namespace.update(torch=torch, ahop=ahop, folder=tmp_path / "memory")
+
+
+@pytest.fixture(autouse=True)
+def no_cache_of_the_user(monkeypatch, tmp_path):
+    """Tests neither read nor fill the cache of the person who runs them."""
+    monkeypatch.setenv("AHOP_CACHE", str(tmp_path / "cache"))

@@ -1,0 +1,95 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ahop
+from ahop.energy import descend, unified_step
+from ahop.separation import Entmax, Softmax
+from ahop.similarity import Unified
+
+SLACK = 1e-9
+
+
+def noise(*shape, seed=0):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def falls(memory, state, step, times=6):
+    energy = memory.energy(state)
+    for _ in range(times):
+        state = step(state).detach()
+        lower = memory.energy(state)
+        assert bool((lower <= energy + SLACK * energy.abs().clamp_min(1)).all())
+        energy = lower
+    return energy
+
+
+@given(seed=st.integers(0, 9999), beta=st.sampled_from([0.1, 1.0, 10.0]), prior=st.booleans())
+def test_energies_of_continuous_networks_never_rise(seed, beta, prior):
+    patterns = noise(7, 5, seed=seed)
+    counts = {"prior": noise(7, seed=seed + 3).abs()} if prior else {}
+    kernel = ahop.KernelHopfield(patterns, separation=Entmax(1.5, beta), **counts)
+    torch.nn.init.normal_(kernel.modulation.phi, generator=torch.Generator().manual_seed(seed))
+    networks = [
+        ahop.ModernHopfield(patterns, beta=beta, **counts),
+        ahop.SparseHopfield(patterns, beta=beta, **counts),
+        kernel,
+    ]
+    for memory in networks:
+        falls(memory, 3 * noise(4, 5, seed=seed + 1), memory.retrieve)
+
+
+@given(seed=st.integers(0, 9999), count=st.integers(1, 12), dim=st.integers(1, 15))
+def test_the_classical_energy_never_rises_under_asynchronous_updates(seed, count, dim):
+    memory = ahop.ClassicalHopfield(noise(count, dim, seed=seed).sign(), update="asynchronous", seed=seed)
+    falls(memory, noise(5, dim, seed=seed + 1).sign(), memory.retrieve, times=4)
+
+
+@given(seed=st.integers(0, 9999), scale=st.sampled_from([0.0, 1.0, 10.0]))
+def test_the_unified_energy_never_rises_and_keeps_its_bound(seed, scale):
+    patterns, b = noise(6, 4, seed=seed) * 3, noise(4, seed=seed + 1) * scale
+    memory = ahop.AssociativeMemory(patterns, Unified(b), Softmax())
+    start = 5 * noise(5, 4, seed=seed + 2)
+    lowest = falls(memory, start, lambda x: unified_step(memory, x))
+    bound = -torch.tensor(6.0).log() - b.square().sum() / 4
+    assert bool((memory.energy(start) >= bound - SLACK).all())
+    assert bool((lowest >= bound - 1e-6).all())
+
+
+def test_the_unified_energy_is_the_formula_of_the_corrected_proof():
+    patterns, b, x = noise(6, 4), noise(4, seed=1), noise(5, 4, seed=2)
+    memory = ahop.AssociativeMemory(patterns, Unified(b), Softmax())
+    rows = 2 * patterns + b
+    constants = -patterns @ b - patterns.square().sum(1)
+    expected = x.square().sum(1) - torch.logsumexp(x @ rows.T + constants, 1)
+    torch.testing.assert_close(memory.energy(x), expected)
+
+
+def test_energies_are_those_of_the_table():
+    signs, x = noise(4, 6).sign(), noise(3, 6, seed=1).sign()
+    overlaps = x @ signs.T
+    torch.testing.assert_close(ahop.ClassicalHopfield(signs).energy(x), -0.5 * overlaps.square().sum(1))
+    torch.testing.assert_close(ahop.DenseHopfield(signs, k=2).energy(x), -(overlaps**3).sum(1))
+    torch.testing.assert_close(ahop.ExponentialHopfield(signs).energy(x), -overlaps.exp().sum(1).log())
+    adaptive = ahop.AdaptiveHopfield(signs)
+    torch.testing.assert_close(adaptive.energy(x), -torch.logsumexp(adaptive.scores(x), 1))
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 999), name=st.sampled_from(["m-hop", "s-hop", "k-hop", "a-hop"]))
+def test_descent_lowers_any_energy(seed, name):
+    memory = ahop.create(name, noise(5, 4, seed=seed))
+    start = 2 * noise(3, 4, seed=seed + 1)
+    end = descend(memory, start, steps=20)
+    assert bool((memory.energy(end) <= memory.energy(start) + SLACK).all())
+    assert bool((memory.energy(end) < memory.energy(start)).any())
+
+
+def test_where_there_is_no_energy_the_memory_says_so():
+    with pytest.raises(ValueError, match="UniversalHopfield has no energy: none is known for manhattan similarity"):
+        ahop.UniversalHopfield(torch.eye(3)).energy(torch.ones(3))
+    with pytest.raises(ValueError, match="unified_step needs a memory with Unified similarity, got 'dot'"):
+        unified_step(ahop.ModernHopfield(torch.eye(3)), torch.ones(3))
+    with pytest.raises(ValueError, match="power separation has no convex conjugate"):
+        ahop.AssociativeMemory(torch.eye(3), "dot", "power").energy(torch.ones(3))

@@ -1,0 +1,168 @@
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ahop
+from ahop.variants import Biased, Compose, Masked, Mixed, Noisy, Oracle
+from ahop.variants.channel import SHARP
+
+PATTERNS = torch.rand(40, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
+ALL = [
+    Noisy(0.3),
+    Noisy(torch.linspace(0, 1, 12)),
+    Biased(0.5, seed=1),
+    Biased(torch.linspace(-1, 1, 12)),
+    Masked(0.4),
+    Masked(count=5, fill=0.0),
+    Masked(torch.linspace(0, 0.9, 12), fill=(-2.0, 0.5)),
+    Masked(0.3, exact=True),
+    Compose([Masked(0.3, fill=0.5), Noisy(0.2), Biased(0.3), Masked(0.2)]),
+    Mixed(0.3, 0.2, 0.4),
+    Mixed(0.3, 0.2, 0.4, preset="literal"),
+    Mixed(0.3, 0.2, 0.4, preset="std"),
+]
+
+
+@pytest.mark.parametrize("variant", ALL, ids=lambda v: v.name)
+def test_samples_come_from_stored_patterns(variant):
+    queries, origins = variant.sample(PATTERNS, 7)
+    assert queries.shape == (7, 12)
+    assert queries.dtype == PATTERNS.dtype
+    assert origins.shape == (7,)
+    assert variant.log_likelihood(PATTERNS, queries).shape == (7, 40)
+    assert torch.isfinite(variant.log_likelihood(PATTERNS, queries)).all()
+
+
+@pytest.mark.parametrize("variant", ALL, ids=lambda v: v.name)
+def test_the_oracle_is_calibrated_on_what_the_variant_draws(variant):
+    # With the true likelihood, the probability of the first choice is how often it is right.
+    patterns = PATTERNS[:, :12]
+    queries, origins = variant.sample(patterns, 4000, generator=torch.Generator().manual_seed(1))
+    indices, probabilities = Oracle(patterns, variant).recall(queries)
+    right = (indices.squeeze(1) == origins).double()
+    assert right.mean().item() == pytest.approx(probabilities.double().mean().item(), abs=0.025)
+
+
+def test_draws_repeat_with_the_seed_and_differ_from_call_to_call():
+    first, second = Mixed(0.3, 0.3, 0.3, seed=5), Mixed(0.3, 0.3, 0.3, seed=5)
+    one = first.sample(PATTERNS, 5).queries
+    assert torch.equal(one, second.sample(PATTERNS, 5).queries)
+    assert not torch.equal(one, first.sample(PATTERNS, 5).queries)
+    given = [first.sample(PATTERNS, 5, torch.Generator().manual_seed(3)).queries for _ in range(2)]
+    assert torch.equal(*given)
+
+
+def test_a_bias_is_drawn_once_for_a_world():
+    world = Biased(0.5, seed=2)
+    queries, origins = world.sample(PATTERNS, 50)
+    shifts = queries - PATTERNS[origins]
+    torch.testing.assert_close(shifts, shifts[:1].expand_as(shifts))
+    torch.testing.assert_close(shifts[0].abs(), torch.full((12,), 0.5))
+    assert len(shifts[0].sign().unique()) == 2
+
+
+@given(rate=st.floats(0, 1), dim=st.integers(1, 40))
+def test_an_exact_mask_hits_that_many(rate, dim):
+    queries, _ = Masked(rate, exact=True, fill=5.0).sample(torch.zeros(1, dim), 20)
+    expected = math.floor(rate * dim + 1e-5)
+    assert (queries == 5).sum(1).unique().tolist() == [expected]
+
+
+def test_presets_are_those_of_the_table():
+    zero = torch.zeros(1, 4000)
+    for preset, deviation, shift in (("published", 0.3, 0.6), ("literal", 0.3**0.5, 0.4), ("std", 0.3, 0.4)):
+        world = Mixed(0.0, 0.3, 0.4, preset=preset)
+        off = world.sample(zero, 1).queries[0]
+        assert off.abs().mean().item() == pytest.approx(
+            (Noisy(deviation).sample(zero, 1).queries[0] + shift).abs().mean().item(), abs=0.03
+        )
+    # Masked values come after the bias in one order, before it in the other.
+    for preset, reach in (("published", 1.0), ("std", 1.9)):
+        values = Mixed(1.0, 0.0, 0.9, preset=preset).sample(zero, 1).queries[0]
+        assert values.abs().max().item() == pytest.approx(reach, abs=0.01)
+
+
+def gaussian(x, sigma):
+    return math.exp(-0.5 * (x / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
+
+
+def test_noise_scores_as_a_gaussian():
+    sigma = torch.tensor([0.5, 2.0])
+    score = Noisy(sigma).log_likelihood([[1.0, -1.0]], [[0.2, 1.0]])
+    assert score.item() == pytest.approx(math.log(gaussian(0.8, 0.5)) + math.log(gaussian(2.0, 2.0)), abs=1e-5)
+
+
+def test_a_mask_keeps_the_factor_of_what_it_did_not_hit():
+    score = Masked(0.3).log_likelihood([[0.5, 0.5]], [[0.5, 0.1]])
+    kept = 0.7 * gaussian(0, SHARP) + 0.3 / 2
+    assert score.item() == pytest.approx(math.log(kept) + math.log(0.3 / 2), abs=1e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(count=st.integers(0, 5), seed=st.integers(0, 999))
+def test_an_exact_count_is_scored_exactly(count, seed):
+    generator = torch.Generator().manual_seed(seed)
+    pattern, query = torch.rand(2, 1, 5, dtype=torch.float64, generator=generator) * 2 - 1
+    world = Compose([Noisy(0.4), Masked(count=count)])
+    kept = [gaussian(x - p, 0.4) for x, p in zip(query[0].tolist(), pattern[0].tolist(), strict=True)]
+    total = 0.0
+    for subset in itertools.combinations(range(5), count):
+        total += math.prod(0.5 if i in subset else kept[i] for i in range(5))
+    expected = math.log(total / math.comb(5, count))
+    # Up to the chance of the count, which no pattern has a part in.
+    chance = math.log(math.comb(5, count) * (count / 5) ** count * (1 - count / 5) ** (5 - count))
+    assert world.log_likelihood(pattern, query).item() - (-chance) == pytest.approx(expected + 2 * chance, abs=1e-3)
+
+
+def test_a_function_can_fill_masks_when_its_density_is_known():
+    def draw(shape, generator):
+        return torch.randn(shape, generator=generator)
+
+    def density(x):
+        return torch.exp(-0.5 * x.square()) / math.sqrt(2 * math.pi)
+
+    world = Compose([Masked(0.5, fill=draw, density=density), Noisy(0.5)])
+    queries, origins = world.sample(PATTERNS, 2000)
+    indices, probabilities = Oracle(PATTERNS, world).recall(queries)
+    right = (indices.squeeze(1) == origins).float().mean().item()
+    assert right == pytest.approx(probabilities.mean().item(), abs=0.03)
+    with pytest.raises(ValueError, match="density must be given to score a mask that fills by a function"):
+        Masked(0.5, fill=draw).log_likelihood(PATTERNS, PATTERNS)
+
+
+def test_no_fixed_memory_beats_the_oracle():
+    patterns = torch.rand(300, 32, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    world = Mixed(0.4, 0.4, 0.4)
+    test = world.sample(patterns, 500)
+    ceiling = ahop.metrics.retrieval_accuracy(Oracle(patterns, world), test)
+    for name in ("m-hop", "u-hop"):
+        assert ahop.metrics.retrieval_accuracy(ahop.create(name, patterns), test) < ceiling
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Noisy(-0.1), "sigma must not be negative"),
+        (lambda: Noisy(torch.ones(3)).sample(PATTERNS, 1), "sigma must be one number or one per dimension, 12"),
+        (lambda: Masked(), "one of rate and count must be given"),
+        (lambda: Masked(1.5), "rate must lie in 0 to 1, got 1.5"),
+        (lambda: Masked(count=13).sample(PATTERNS, 1), "count must be at most the number of dimensions, 12; got 13"),
+        (lambda: Masked(count=-1), "count must not be negative"),
+        (lambda: Masked(0.1, fill="normal"), "fill must be 'uniform', a number"),
+        (lambda: Masked(0.1, fill=(1.0, 0.0)), "fill must be a pair"),
+        (lambda: Masked(torch.rand(12), exact=True), "rate must be one number for an exact count"),
+        (lambda: Mixed(0.1, preset="paper"), "preset must be one of 'published', 'literal', 'std', got 'paper'"),
+        (lambda: Mixed(noise=-1), "noise must not be negative"),
+        (lambda: Compose([]), "steps must be a list of at least one variant"),
+        (lambda: Noisy(1.0).sample(PATTERNS, -1), "n must not be negative"),
+        (lambda: Noisy(1.0).log_likelihood(PATTERNS, torch.ones(1, 3)), "queries must have 12 values each"),
+        (lambda: Oracle(PATTERNS, Noisy(1.0)).scores(PATTERNS, observed="not-nan"), "observed is not supported"),
+    ],
+)
+def test_bad_arguments_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
