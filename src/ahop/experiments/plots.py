@@ -76,7 +76,7 @@ def recalled(origins: Tensor, queries: Tensor, answers: dict[str, Tensor], shape
         grid = figure.subplots(len(rows), len(origins), squeeze=False)
         for line, (name, images) in zip(grid, rows.items(), strict=True):
             for axes, image in zip(line, images, strict=True):
-                axes.imshow(image.reshape(*shape), cmap="gray", vmin=-1, vmax=1)
+                axes.imshow(image.reshape(*shape).numpy(), cmap="gray", vmin=-1, vmax=1)
                 axes.set_xticks([])
                 axes.set_yticks([])
                 axes.grid(visible=False)

@@ -1,0 +1,102 @@
+import hashlib
+import http.server
+import threading
+
+import numpy as np
+import pytest
+
+from ahop import datasets
+from ahop.datasets import files, images
+from ahop.datasets.files import DataFile, fetch
+
+
+def test_digits_need_no_file():
+    patterns, labels, shape = datasets.load("digits")
+    assert patterns.shape == (1797, 64)
+    assert shape == (8, 8)
+    assert (patterns.min(), patterns.max()) == (-1, 1)
+    assert labels.unique().tolist() == list(range(10))
+    assert datasets.ENTRIES["digits"].where() == "always there"
+
+
+def archive(path):
+    generator = np.random.default_rng(0)
+    pixels = generator.integers(0, 256, (5, 28, 28)).astype(np.uint8)
+    np.savez(path, x_train=pixels, y_train=np.arange(5, dtype=np.uint8))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def known(tmp_path, monkeypatch):
+    """A small archive in place of MNIST, its checksum known, and no data folder set."""
+    monkeypatch.delenv("AHOP_DATA", raising=False)
+    digest = archive(tmp_path / "mnist.npz")
+    file = DataFile("mnist.npz", (digest,), "http://127.0.0.1:9/mnist.npz")
+    monkeypatch.setattr(images, "MNIST", file)
+    return file, tmp_path / "mnist.npz"
+
+
+def test_files_come_from_the_data_folder(known, monkeypatch):
+    monkeypatch.setenv("AHOP_DATA", str(known[1].parent))
+    patterns, labels, shape = datasets.load("mnist")
+    assert patterns.shape == (5, 784)
+    assert shape == (28, 28)
+    assert -1 <= patterns.min() < patterns.max() <= 1
+    assert labels.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_then_from_the_cache(known):
+    files.cache_folder().mkdir()
+    known[1].rename(files.cache_folder() / "mnist.npz")
+    assert fetch(known[0]) == files.cache_folder() / "mnist.npz"
+
+
+def test_a_damaged_file_is_refused(known, monkeypatch):
+    monkeypatch.setenv("AHOP_DATA", str(known[1].parent))
+    known[1].write_bytes(known[1].read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"mnist.npz is damaged: its sha256 .* is not one of the known ones"):
+        datasets.load("mnist")
+
+
+def test_offline_the_error_says_where_was_looked(known):
+    with pytest.raises(
+        FileNotFoundError, match=r"not in AHOP_DATA \(not set\) nor in the cache .*could not be downloaded"
+    ):
+        fetch(known[0])
+    assert not list(files.cache_folder().iterdir())
+
+
+@pytest.fixture
+def server(tmp_path):
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=str(tmp_path))
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+def test_then_by_a_checked_download(known, server):
+    file = DataFile("mnist.npz", known[0].sha256, f"{server}/mnist.npz")
+    assert fetch(file).read_bytes() == known[1].read_bytes()
+    known[1].unlink()
+    assert fetch(file).is_file()
+
+
+def test_a_download_with_another_checksum_is_not_kept(known, server):
+    file = DataFile("mnist.npz", ("0" * 64,), f"{server}/mnist.npz")
+    with pytest.raises(ValueError, match="not the one expected; nothing was kept"):
+        fetch(file)
+    assert not list(files.cache_folder().iterdir())
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ValueError, match="unknown data set 'mnits'; known: digits, mnist"):
+        datasets.load("mnits")

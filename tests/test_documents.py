@@ -1,0 +1,25 @@
+"""The code in README.md and CONTRIBUTING.md runs, block after block in one session each."""
+
+import re
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_code_blocks_run(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+    assert blocks
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, document, "exec"), names)
+
+
+def test_the_documents_name_no_machine():
+    for path in [*ROOT.glob("*.md"), *(ROOT / "src").rglob("*.py")]:
+        assert "/work/" not in path.read_text().replace("/work/'", ""), path

@@ -1,0 +1,53 @@
+import pytest
+import torch
+
+import ahop
+from ahop import metrics
+from ahop.variants import Noisy, Samples
+
+PATTERNS = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [0.0, 4.0]])
+MEMORY = ahop.UniversalHopfield(PATTERNS)
+QUERIES = torch.tensor([[0.0, 1.0], [3.0, 0.0], [0.0, 3.0], [1.0, 0.0]])
+
+
+def test_accuracy_and_error_are_counted_by_hand():
+    samples = Samples(QUERIES, torch.tensor([0, 1, 2, 1]))
+    assert metrics.retrieval_accuracy(MEMORY, samples) == 0.75
+    assert metrics.retrieval_error(MEMORY, samples) == pytest.approx(16 / 2 / 4)
+    assert metrics.evaluate(MEMORY, samples) == (0.75, 2.0)
+
+
+def test_a_pattern_stored_twice_counts_as_one():
+    assert metrics.retrieval_accuracy(MEMORY, Samples(QUERIES, torch.tensor([0, 1, 3, 0]))) == 1
+
+
+def test_epsilon_retrieval_asks_for_any_pattern():
+    soft = ahop.ModernHopfield(PATTERNS)
+    samples = Samples(QUERIES, torch.tensor([3, 3, 3, 3]))
+    assert metrics.epsilon_retrieval(MEMORY, samples, 0.1) == 1
+    assert metrics.epsilon_retrieval(soft, samples, 0.1) < 1
+
+
+def test_top_k_looks_further_down():
+    samples = Samples(QUERIES[:2], torch.tensor([2, 0]))
+    assert metrics.top_k_accuracy(MEMORY, samples, k=1) == 0
+    assert metrics.top_k_accuracy(MEMORY, samples, k=2) == 1
+
+
+def test_the_oracle_is_all_of_the_ceiling():
+    world = Noisy(1.5)
+    samples = world.sample(PATTERNS[:3], 500)
+    oracle = ahop.Oracle(PATTERNS[:3], world)
+    assert metrics.fraction_of_ceiling(oracle, oracle, samples) == 1
+    assert metrics.fraction_of_ceiling(ahop.ModernHopfield(PATTERNS[:3]), oracle, samples) < 1
+
+
+def test_heteroassociation_is_judged_by_its_values():
+    values = torch.eye(4)
+    memory = ahop.UniversalHopfield(PATTERNS, values=values)
+    assert metrics.retrieval_error(memory, Samples(QUERIES, torch.tensor([0, 1, 2, 0]))) == 0
+
+
+def test_origins_out_of_range_are_refused():
+    with pytest.raises(ValueError, match="origins must lie in 0 to 3"):
+        metrics.retrieval_accuracy(MEMORY, Samples(QUERIES, torch.tensor([0, 1, 2, 4])))
