@@ -111,6 +111,12 @@ def test_many_dimensions_are_fitted_on_knots():
     assert retrieval_accuracy(memory, test) > retrieval_accuracy(ahop.UniversalHopfield(patterns), test)
 
 
+def test_a_fit_that_was_cut_short_says_so(problem):
+    patterns, seen, _ = problem
+    assert not ahop.AdaptiveHopfield(patterns).fit(*seen, smoothness=1e-3, steps=5).report.converged
+    assert ahop.AdaptiveHopfield(patterns).fit(*seen, smoothness=1e-2, steps=500).report.converged
+
+
 def test_fitting_repeats_bit_for_bit(problem):
     patterns, seen, _ = problem
     first, second = (ahop.AdaptiveHopfield(patterns).fit(*seen, negatives=16, seed=3) for _ in range(2))
@@ -150,6 +156,7 @@ def test_very_few_samples_and_patterns_are_enough_to_run(count):
     ("options", "message"),
     [
         ({"solver": "newton"}, "solver must be one of 'convex', 'adam', got 'newton'"),
+        ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"smoothness": -1.0}, "smoothness must not be negative, got -1.0"),
         ({"negatives": -1}, "negatives must be at least 1, 0 for all patterns, or None; got -1"),
     ],

@@ -64,8 +64,11 @@ def test_a_prior_is_worth_its_log_whatever_the_temperature():
     for beta in (0.5, 4.0):
         memory = ModernHopfield(torch.zeros(2, 3), beta=beta, prior=prior)
         torch.testing.assert_close(memory.weights(noise(3)), torch.tensor([0.25, 0.75]))
-    memory = ModernHopfield(torch.zeros(2, 3), prior=[0.0, 5.0])
-    assert memory.weights(noise(3))[0] < 1e-30
+    signs = noise(2, 784).sign()
+    for kind in (ModernHopfield, ahop.SparseHopfield):
+        memory = kind(signs, prior=[0.0, 5.0], beta=0.5)
+        assert memory.weights(signs[0]).tolist() == [0, 1]
+        assert torch.isfinite(memory.energy(signs[0]))
 
 
 @pytest.mark.parametrize("name", ["m-hop", "u-hop", "s-hop", "k-hop", "a-hop"])
@@ -161,11 +164,55 @@ def test_scoring_keeps_to_the_memory_budget(monkeypatch):
     assert 0 < largest <= 2**21
 
 
+def test_nothing_of_all_pairs_is_kept_for_the_backward_pass():
+    memory = AdaptiveHopfield(noise(500, 64))
+    kept = 0
+
+    def pack(tensor):
+        nonlocal kept
+        kept = max(kept, tensor.untyped_storage().nbytes())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        memory.retrieve(noise(50, 64, seed=1)).sum()
+    assert 0 < kept < 50 * 500 * 64 * 4 / 8
+
+
+def test_what_is_stored_does_not_change_with_the_tensor_it_came_from(tmp_path):
+    patterns = torch.eye(3)
+    memory = ModernHopfield(patterns, values=patterns)
+    patterns *= 5
+    assert torch.equal(memory.patterns, torch.eye(3))
+    memory.save(tmp_path)
+
+
+def test_a_memory_can_be_called_like_any_module():
+    memory = ModernHopfield(noise(5, 4))
+    assert torch.equal(memory(noise(2, 4)), memory.retrieve(noise(2, 4)))
+
+
+def test_scores_stay_in_full_precision_under_autocast():
+    memory = UniversalHopfield(noise(50, 64), similarity="distance")
+    queries = noise(5, 64, seed=1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(
+            memory.scores(queries), UniversalHopfield(noise(50, 64), similarity="distance").scores(queries)
+        )
+    assert memory.scores(queries).dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", ["m-hop", "u-hop", "s-hop", "a-hop"])
+def test_half_precision_patterns_work(name):
+    memory = ahop.create(name, noise(20, 8).to(torch.bfloat16))
+    assert memory.recall(noise(20, 8)).indices.shape == (20, 1)
+
+
 def test_a_hundred_thousand_patterns():
     patterns = torch.rand(100_000, 64, generator=torch.Generator().manual_seed(0)) * 2 - 1
     memory = AdaptiveHopfield(patterns)
     queries = patterns[:8] + 0.1 * noise(8, 64)
     assert memory.recall(queries).indices.squeeze(1).tolist() == list(range(8))
+    assert ModernHopfield(patterns).recall(patterns[:256]).indices.shape == (256, 1)
 
 
 @pytest.mark.parametrize(
@@ -190,11 +237,21 @@ def test_a_hundred_thousand_patterns():
         (lambda m: m.retrieve(torch.ones(4), steps=0), "steps must be at least 1, or None"),
         (lambda m: m.recall(torch.ones(4), k=6), "k must lie in 1 to 5, the number of stored patterns; got 6"),
         (lambda m: m.add(torch.ones(1, 3)), "patterns must have 4 values each, like those stored"),
-        (lambda m: m.remove([7]), "origins must lie in 0 to 4"),
+        (lambda m: m.remove([7]), "indices must lie in 0 to 4"),
         (lambda m: m.fit(torch.ones(2, 4), [0, 5]), "origins must lie in 0 to 4, the stored patterns; got 0 to 5"),
         (lambda m: m.fit(torch.ones(2, 4), [0.5, 1]), "origins must be whole numbers"),
         (lambda m: m.fit(torch.ones(2, 4), [0]), r"origins must be one index per query, shape \(2,\)"),
         (lambda m: m.fit(torch.ones(0, 4), []), "queries must be a non-empty matrix"),
+        (lambda m: m.fit(torch.ones(2, 3)), "queries must have 4 values each"),
+        (lambda m: m.fit(torch.ones(1, 4), ["a"]), "origins must be whole numbers, got list"),
+        (lambda m: AssociativeMemory(torch.eye(3), "adaptive", "softmax"), "'adaptive' cannot be made from its name"),
+        (lambda m: AssociativeMemory(torch.eye(3), "decomposable", "softmax"), "unknown similarity 'decomposable'"),
+        (
+            lambda m: AssociativeMemory(torch.eye(3), ahop.similarity.Adaptive(4), "softmax"),
+            "similarity was made for 4 dimensions, but the patterns have 3",
+        ),
+        (lambda m: AssociativeMemory(torch.eye(3), "dot", "softmax", modulation="kernel"), "modulation must be a Mod"),
+        (lambda m: ModernHopfield(torch.eye(3), beta=math.inf), "beta must be positive and finite, got inf"),
         (lambda m: ahop.create("z-hop", torch.eye(3)), "unknown model 'z-hop'; known: a-hop"),
         (lambda m: memory_budget(5).__enter__(), "bytes must be at least 1 MiB"),
     ],

@@ -21,6 +21,19 @@ def test_a_pattern_stored_twice_counts_as_one():
     assert metrics.retrieval_accuracy(MEMORY, Samples(QUERIES, torch.tensor([0, 1, 3, 0]))) == 1
 
 
+def test_an_answer_that_says_nothing_is_not_right():
+    memory = ahop.ModernHopfield(torch.eye(8))
+    assert metrics.retrieval_accuracy(memory, (torch.zeros(8, 8), torch.arange(8))) == 1 / 8
+
+
+def test_exact_answers_are_found_exact_far_from_the_origin():
+    patterns = torch.randn(100, 16, generator=torch.Generator().manual_seed(0))
+    patterns[::2] += 1e4
+    memory = ahop.UniversalHopfield(patterns)
+    assert metrics.retrieval_accuracy(memory, (patterns, torch.arange(100))) == 1
+    assert metrics.epsilon_retrieval(memory, (patterns, torch.arange(100)), 1e-6) == 1
+
+
 def test_epsilon_retrieval_asks_for_any_pattern():
     soft = ahop.ModernHopfield(PATTERNS)
     samples = Samples(QUERIES, torch.tensor([3, 3, 3, 3]))

@@ -61,7 +61,24 @@ def test_binary_networks_read_out_binary_values():
         assert memory.retrieve(flipped(patterns, 0.05), steps=3)[0].tolist() == values[0].tolist()
 
 
+def test_units_that_nobody_observed_are_still_up_or_down():
+    memory = ahop.ClassicalHopfield(torch.tensor([[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, -1.0, -1.0]]))
+    answer = memory.retrieve([1.0, 1.0, torch.nan, torch.nan], observed="not-nan")
+    assert answer.abs().tolist() == [1, 1, 1, 1]
+
+
+def test_an_even_power_recalls_by_weight():
+    memory = ahop.DenseHopfield(torch.tensor([[1.0, 1.0, 1.0, 1.0], [1.0, -1.0, -1.0, -1.0]]), k=2)
+    indices, probabilities = memory.recall([-1.0, 1.0, 1.0, 1.0], k=2)
+    assert indices.tolist() == [1, 0]
+    assert probabilities.tolist() == pytest.approx([0.8, 0.2])
+
+
 def test_binary_networks_refuse_other_patterns():
+    with pytest.raises(ValueError, match="patterns of a ClassicalHopfield must be -1 or"):
+        ahop.ClassicalHopfield(torch.ones(2, 2)).add(torch.rand(1, 2))
+    with pytest.raises(ValueError, match="values of a ClassicalHopfield must be -1 or"):
+        ahop.ClassicalHopfield(torch.ones(2, 2), values=torch.rand(2, 2))
     with pytest.raises(ValueError, match="patterns of a DenseHopfield must be -1 or"):
         ahop.DenseHopfield(torch.rand(3, 4))
     with pytest.raises(ValueError, match="update must be one of 'synchronous', 'asynchronous', got 'random'"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -55,12 +55,14 @@ def pairwise(
     width: int,
     per_pattern: tuple[Tensor | None, ...] = (),
     per_query: tuple[Tensor | None, ...] = (),
+    learned: Iterable[Tensor] = (),
 ) -> Tensor:
     """Fill a (queries x patterns) table block by block.
 
     Calls ``function(patterns, queries, *per_pattern, *per_query)`` with blocks of a few patterns and
     queries (and the rows of the further tensors that belong to them), so that ``width`` numbers a pair stay
-    inside the budget. Under autograd each block is computed again in the backward pass instead of kept.
+    inside the budget. Under autograd each block is computed again in the backward pass instead of kept;
+    ``learned`` are the tensors that ``function`` uses besides its arguments and that may need a gradient.
 
     Shape:
         patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
@@ -70,7 +72,7 @@ def pairwise(
     columns = min(len(patterns), pairs)
     rows = max(1, pairs // max(1, columns))
 
-    tracked = (patterns, queries, *per_pattern, *per_query)
+    tracked = (patterns, queries, *per_pattern, *per_query, *learned)
     learning = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tracked)
 
     def block(q: int, p: int) -> Tensor:

@@ -74,16 +74,19 @@ def as_queries(value: Any, patterns: Tensor, observed: Observed) -> tuple[Tensor
     return queries, mask
 
 
-def as_origins(value: Any, queries: int, patterns: int) -> Tensor:
+def as_origins(value: Any, queries: int, patterns: int, name: str = "origins") -> Tensor:
     """One index of a stored pattern for each query."""
-    origins = torch.as_tensor(value)
+    try:
+        origins = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name} must be whole numbers, got {type(value).__name__}") from error
     if origins.is_floating_point() or origins.dtype == torch.bool or origins.is_complex():
-        raise ValueError(f"origins must be whole numbers, got {origins.dtype}")
+        raise ValueError(f"{name} must be whole numbers, got {origins.dtype}")
     if origins.shape != (queries,):
-        raise ValueError(f"origins must be one index per query, shape ({queries},), got shape {tuple(origins.shape)}")
+        raise ValueError(f"{name} must be one index per query, shape ({queries},), got shape {tuple(origins.shape)}")
     if queries and not (int(origins.min()) >= 0 and int(origins.max()) < patterns):
         low, high = int(origins.min()), int(origins.max())
-        raise ValueError(f"origins must lie in 0 to {patterns - 1}, the stored patterns; got {low} to {high}")
+        raise ValueError(f"{name} must lie in 0 to {patterns - 1}, the stored patterns; got {low} to {high}")
     return origins.long()
 
 
@@ -94,6 +97,6 @@ def choice(value: str, name: str, allowed: tuple[str, ...]) -> str:
 
 
 def positive(value: float, name: str) -> float:
-    if not value > 0:
-        raise ValueError(f"{name} must be positive, got {value}")
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{name} must be positive and finite, got {value}")
     return value

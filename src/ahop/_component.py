@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -23,11 +24,11 @@ class Component(nn.Module):
     name: ClassVar[str]
     members: ClassVar[dict[str, type[Component]]]
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if Component in cls.__bases__:
             cls.family, cls.members = cls.__name__.lower(), {}
-        elif not cls.__name__.startswith("_"):
+        elif not abstract:
             if "name" not in vars(cls):
                 cls.name = cls.__name__.lower()
             cls.members[cls.name] = cls
@@ -47,7 +48,12 @@ class Component(nn.Module):
         if isinstance(part, cls):
             return part
         if isinstance(part, str):
-            return cls.named(part)(**arguments)
+            kind = cls.named(part)
+            try:
+                inspect.signature(kind).bind(**arguments)
+            except TypeError as error:
+                raise ValueError(f"{cls.family} {part!r} cannot be made from its name alone: {error}") from None
+            return kind(**arguments)
         raise TypeError(f"{cls.family} must be a {cls.__name__} or a name, got {type(part).__name__}")
 
     def arguments(self) -> dict[str, Any]:
@@ -63,6 +69,8 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Component):
         arguments = {key: to_plain(item) for key, item in value.arguments().items()}
         return {"family": value.family, "name": value.name, "arguments": arguments}
+    if isinstance(value, np.ndarray):
+        value = torch.as_tensor(value)
     if isinstance(value, Tensor):
         if not value.ndim:
             return value.item()

@@ -29,8 +29,8 @@ def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
-        except (ValueError, FileNotFoundError) as error:
-            Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False)
+        except (ValueError, OSError) as error:
+            Console(stderr=True, soft_wrap=True).print(f"error: {error}", style="red", markup=False, highlight=False)
             raise typer.Exit(2) from error
 
     return run
@@ -104,12 +104,12 @@ def run_retrieval(
     settings += [retrieval.Setting(value, value, value) for value in difficulty or []]
     settings = settings or [retrieval.Setting(value, value, value) for value in defaults.get(data, ())]
     config = retrieval.Config(
-        models=tuple(name.strip() for name in models.split(",") if name.strip()),
+        models=tuple(dict.fromkeys(name.strip() for name in models.split(",") if name.strip())),
         data=data,  # type: ignore[arg-type]
-        patterns=patterns or (1024 if data == "digits" else 2048),
+        patterns=(1024 if data == "digits" else 2048) if patterns is None else patterns,
         dim=dim,
         preset=preset,  # type: ignore[arg-type]
-        settings=tuple(settings),
+        settings=tuple(dict.fromkeys(settings)),
         samples=samples,
         queries=queries,
         runs=runs,
@@ -119,6 +119,10 @@ def run_retrieval(
         config = retrieval.quick(config)
     if picture and config.data == "synthetic":
         raise ValueError("picture needs images: choose --data digits or --data mnist")
+    for path, endings in ((out, {".json"}), (plot, {".png", ".pdf", ".svg"}), (picture, {".png", ".pdf", ".svg"})):
+        # Before the work, not after it.
+        if path and (path.suffix not in endings or path.is_dir()):
+            raise ValueError(f"{path} must be a file that ends in {' or '.join(sorted(endings))}")
 
     result = retrieval.run(config)
     console.print(_retrieval_table(config, result))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ahop._checks import as_queries
 from ahop.similarity import Unified
 
 if TYPE_CHECKING:
@@ -22,18 +23,9 @@ def quadratic(memory: AssociativeMemory, queries: Tensor) -> Tensor:
 
 
 def polynomial(memory: AssociativeMemory, queries: Tensor) -> Tensor:
-    r"""Of the dense network: :math:`-\sum_i (\xi_i^\top x)^{k+1}`, in float64, where it does not overflow."""
+    r"""Of the dense network: :math:`-\sum_i (\xi_i^\top x)^{k+1}`, in float64, where it overflows late."""
     scores = memory.scores(queries).double()
     return -(scores ** (memory.separation.k + 1)).sum(-1)  # type: ignore[operator]
-
-
-def exponential(memory: AssociativeMemory, queries: Tensor) -> Tensor:
-    r"""Of the exponential network: :math:`-\log \sum_i e^{\xi_i^\top x}`.
-
-    The textbook energy is :math:`-\sum_i e^{\xi_i^\top x}`; its logarithm falls and rises with it and does
-    not overflow.
-    """
-    return -memory.separation.conjugate(memory.scores(queries))
 
 
 def convex(memory: AssociativeMemory, queries: Tensor) -> Tensor:
@@ -49,7 +41,12 @@ def convex(memory: AssociativeMemory, queries: Tensor) -> Tensor:
 
 
 def evidence(memory: AssociativeMemory, queries: Tensor) -> Tensor:
-    r"""Of the adaptive networks: :math:`-\mathrm{lse}(s(\Xi, x))`, the less the better the memory explains x."""
+    r"""Of the adaptive and the exponential networks.
+
+    .. math:: -\mathrm{lse}(s(\Xi, x))
+
+    Low where the memory explains x.
+    """
     return -memory.separation.conjugate(memory.scores(queries))
 
 
@@ -80,7 +77,7 @@ def descend(memory: AssociativeMemory, queries: Tensor, steps: int = 50) -> Tens
         >>> bool(memory.energy(descend(memory, start)) < memory.energy(start))
         True
     """
-    state = queries.detach().clone()
+    state = as_queries(queries, memory.patterns, None)[0].detach().clone()
     size = torch.full(state.shape[:-1], 0.5, dtype=state.dtype, device=state.device)
     for _ in range(steps):
         with torch.enable_grad():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -54,15 +54,19 @@ def adam(
         parameters: What to move.
         backward: Gives the loss, after leaving its gradient on the parameters.
     """
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1, got {steps}")
     optimiser = torch.optim.Adam(list(parameters), lr=rate)
     recent = change = math.inf
     with progress("Adam", steps) as bar, torch.enable_grad():
         for _ in range(steps):
             optimiser.zero_grad()
             loss = backward().item()
-            optimiser.step()
             change, recent = abs(recent - loss), loss
+            optimiser.step()
             bar.advance(f"loss {loss:.4f}")
+        recent = backward().item()
+        optimiser.zero_grad()
     return FitReport("adam", recent, steps, converged=change <= 1e-4 * max(1.0, abs(recent)))
 
 
@@ -105,6 +109,8 @@ def fit_adaptive(
         seed: For the random negatives and for the samples held out.
     """
     choice(solver, "solver", ("convex", "adam"))
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1, got {steps}")
     if smoothness is not None and smoothness < 0:
         raise ValueError(f"smoothness must not be negative, got {smoothness}")
     knots = _KNOTS if solver == "convex" and similarity.sort else similarity.dim
@@ -128,9 +134,11 @@ def fit_adaptive(
             smoothness, start = _choose_smoothness(table, start, steps, seed)
         objective = partial(table.loss_and_gradient, smoothness=smoothness)
         flat, report = _lbfgs(objective, start, steps, "convex fit")
+        # The retrieval loss alone, so that fits with other penalties or solvers can be compared.
+        report = replace(report, loss=table.loss_and_gradient(flat)[0].item())
         similarity.set_order_weights(table.from_knots(flat.view(len(similarity.bases), -1)))
     if similarity.deviation is not None:
-        report = _fit_deviations(similarity, similarity.deviation, table, steps)
+        report = replace(_fit_deviations(similarity, similarity.deviation, table, steps), solver=solver)
     return report
 
 
@@ -215,8 +223,9 @@ class _Features:
             self.target = torch.zeros_like(origins)
         pairs = len(patterns) if self.chosen is None else self.chosen.shape[1]
         # Making features takes room for all dimensions and for the sort beside them.
-        rows = min(_PART, budget() // (4 * pairs * similarity.dim * patterns.element_size()))
-        self.parts = split(self.samples, budget() // max(1, rows))
+        self.room = max(1, budget() // (4 * similarity.dim * patterns.element_size()))
+        rows = max(1, min(_PART, -(-self.samples // 20), self.room // pairs))
+        self.parts = [slice(start, start + rows) for start in range(0, self.samples, rows)]
         kept = self.samples * pairs * width <= _CACHE * budget()
         self.kept = [self._make(part) for part in self.parts] if kept else None
 
@@ -264,10 +273,18 @@ class _Features:
         return total / samples
 
     def _make(self, part: slice) -> Tensor:
-        queries = self.queries[part][:, None]
-        patterns = self.patterns if self.chosen is None else self.patterns[self.chosen[part]]
-        terms = (self.similarity.features(base, patterns, queries) for base in range(self.bases))
-        return torch.cat([term if self.hats is None else term @ self.hats for term in terms], dim=-1)
+        queries, pairs = (
+            self.queries[part][:, None],
+            len(self.patterns) if self.chosen is None else self.chosen.shape[1],
+        )
+        pieces = []
+        # One part is one piece, unless a single query with all patterns is more than the budget allows.
+        for start in range(0, pairs, max(self.room // len(queries), 1)):
+            columns = slice(start, start + max(self.room // len(queries), 1))
+            patterns = self.patterns[columns] if self.chosen is None else self.patterns[self.chosen[part, columns]]
+            terms = (self.similarity.features(base, patterns, queries) for base in range(self.bases))
+            pieces.append(torch.cat([term if self.hats is None else term @ self.hats for term in terms], dim=-1))
+        return torch.cat(pieces, dim=1)
 
 
 def _hats(dim: int, knots: int) -> Tensor:
@@ -309,13 +326,14 @@ def _lbfgs(
     optimiser = torch.optim.LBFGS(
         [point],
         max_iter=steps,
+        max_eval=20 * steps,
         history_size=20,
         tolerance_grad=1e-5,
         tolerance_change=1e-7,
         line_search_fn="strong_wolfe",
     )
 
-    with progress(title, steps) as bar:
+    with progress(title) as bar:
 
         def evaluate() -> Tensor:
             loss, point.grad = function(point.detach())

@@ -71,12 +71,18 @@ class AssociativeMemory(Memory):
         prior: Any = None,
     ) -> None:
         super().__init__()
-        self.register_buffer("patterns", as_matrix(patterns, "patterns"))
+        self.register_buffer("patterns", as_matrix(patterns, "patterns").detach().clone())
+        if modulation is not None and not isinstance(modulation, Modulation):
+            raise TypeError(f"modulation must be a Modulation or None, got {type(modulation).__name__}")
         self.similarity = Similarity.of(similarity)
         self.separation = Separation.of(separation)
         self.modulation = modulation
         self.register_buffer("values", None if values is None else self._rows(values, "values", len(self)))
         self.register_buffer("prior", None if prior is None else self._counts(prior, len(self)))
+        dim = self.patterns.shape[1] if modulation is None else None
+        if None not in (dim, self.similarity.dim) and dim != self.similarity.dim:
+            made = self.similarity.dim
+            raise ValueError(f"similarity was made for {made} dimensions, but the patterns have {dim}")
         # The parts follow the patterns, so that a float64 memory computes in float64 throughout.
         self.to(self.patterns)
 
@@ -139,9 +145,11 @@ class AssociativeMemory(Memory):
             self._settle(flat[part], None if mask is None else mask[part], steps, tolerance, max_steps)
             for part in split(len(flat), len(self) * flat.element_size())
         ]
-        width = self._readouts.shape[1]
+        width = self.readouts.shape[1]
         answer = torch.cat(parts) if parts else flat.new_empty(0, width)
         return answer.reshape(*queries.shape[:-1], width)
+
+    forward = retrieve
 
     @torch.no_grad()
     def recall(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
@@ -163,8 +171,10 @@ class AssociativeMemory(Memory):
         indices, probabilities = flat.new_empty(len(flat), k, dtype=torch.long), flat.new_empty(len(flat), k)
         for part in split(len(flat), len(self) * flat.element_size()):
             scores = self._scores(flat[part], None if mask is None else mask[part])
-            indices[part] = scores.topk(k, dim=-1).indices
-            probabilities[part] = self.separation.probabilities(scores).gather(-1, indices[part])
+            likely = self.separation.probabilities(scores)
+            # A separation may give exact zeros, which the scores still rank; an even power reorders the scores.
+            indices[part] = (scores if self.separation.probabilistic else likely).topk(k, dim=-1).indices
+            probabilities[part] = likely.gather(-1, indices[part])
         shape = (*queries.shape[:-1], k)
         return Recall(indices.reshape(shape), probabilities.reshape(shape))
 
@@ -185,7 +195,9 @@ class AssociativeMemory(Memory):
             queries: ``(n, d)``.
             origins: The index of the stored pattern that each query came from, ``(n,)``.
         """
-        if queries is not None and origins is not None:
+        if queries is not None and origins is None:
+            as_queries(queries, self.patterns, None)
+        elif queries is not None:
             self._pairs(queries, origins)
         return self
 
@@ -217,7 +229,7 @@ class AssociativeMemory(Memory):
     def remove(self, indices: Any) -> AssociativeMemory:
         """Forget the stored patterns at ``indices``; those behind them move up."""
         gone = torch.as_tensor(indices, device=self.patterns.device).reshape(-1)
-        gone = as_origins(gone if gone.numel() else gone.long(), len(gone), len(self))
+        gone = as_origins(gone if gone.numel() else gone.long(), len(gone), len(self), "indices")
         keep = torch.ones(len(self), dtype=torch.bool, device=self.patterns.device)
         keep[gone] = False
         if not bool(keep.any()):
@@ -241,10 +253,13 @@ class AssociativeMemory(Memory):
         patterns = self.patterns
         if self.modulation is not None:
             patterns, queries, observed = self.modulation(patterns), self.modulation(queries), None
-        scores: Tensor = self.similarity(patterns, queries, observed)
+        # Under autocast, a score in half precision could not tell close patterns apart.
+        with torch.autocast(patterns.device.type, enabled=False):
+            scores: Tensor = self.similarity(patterns, queries, observed)
         if self.prior is not None:
-            tiny = torch.finfo(scores.dtype).tiny
-            log_prior = (self.prior / self.prior.sum()).clamp_min(tiny).log()
+            share = self.prior / self.prior.sum()
+            # Not minus infinity: a weight of zero times that would be no number.
+            log_prior = torch.where(share > 0, share.log(), torch.finfo(share.dtype).min * 1e-6)
             scores = scores + log_prior / self.separation.inverse_temperature
         return scores
 
@@ -273,13 +288,14 @@ class AssociativeMemory(Memory):
     def _read(self, state: Tensor, observed: Tensor | None) -> Tensor:
         """The answer, in the space of the values."""
         weights: Tensor = self.separation(self._scores(state, observed))
-        return weights @ self._readouts
+        return weights @ self.readouts
 
     def _energy(self, queries: Tensor) -> Tensor:
         return energies.evidence(self, queries)
 
     @property
-    def _readouts(self) -> Tensor:
+    def readouts(self) -> Tensor:
+        """What is read out: the values, or else the patterns."""
         return self.patterns if self.values is None else self.values
 
     # --- what comes in ---------------------------------------------------------------------------------

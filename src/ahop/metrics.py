@@ -11,7 +11,6 @@ from torch import Tensor
 from ahop._blocks import split
 from ahop._checks import as_origins
 from ahop.memory import AssociativeMemory
-from ahop.similarity import Distance
 from ahop.variants.base import Samples
 
 
@@ -25,12 +24,12 @@ class Evaluation(NamedTuple):
 def evaluate(memory: AssociativeMemory, samples: Samples, *, steps: int | None = 1) -> Evaluation:
     """:func:`retrieval_accuracy` and :func:`retrieval_error` together, for the price of one."""
     right = squares = 0.0
-    for readout, origins in _readouts(memory, samples, steps):
-        distances = Distance()(memory._readouts, readout)
-        own = distances.gather(1, origins[:, None]).squeeze(1)
-        right += float((own >= distances.amax(1)).sum())
-        squares += float((readout - memory._readouts[origins]).square().mean(-1).sum())
-    count = max(1, len(samples.origins))
+    for readout, origins in _answers(memory, samples, steps):
+        wanted = memory.readouts[origins]
+        nearest = memory.readouts[_distances(memory, readout).argmin(1)]
+        right += float((nearest == wanted).all(1).sum())
+        squares += float((readout - wanted).square().mean(-1).sum())
+    count = max(1, len(samples[1]))
     return Evaluation(right / count, squares / count)
 
 
@@ -58,16 +57,16 @@ def epsilon_retrieval(memory: AssociativeMemory, samples: Samples, epsilon: floa
     The customary measure: it tells whether a memory was retrieved, not whether it was the right one.
     """
     near = 0.0
-    for readout, _ in _readouts(memory, samples, steps):
-        nearest = Distance()(memory._readouts, readout).amax(1)
-        near += float((-nearest <= epsilon**2).sum())
-    return near / max(1, len(samples.origins))
+    for readout, _ in _answers(memory, samples, steps):
+        near += float((_distances(memory, readout).amin(1) <= epsilon).sum())
+    return near / max(1, len(samples[1]))
 
 
 def top_k_accuracy(memory: AssociativeMemory, samples: Samples, k: int = 5) -> float:
     """The share of queries whose origin is among the k patterns recalled first."""
-    found = memory.recall(samples.queries, k).indices
-    origins = as_origins(samples.origins, len(found), len(memory)).to(found.device)
+    queries, origins = Samples(*samples)
+    found = memory.recall(queries, k).indices
+    origins = as_origins(origins, len(found), len(memory)).to(found.device)
     return float((found == origins[:, None]).any(1).sum()) / max(1, len(origins))
 
 
@@ -79,9 +78,14 @@ def fraction_of_ceiling(memory: AssociativeMemory, oracle: AssociativeMemory, sa
     return retrieval_accuracy(memory, samples) / ceiling
 
 
+def _distances(memory: AssociativeMemory, readout: Tensor) -> Tensor:
+    """From each readout to everything stored, by differences: an exact answer must be at distance zero."""
+    return torch.cdist(readout, memory.readouts, compute_mode="donot_use_mm_for_euclid_dist")
+
+
 @torch.no_grad()
-def _readouts(memory: AssociativeMemory, samples: Samples, steps: int | None) -> Iterator[tuple[Tensor, Tensor]]:
-    queries, origins = samples
+def _answers(memory: AssociativeMemory, samples: Samples, steps: int | None) -> Iterator[tuple[Tensor, Tensor]]:
+    queries, origins = Samples(*samples)
     origins = as_origins(origins, len(queries), len(memory)).to(memory.patterns.device)
     for part in split(len(origins), len(memory) * memory.patterns.element_size()):
         yield memory.retrieve(queries[part], steps), origins[part]

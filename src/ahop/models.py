@@ -18,19 +18,33 @@ from ahop.separation import Exponential, Identity, Power, Separation, Softmax, S
 from ahop.similarity import Adaptive, Decomposable, Dot, Similarity
 
 
-class _Binary(AssociativeMemory):
+class _Binary(AssociativeMemory, abstract=True):
     """A network of units that are -1 or +1: the readout goes through the sign."""
 
     def __init__(self, patterns: Any, separation: Separation, values: Any) -> None:
-        patterns = as_matrix(patterns, "patterns")
-        if not bool((patterns.abs() == 1).all()):
-            raise ValueError(f"patterns of a {type(self).__name__} must be -1 or +1, got other values")
-        super().__init__(patterns, Dot(), separation, values=values)
+        super().__init__(self._signs(patterns, "patterns"), Dot(), separation, values=values)
+        if self.values is not None:
+            self._signs(self.values, "values")
+
+    def _signs(self, rows: Any, name: str) -> Tensor:
+        signs = as_matrix(rows, name)
+        if not bool((signs.abs() == 1).all()):
+            raise ValueError(f"{name} of a {type(self).__name__} must be -1 or +1, got other values")
+        return signs
+
+    def add(self, patterns: Any, *, values: Any = None, prior: Any = None) -> AssociativeMemory:
+        """Store further patterns of -1 and +1."""
+        self._signs(patterns, "patterns")
+        if values is not None:
+            self._signs(values, "values")
+        return super().add(patterns, values=values, prior=prior)
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
         drive = super()._step(state, observed)
         # A unit that is not driven either way stays as it is.
-        return torch.where(drive == 0, state, drive.sign())
+        moved = torch.where(drive == 0, state, drive.sign())
+        # ... or, if nobody has observed it either, is up.
+        return torch.where(moved == 0, 1.0, moved)
 
     def _read(self, state: Tensor, observed: Tensor | None) -> Tensor:
         return self._step(state, observed) if self.values is None else super()._read(state, observed).sign()
@@ -109,13 +123,15 @@ class ExponentialHopfield(_Binary):
 
     .. math:: x \leftarrow \mathrm{sign}(\Xi \exp(\Xi^\top x)), \qquad E(x) = -\log \sum_i \exp(\xi_i^\top x)
 
+    The textbook energy is :math:`-\sum_i \exp(\xi_i^\top x)`; its logarithm falls and rises with it and does not
+    overflow.
+
     Args:
         patterns: ``(N, d)`` of -1 and +1.
         values: Read out instead of the patterns, through the sign.
     """
 
     name = "e-hop"
-    _energy = energies.exponential
 
     def __init__(self, patterns: Any, *, values: Any = None) -> None:
         super().__init__(patterns, Exponential(), values)

@@ -121,7 +121,7 @@ class Argmax(Separation):
         return scores.amax(-1)
 
 
-class _Tempered(Separation):
+class _Tempered(Separation, abstract=True):
     """A separation with an inverse temperature ``beta``."""
 
     def __init__(self, beta: float = 1.0, *, learn: bool = False) -> None:
@@ -212,7 +212,7 @@ class Entmax(_Tempered):
     ) -> None:
         super().__init__(beta, learn=learn)
         if not self._LEAST <= alpha <= 2:
-            raise ValueError(f"alpha must lie in ({self._LEAST}, 2], got {alpha}")
+            raise ValueError(f"alpha must lie in [{self._LEAST}, 2], got {alpha}")
         self.learn_alpha = learn_alpha
         share = torch.tensor((alpha - self._LEAST) / (2 - self._LEAST), dtype=torch.float64)
         # A gradient is zero at the ends of the interval, so a learned alpha starts a little inside.
@@ -228,9 +228,10 @@ class Entmax(_Tempered):
     def forward(self, scores: Tensor) -> Tensor:
         scores, alpha = self.beta * scores, self.alpha
         weights: Tensor
-        if alpha == 2:
+        # A learned alpha takes the general way even where a shorter one exists: that one gives it no gradient.
+        if alpha == 2 and self.alpha_logit is None:
             weights = entmax.sparsemax(scores, dim=-1)
-        elif alpha == 1.5:
+        elif alpha == 1.5 and self.alpha_logit is None:
             weights = entmax.entmax15(scores, dim=-1)
         else:
             weights = entmax.entmax_bisect(scores, alpha=alpha, dim=-1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +27,20 @@ def save(memory: AssociativeMemory, folder: str | os.PathLike[str]) -> None:
     """
     arguments = {key: to_plain(value) for key, value in memory.arguments().items() if key not in _STORED}
     recipe = json.dumps({"name": memory.name, "arguments": arguments}, sort_keys=True)
-    tensors = {key: value.detach().cpu().contiguous() for key, value in memory.state_dict().items()}
+    tensors = {key: value.detach().cpu().clone().contiguous() for key, value in memory.state_dict().items()}
     metadata = {"format": FORMAT, "recipe": recipe, "sha256": _digest(recipe, tensors)}
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{FILE}-", dir=folder)
+    temporary = folder / f".{FILE}-{os.getpid()}"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("wb") as file:
             file.write(safetensors.torch.save(tensors, metadata))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, folder / FILE)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

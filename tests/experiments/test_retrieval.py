@@ -68,6 +68,10 @@ def test_commands_explain_themselves(command):
         (["--runs", "0"], "runs must be at least 1, got 0"),
         (["--data", "digits", "--patterns", "5000"], "patterns must be at most 1797"),
         (["--picture", "x.png"], "picture needs images"),
+        (["--setting", "[/red]"], "got '[/red]'"),
+        (["--out", "."], ". must be a file that ends in .json"),
+        (["--plot", "x.gif"], "x.gif must be a file that ends in .pdf or .png or .svg"),
+        (["--patterns", "0"], "patterns must be at least 1, got 0"),
         (["--difficulty", "-1"], "mask must not be negative"),
     ],
 )

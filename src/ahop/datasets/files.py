@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -56,15 +55,15 @@ def fetch(file: DataFile) -> Path:
 
 def _download(file: DataFile, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        with os.fdopen(handle, "wb") as target, urllib.request.urlopen(file.url, timeout=30) as source:
+        with temporary.open("wb") as target, urllib.request.urlopen(file.url, timeout=30) as source:
             size = int(source.headers.get("Content-Length") or 0)
             with progress(f"downloading {path.name}", -(-size // 2**16) or None) as bar:
                 while chunk := source.read(2**16):
                     target.write(chunk)
                     bar.advance()
-        if (digest := _sha256(Path(temporary))) not in file.sha256:
+        if (digest := _sha256(temporary)) not in file.sha256:
             raise ValueError(f"the download of {file.url} has sha256 {digest}, not the one expected; nothing was kept")
         os.replace(temporary, path)
     except (urllib.error.URLError, OSError) as error:
@@ -73,7 +72,7 @@ def _download(file: DataFile, path: Path) -> None:
             f"({cache_folder()}), and {file.url} could not be downloaded: {error}"
         ) from error
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _sha256(path: Path) -> str:

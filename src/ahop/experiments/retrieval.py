@@ -150,8 +150,8 @@ def run(config: Config) -> dict[str, Any]:
                 seen, test = world.sample(patterns, config.samples), world.sample(patterns, config.queries)
                 ceiling = evaluate(Oracle(patterns, world), test)
                 for model in models:
-                    memory = prepare(model, patterns, seen, world, seed)
-                    result = ceiling if model == "oracle" else evaluate(memory, test)
+                    oracle = model == "oracle"
+                    result = ceiling if oracle else evaluate(prepare(model, patterns, seen, world, seed), test)
                     fraction = result.accuracy / max(ceiling.accuracy, 1e-9)
                     figures.setdefault((setting, model), []).append((*result, fraction))
                     bar.advance(f"{setting}, {model}")

@@ -19,6 +19,9 @@ class Similarity(Component):
         patterns ``(N, d)``, queries ``(Q, d)``, observed ``(Q, d)`` or None (all observed), to ``(Q, N)``.
     """
 
+    dim: int | None = None
+    """The number of dimensions that a learned similarity was made for; None fits any."""
+
     @abstractmethod
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor: ...
 
@@ -29,7 +32,7 @@ class Similarity(Component):
         """
 
 
-class Decomposable(Similarity):
+class Decomposable(Similarity, abstract=True):
     r"""A similarity that is a sum over dimensions.
 
     .. math:: \mathrm{sim}(\xi, x) = \sum_i q_i, \qquad q_i = \mathrm{sim}(\xi_i, x_i)
@@ -48,7 +51,7 @@ class Decomposable(Similarity):
             return (terms if observed is None else terms * observed[:, None]).sum(-1)
 
         width = 2 * patterns.shape[-1]
-        return pairwise(block, patterns, queries, width=width, per_query=(observed,))
+        return pairwise(block, patterns, queries, width=width, per_query=(observed,), learned=self.parameters())
 
 
 class Dot(Decomposable):
@@ -68,6 +71,9 @@ class Dot(Decomposable):
 
 class Distance(Decomposable):
     r"""The negative squared distance :math:`-\lVert \xi - x \rVert_2^2`.
+
+    Computed as a matrix product, so distances far below the spread of the patterns are lost in rounding: scale
+    your data, or store it in float64, if patterns lie closer together than about a thousandth of their spread.
 
     Example:
         >>> Distance()(torch.eye(2), torch.tensor([[1.0, 0.0]]))
@@ -100,7 +106,7 @@ class Manhattan(Decomposable):
         return -(patterns - queries).abs()
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        if observed is None:
+        if observed is None and queries.element_size() >= 4:
             return -torch.cdist(queries, patterns, p=1.0)
         return super().forward(patterns, queries, observed)
 
@@ -120,8 +126,8 @@ class Cosine(Similarity):
         tiny = torch.finfo(queries.dtype).tiny
         queries = queries * mask
         # The pattern's norm runs over what this query observed, so it differs from query to query.
-        lengths = (mask @ patterns.square().mT) * queries.square().sum(-1, keepdim=True)
-        return (queries @ patterns.mT) * lengths.clamp_min(tiny).rsqrt()
+        lengths = (mask @ patterns.square().mT).clamp_min(tiny).rsqrt()
+        return queries @ patterns.mT * lengths * queries.square().sum(-1, keepdim=True).clamp_min(tiny).rsqrt()
 
 
 class Unified(Decomposable):
@@ -141,6 +147,7 @@ class Unified(Decomposable):
     """
 
     b: Tensor
+    dim: int
 
     def __init__(self, b: Tensor) -> None:
         super().__init__()
@@ -149,6 +156,7 @@ class Unified(Decomposable):
             raise ValueError(f"b must be one number per dimension, got shape {tuple(b.shape)}")
         require_finite(b, "b")
         self.register_buffer("b", b)
+        self.dim = len(b)
 
     def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
         difference = queries - patterns

@@ -32,6 +32,7 @@ def footprint(patterns: Tensor, queries: Tensor, base: Decomposable | str = "dis
         >>> footprint(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([1.0, 3.0, 0.0]))
         tensor([ 0., -1., -5.])
     """
+    patterns, queries = as_tensor(patterns, "patterns"), as_tensor(queries, "queries")
     return _decomposable(base).terms(patterns, queries).sort(dim=-1, descending=True).values.cumsum(-1)
 
 
@@ -44,7 +45,7 @@ def k_optimal(patterns: Tensor, queries: Tensor, k: int, base: Decomposable | st
         >>> k_optimal(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([1.0, 3.0, 0.0]), k=2)
         tensor(-1.)
     """
-    terms = _decomposable(base).terms(patterns, queries)
+    terms = _decomposable(base).terms(as_tensor(patterns, "patterns"), as_tensor(queries, "queries"))
     if not 1 <= k <= terms.shape[-1]:
         raise ValueError(f"k must lie in 1 to {terms.shape[-1]}, the number of dimensions; got {k}")
     return terms.topk(k, dim=-1).values.sum(-1)
@@ -81,6 +82,7 @@ class Adaptive(Similarity):
         tensor([[ 0., -2.]], grad_fn=<AddBackward0>)
     """
 
+    dim: int
     matrix_values: Tensor | None
     deviation: Tensor | None
 
@@ -170,7 +172,16 @@ class Adaptive(Similarity):
         # Numbers a pair: the terms, their sorted copy, the sort's 64-bit indices, and what masks and weights add.
         width = 6 * self.dim
         per_pattern = (u,) if own else ()
-        return pairwise(block, patterns, queries, width=width, per_pattern=per_pattern, per_query=(observed, ranks))
+        learned = (u, *base.parameters())
+        return pairwise(
+            block,
+            patterns,
+            queries,
+            width=width,
+            per_pattern=per_pattern,
+            per_query=(observed, ranks),
+            learned=learned,
+        )
 
     @torch.no_grad()
     def resize(self, kept: Tensor, added: int) -> None:

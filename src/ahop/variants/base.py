@@ -71,4 +71,6 @@ class Variant(Component):
         """
         patterns = as_matrix(patterns, "patterns")
         queries, _ = as_queries(queries, patterns, None)
+        if queries.ndim != 2:
+            raise ValueError(f"queries must be a matrix, one row each, got shape {tuple(queries.shape)}")
         return self.pass_through(Channel.clean(patterns.shape[1])).log_likelihood(patterns, queries)

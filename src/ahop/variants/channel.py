@@ -88,16 +88,18 @@ class Channel:
         level = alive.clamp_min(_FLOOR).log() - 0.5 * (2 * math.pi / precision).log()
         if not self.fills:
             scaled = precision.sqrt()
-            table = -0.5 * torch.cdist((queries - shift) * scaled, patterns * scaled).square()
-            return table + level.sum()
+            exact = "donot_use_mm_for_euclid_dist"
+            gaps = torch.cdist((queries - shift) * scaled, patterns * scaled, compute_mode=exact)
+            return level.sum() - 0.5 * gaps.square()
         filled = self._filled(queries).clamp_min(_FLOOR).log()
         queries = queries - shift
+        chance = 0.0 if self.count is None else _log_binomial(self.count, self.dim)
 
         def block(patterns: Tensor, queries: Tensor, filled: Tensor) -> Tensor:
             kept = level - 0.5 * precision * (queries[:, None] - patterns).square()
             score = torch.logaddexp(kept, filled[:, None]).sum(-1)
             if self.count is not None:
-                score = score + _log_count(torch.sigmoid(filled[:, None] - kept), self.count)
+                score = score + _log_count(torch.sigmoid(filled[:, None] - kept), self.count) - chance
             return score
 
         width = 4 * self.dim + 3 * (self.count or 0)
@@ -116,7 +118,7 @@ def _log_count(chances: Tensor, count: int) -> Tensor:
     r"""The log probability that exactly ``count`` of independent events with these ``chances`` ``(..., d)`` happen.
 
     Given independent masks, the posterior chance that dimension i was masked is :math:`\rho_i`; fixing their
-    number multiplies the likelihood by this (and by a constant that no pattern has a part in). One event after
+    number multiplies the likelihood by this, over the chance of that number before anything is seen. One event after
     the other, the distribution of how many have happened is carried along:
     :math:`P_j \leftarrow P_j (1-\rho) + P_{j-1} \rho`.
     """
@@ -128,3 +130,11 @@ def _log_count(chances: Tensor, count: int) -> Tensor:
         torch.mul(before[0], 1 - chance, out=after[0])
         before, after = after, before
     return before[count].clamp_min(_FLOOR).log()
+
+
+def _log_binomial(count: int, dim: int) -> float:
+    """The log probability of so many masks when each dimension is masked with probability count / dim."""
+    rate = count / dim
+    if rate in (0, 1):
+        return 0.0
+    return math.log(math.comb(dim, count)) + count * math.log(rate) + (dim - count) * math.log1p(-rate)

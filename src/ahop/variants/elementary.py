@@ -27,8 +27,8 @@ class Noisy(Variant):
 
     def __init__(self, sigma: float | Tensor, *, seed: int = 0) -> None:
         super().__init__(seed)
-        self.sigma = sigma
         values = as_tensor(sigma, "sigma")
+        self.sigma = values if values.ndim else float(sigma)
         require_finite(values, "sigma")
         if bool((values < 0).any()):
             raise ValueError(f"sigma must not be negative, got {float(values.min())}")
@@ -56,15 +56,16 @@ class Biased(Variant):
 
     def __init__(self, bias: float | Tensor, *, seed: int = 0) -> None:
         super().__init__(seed)
-        self.bias = bias
-        require_finite(as_tensor(bias, "bias"), "bias")
+        values = as_tensor(bias, "bias")
+        require_finite(values, "bias")
+        self.bias = values if values.ndim else float(bias)
 
     def shift(self, dim: int) -> Tensor:
         """The shift of each dimension."""
-        if isinstance(self.bias, Tensor) and self.bias.ndim:
+        if isinstance(self.bias, Tensor):
             return _per_dimension(self.bias, dim, "bias")
         signs = torch.randint(2, (dim,), generator=torch.Generator().manual_seed(self.seed)) * 2.0 - 1.0
-        return signs * float(self.bias)
+        return signs * self.bias
 
     def corrupt(self, patterns: Tensor, generator: torch.Generator) -> Tensor:
         return patterns + self.shift(patterns.shape[1]).to(patterns)
@@ -116,8 +117,8 @@ class Masked(Variant):
                 raise ValueError(f"rate must lie in 0 to 1, got {rate}")
             if exact and rates.ndim:
                 raise ValueError("rate must be one number for an exact count, got one for each dimension")
-        if count is not None and count < 0:
-            raise ValueError(f"count must not be negative, got {count}")
+        if count is not None and (count < 0 or count != int(count)):
+            raise ValueError(f"count must be a whole number, not negative, got {count}")
         if isinstance(fill, str) and fill != "uniform":
             raise ValueError(f"fill must be 'uniform', a number, a pair (low, high) or a function, got {fill!r}")
         if isinstance(fill, (tuple, list)) and not (len(fill) == 2 and fill[0] < fill[1]):
@@ -188,15 +189,16 @@ def _gaussian(x: Tensor, sigma: Tensor) -> Tensor:
 
 
 def _blurred(density: Callable[[Tensor], Tensor]) -> Density:
-    """A density with Gaussian noise added, by a sum over 33 equally likely values of the noise."""
-    steps = torch.special.ndtri((torch.arange(33, dtype=torch.float64) + 0.5) / 33).float()
+    """A density with Gaussian noise added, by the trapezoid rule over six standard deviations to each side."""
+    steps = torch.linspace(-6, 6, 97)
+    weights = torch.softmax(-0.5 * steps.square(), 0)
 
     def blurred(x: Tensor, sigma: Tensor) -> Tensor:
         if not bool(sigma.any()):
             return density(x)
         total = torch.zeros_like(x)
-        for step in steps.tolist():
-            total = total + density(x - step * sigma)
-        return total / len(steps)
+        for step, weight in zip(steps.tolist(), weights.tolist(), strict=True):
+            total = total + weight * density(x - step * sigma)
+        return total
 
     return blurred

@@ -84,6 +84,8 @@ class Mixed(Compose):
         for name, value in (("mask", mask), ("noise", noise), ("bias", bias)):
             if not value >= 0:
                 raise ValueError(f"{name} must not be negative, got {value}")
+        if mask > 1:
+            raise ValueError(f"mask must be at most 1, got {mask}")
         masking = Masked(mask, exact=True, seed=seed)
         noising = Noisy(noise**0.5 if preset == "literal" else noise, seed=seed)
         biasing = Biased(1.5 * bias if preset == "published" else bias, seed=seed)

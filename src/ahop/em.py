@@ -1,0 +1,227 @@
+r"""Expectation maximisation: learn a corruption from queries, whether or not their origins are known.
+
+Each query has a few candidate patterns: its origin when that is known, the likeliest ones when it is not. What is
+maximised is the log evidence of the candidates,
+
+.. math:: \sum_x \log \sum_{k \in C(x)} \sum_r \rho_r \, p_r(x \mid \xi_k),
+
+over regimes r, each a :class:`~ahop.similarity.Likelihood`. An iteration shares every query out among its
+candidates and regimes, and every value among the kinds of noise and the background; then it solves for each
+parameter given those shares. It never lowers what it maximises.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ahop.similarity.likelihood import Likelihood
+
+_TINY = 1e-12
+
+
+@dataclass
+class Shrinkage:
+    """How many samples' worth of belief that all dimensions are alike; infinite: they are taken to be."""
+
+    mask: float = math.inf
+    scale: float = math.inf
+
+
+@dataclass
+class Evidence:
+    """Queries ``(n, d)`` beside their candidate patterns ``(n, C, d)``, with the log prior of each ``(n, C)``."""
+
+    queries: Tensor
+    candidates: Tensor
+    log_prior: Tensor
+
+    @classmethod
+    def labelled(cls, patterns: Tensor, queries: Tensor, origins: Tensor) -> Evidence:
+        return cls(queries, patterns[origins][:, None], queries.new_zeros(len(queries), 1))
+
+    def part(self, rows: Tensor) -> Evidence:
+        return Evidence(self.queries[rows], self.candidates[rows], self.log_prior[rows])
+
+    def scores(self, likelihood: Likelihood) -> Tensor:
+        """The log-likelihood of every candidate, ``(n, C)``."""
+        return likelihood.terms(self.candidates, self.queries[:, None]).sum(-1)
+
+
+@torch.no_grad()
+def expect(evidence: Evidence, regimes: list[Likelihood], log_rho: Tensor) -> tuple[Tensor, Tensor]:
+    """Share each query out: the log evidence of each ``(n,)``, and shares ``(n, C, R)`` that sum to one."""
+    joint = torch.stack([evidence.scores(regime) for regime in regimes], -1) + evidence.log_prior[..., None] + log_rho
+    total = joint.flatten(1).logsumexp(1)
+    return total, (joint - total[:, None, None]).exp()
+
+
+@torch.no_grad()
+def maximise(evidence: Evidence, likelihood: Likelihood, shares: Tensor, shrinkage: Shrinkage, floor: float) -> None:
+    """Solve for every parameter of one regime in turn, given the shares ``(n, C)`` of queries and candidates."""
+    queries, candidates = evidence.queries[:, None], evidence.candidates
+    kept, lost = likelihood.kept(candidates, queries), likelihood.lost(queries)
+    total = torch.logaddexp(kept.logsumexp(0), lost)
+    weight = shares[..., None]
+    # What each kind of noise and the background are responsible for, by value.
+    by_kind = (kept - total).exp() * weight
+    by_background = (lost - total).exp() * weight
+
+    amount = shares.sum()
+    if amount <= _TINY:
+        return
+    masked = by_background.sum((0, 1))
+    rate = masked.mean() / amount
+    prior = shrinkage.mask
+    rates = rate.expand_as(masked) if math.isinf(prior) else (masked + prior * rate) / (amount + prior)
+    rates = rates.clamp(1e-6, 1 - 1e-6)
+    likelihood.mask_logits.copy_(rates.logit())
+
+    sizes = by_kind.sum((1, 2, 3)).clamp_min(_TINY)
+    likelihood.mix_logits.copy_((sizes / sizes.sum()).log())
+    _solve_background(likelihood, queries.expand_as(candidates), by_background)
+    _solve_noise(likelihood, queries, candidates, by_kind, shrinkage, floor)
+    _solve_bias(evidence, likelihood, by_kind, shares)
+
+
+def _solve_background(likelihood: Likelihood, queries: Tensor, by_background: Tensor) -> None:
+    values = (queries - likelihood.bias if likelihood.shifted else queries).flatten()
+    amounts = by_background.flatten()
+    left, way = likelihood.place(values)
+    inside = (values >= likelihood.low) & (values <= likelihood.high)
+    amounts = torch.where(inside, amounts, 0.0)
+    weights = torch.softmax(likelihood.background, 0)
+    hats = torch.ones_like(weights)
+    hats[0] = hats[-1] = 0.5
+    heights = weights / hats
+    # A value between two knots belongs to the hats of both, in proportion to their heights there.
+    here, there = heights[left] * (1 - way), heights[left + 1] * way
+    share = amounts / (here + there).clamp_min(_TINY)
+    counts = torch.zeros_like(weights)
+    counts.index_add_(0, left, share * here)
+    counts.index_add_(0, left + 1, share * there)
+    # One value's worth of a flat density keeps unseen places possible.
+    counts = counts + 1.0 / len(counts)
+    likelihood.background.copy_((counts / counts.sum()).log())
+
+
+def _solve_noise(
+    likelihood: Likelihood,
+    queries: Tensor,
+    candidates: Tensor,
+    by_kind: Tensor,
+    shrinkage: Shrinkage,
+    floor: float,
+) -> None:
+    off = queries - likelihood.bias
+    precision = (-2 * likelihood.log_scale).exp()
+    squares = torch.zeros_like(likelihood.bias)
+    for kind, amounts in enumerate(by_kind):
+        size = amounts.sum()
+        if size <= 1e-6:
+            continue
+        weights = amounts * precision
+        power = (weights * candidates.square()).sum()
+        if power > _TINY:
+            likelihood.gain[kind] = (weights * candidates * off).sum() / power
+        gaps = (amounts * (off - likelihood.gain[kind] * candidates).square()).sum((0, 1))
+        variance = (gaps * precision).sum() / size
+        likelihood.log_sigma[kind] = 0.5 * variance.clamp_min(floor**2).log()
+        squares += gaps * (-2 * likelihood.log_sigma[kind]).exp()
+    if math.isfinite(shrinkage.scale):
+        sizes = by_kind.sum((0, 1, 2))
+        scale = (squares + shrinkage.scale) / (sizes + shrinkage.scale)
+        likelihood.log_scale.copy_(0.5 * scale.clamp(1e-4, 1e4).log())
+
+
+def _solve_bias(evidence: Evidence, likelihood: Likelihood, by_kind: Tensor, shares: Tensor) -> None:
+    queries, candidates = evidence.queries[:, None], evidence.candidates
+    precision = (-2 * likelihood.log_sigma).exp()[:, None, None, None]
+    gains = likelihood.gain[:, None, None, None]
+    weights = by_kind * precision
+    new = (weights * (queries - gains * candidates)).sum((0, 1, 2)) / weights.sum((0, 1, 2)).clamp_min(_TINY)
+    old = likelihood.bias.clone()
+    new = torch.where(weights.sum((0, 1, 2)) > _TINY, new, old)
+    if not likelihood.shifted:
+        likelihood.bias.copy_(new)
+        return
+    # The background moves with the bias, which the formula does not see: keep the move only where it helps.
+    before = (likelihood.terms(candidates, queries) * shares[..., None]).sum((0, 1))
+    likelihood.bias.copy_(new)
+    after = (likelihood.terms(candidates, queries) * shares[..., None]).sum((0, 1))
+    likelihood.bias.copy_(torch.where(after >= before, new, old))
+
+
+@torch.no_grad()
+def estimate_shrinkage(evidence: Evidence, regimes: list[Likelihood], log_rho: Tensor) -> Shrinkage:
+    """Empirical Bayes: how much more dimensions differ than chance alone would make them."""
+    _, shares = expect(evidence, regimes, log_rho)
+    likelihood = regimes[int(shares.sum((0, 1)).argmax())]
+    weight = shares[..., regimes.index(likelihood)][..., None]
+    queries, candidates = evidence.queries[:, None], evidence.candidates
+    kept, lost = likelihood.kept(candidates, queries), likelihood.lost(queries)
+    total = torch.logaddexp(kept.logsumexp(0), lost)
+    by_kind, by_background = (kept - total).exp() * weight, (lost - total).exp() * weight
+
+    amount = weight.sum()
+    rates = by_background.sum((0, 1)) / amount
+    # The shares are soft: less is known of a rate than if masks were seen, by this factor.
+    softness = (by_background * (1 - (lost - total).exp())).sum() / (amount * (rates * (1 - rates)).sum()).clamp_min(
+        _TINY
+    )
+    seen = amount * (1 - softness.clamp(0, 0.95))
+    chance = (rates * (1 - rates)).mean() / seen.clamp_min(1.0)
+    # Soft shares pull the raw rates together by the same factor.
+    between = rates.var(unbiased=False) / (1 - softness.clamp(0, 0.95)).square() - chance
+    rate = rates.mean()
+    mask = math.inf if between <= 0 else float((rate * (1 - rate) / between - 1).clamp(1.0, 1e6))
+
+    sizes = by_kind.sum((0, 1, 2)).clamp_min(1.0)
+    gaps = (queries - likelihood.bias - likelihood.gain[:, None, None, None] * candidates).square()
+    precision = (-2 * likelihood.log_sigma).exp()[:, None, None, None]
+    ratio = ((by_kind * gaps * precision).sum((0, 1, 2)) / sizes).clamp_min(1e-8)
+    between = ratio.log().var(unbiased=False) - (2 / sizes).mean()
+    scale = math.inf if between <= 0 else float((2 / between).clamp(1.0, 1e6))
+    return Shrinkage(mask, scale)
+
+
+def penalty(regimes: list[Likelihood], shrinkage: Shrinkage) -> float:
+    """The log density of the shrinkage's prior at the parameters, up to a constant."""
+    value = 0.0
+    for likelihood in regimes:
+        if math.isfinite(shrinkage.mask):
+            rates = likelihood.mask_rate
+            rate = rates.mean()
+            value += float((shrinkage.mask * (rate * rates.log() + (1 - rate) * (1 - rates).log())).sum())
+        if math.isfinite(shrinkage.scale):
+            scale = (2 * likelihood.log_scale).exp()
+            value -= 0.5 * float((shrinkage.scale * (scale.log() + 1 / scale)).sum())
+    return value
+
+
+@torch.no_grad()
+def iterate(
+    evidence: Evidence,
+    regimes: list[Likelihood],
+    log_rho: Tensor,
+    *,
+    steps: int,
+    shrinkage: Shrinkage,
+    floor: float,
+    tolerance: float = 1e-5,
+) -> list[float]:
+    """Iterate until the mean log evidence gains less than ``tolerance``; its values, which never fall."""
+    trace: list[float] = []
+    for _ in range(steps):
+        total, shares = expect(evidence, regimes, log_rho)
+        trace.append(float(total.mean()))
+        if len(trace) > 1 and trace[-1] - trace[-2] < tolerance:
+            break
+        for index, regime in enumerate(regimes):
+            maximise(evidence, regime, shares[..., index], shrinkage, floor)
+        weights = shares.sum((0, 1)).clamp_min(_TINY)
+        log_rho.copy_((weights / weights.sum()).log())
+    return trace
