@@ -2,6 +2,7 @@
 
 from ahop import datasets, energy, fitting, metrics, modulation, separation, similarity, variants
 from ahop._blocks import memory_budget
+from ahop.bayesian import BayesianHopfield
 from ahop.memory import AssociativeMemory, Recall
 from ahop.models import (
     AdaptiveHopfield,
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AdaptiveHopfield",
     "AssociativeMemory",
+    "BayesianHopfield",
     "ClassicalHopfield",
     "DenseHopfield",
     "ExponentialHopfield",

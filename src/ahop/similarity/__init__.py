@@ -2,6 +2,8 @@
 
 from ahop.similarity.base import Cosine, Decomposable, Distance, Dot, Manhattan, Similarity, Unified
 from ahop.similarity.footprint import Adaptive, footprint, k_optimal
+from ahop.similarity.likelihood import Likelihood
+from ahop.similarity.regimes import Regimes
 
 __all__ = [
     "Adaptive",
@@ -9,7 +11,9 @@ __all__ = [
     "Decomposable",
     "Distance",
     "Dot",
+    "Likelihood",
     "Manhattan",
+    "Regimes",
     "Similarity",
     "Unified",
     "footprint",

@@ -1,0 +1,38 @@
+"""Several corruptions, each query suffering one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ahop.similarity.base import Similarity
+from ahop.similarity.likelihood import Likelihood
+
+
+class Regimes(Similarity):
+    r"""The log-likelihood when a whole query belongs to one of a few regimes.
+
+    .. math:: s(\xi, x) = \log \sum_r \rho_r \prod_i p_r(x_i \mid \xi_i)
+
+    A mixture for each dimension by itself cannot say that a query was either noisy everywhere or masked
+    everywhere; this can.
+
+    Args:
+        regimes: One :class:`Likelihood` each.
+    """
+
+    dim: int
+
+    def __init__(self, regimes: Sequence[Likelihood]) -> None:
+        super().__init__()
+        if not regimes:
+            raise ValueError("regimes must be a list of at least one Likelihood, got none")
+        self.regimes = nn.ModuleList(regimes)
+        self.dim = regimes[0].dim
+        self.log_rho = nn.Parameter(torch.full((len(regimes),), 1 / len(regimes)).log())
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        scores = torch.stack([regime(patterns, queries, observed) for regime in self.regimes], -1)
+        return torch.logsumexp(scores + torch.log_softmax(self.log_rho, 0), -1)
