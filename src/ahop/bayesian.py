@@ -54,7 +54,8 @@ class BayesianHopfield(AssociativeMemory):
     ) -> None:
         patterns = as_matrix(patterns, "patterns")
         if similarity is None:
-            similarity = Likelihood(patterns.shape[1], **_reach(patterns))
+            low, high = _reach(patterns)
+            similarity = Likelihood(patterns.shape[1], low=low, high=high)
         super().__init__(patterns, similarity, Softmax(), values=values, prior=prior)
 
     @torch.no_grad()
@@ -144,11 +145,11 @@ class BayesianHopfield(AssociativeMemory):
         return torch.logsumexp(torch.stack(totals, -1) + torch.log_softmax(similarity.log_rho, 0), -1)  # type: ignore[arg-type]
 
 
-def _reach(values: Tensor) -> dict[str, float]:
+def _reach(values: Tensor) -> tuple[float, float]:
     """A range for the background that holds all values seen."""
     low, high = float(values.min()), float(values.max())
     margin = 0.02 * (high - low) or 1.0
-    return {"low": low - margin, "high": high + margin}
+    return low - margin, high + margin
 
 
 class _Learner:
@@ -158,7 +159,8 @@ class _Learner:
         self.patterns, self.prior, self.seed = memory.patterns, memory.prior, seed
         self.spread = max(float(self.patterns.std(0, unbiased=False).mean()), 1e-6)
         self.floor = 1e-3 * self.spread
-        self.shrinkage, self.regimes = Shrinkage(), []
+        self.shrinkage = Shrinkage()
+        self.regimes: list[Likelihood] = []
         self.log_rho = self.patterns.new_zeros(1)
         self.queries: Tensor | None = None
         self.trace: list[float] = []
@@ -212,7 +214,8 @@ class _Learner:
 
     def _plain(self, queries: Tensor, bias: Tensor, shifted: bool, mask: float, noise: float) -> Likelihood:
         values = queries - bias if shifted else queries
-        regime = Likelihood(queries.shape[1], shifted=shifted, **_reach(values)).to(queries)
+        low, high = _reach(values)
+        regime = Likelihood(queries.shape[1], shifted=shifted, low=low, high=high).to(queries)
         regime.bias.copy_(bias)
         regime.log_sigma.fill_(math.log(noise * self.spread))
         regime.mask_logits.fill_(math.log(mask / (1 - mask)))

@@ -52,6 +52,7 @@ def models() -> None:
         ("k-hop", "KernelHopfield", "dot after Φ", "softmax", "Φ, to part the patterns", "|Φx|²/2 - lse(Ξ'Φ'Φx)"),
         ("k2-hop", "KernelHopfield", "dot after Φ", "softmax", "Φ, from labelled queries", "|Φx|²/2 - lse(Ξ'Φ'Φx)"),
         ("a-hop", "AdaptiveHopfield", "weighted footprints", "softmax", "weights, from labelled queries", "-lse(s)"),
+        ("b-hop", "BayesianHopfield", "learned likelihood", "softmax", "the corruption, labels or not", "-lse(s)"),
     ):
         table.add_row(*row)
     console.print(table)
@@ -90,6 +91,7 @@ def run_retrieval(
     queries: Annotated[int, typer.Option(help="Queries to score on.")] = 1000,
     runs: Annotated[int, typer.Option(help="Repetitions, each with a seed of its own.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the first run.")] = 0,
+    device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, ...")] = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="A small size that ends in a minute.")] = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Where to write the report.")] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Where to draw accuracy over settings.")] = None,
@@ -114,6 +116,7 @@ def run_retrieval(
         queries=queries,
         runs=runs,
         seed=seed,
+        device=device,
     )
     if quick:
         config = retrieval.quick(config)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; the Oracle is grey, being out of reach.
 COLOURS = {
@@ -40,8 +42,7 @@ def accuracy(report: dict[str, Any], path: Path) -> None:
     ladder = len(settings) > 1 and all(len(set(intensities[name])) == 1 for name in settings)
     places = [intensities[name][0] for name in settings] if ladder else list(range(len(settings)))
 
-    with rc_context(STYLE):
-        figure = Figure(figsize=(7, 4.2), layout="constrained")
+    with _canvas(7, 4.2) as figure:
         axes = figure.subplots()
         for model in dict.fromkeys(row["model"] for row in report["rows"]):
             rows = {row["setting"]: row["accuracy"] for row in report["rows"] if row["model"] == model}
@@ -71,8 +72,7 @@ def accuracy(report: dict[str, Any], path: Path) -> None:
 def recalled(origins: Tensor, queries: Tensor, answers: dict[str, Tensor], shape: Sequence[int], path: Path) -> None:
     """Rows of images: the originals, their corrupted queries, and what each model recalled."""
     rows = {"original": origins, "query": queries, **answers}
-    with rc_context(STYLE):
-        figure = Figure(figsize=(1.1 * len(origins) + 1.2, 1.15 * len(rows)), layout="constrained")
+    with _canvas(1.1 * len(origins) + 1.2, 1.15 * len(rows)) as figure:
         grid = figure.subplots(len(rows), len(origins), squeeze=False)
         for line, (name, images) in zip(grid, rows.items(), strict=True):
             for axes, image in zip(line, images, strict=True):
@@ -82,6 +82,17 @@ def recalled(origins: Tensor, queries: Tensor, answers: dict[str, Tensor], shape
                 axes.grid(visible=False)
             line[0].set_ylabel(name, rotation=0, ha="right", va="center")
         _write(figure, path)
+
+
+@contextmanager
+def _canvas(width: float, height: float) -> Iterator[Figure]:
+    """A figure in the library's style."""
+    # Loaded when something is drawn: most commands draw nothing, and it is slow to load.
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        yield Figure(figsize=(width, height), layout="constrained")
 
 
 def _write(figure: Figure, path: Path) -> None:

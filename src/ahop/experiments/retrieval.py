@@ -40,7 +40,7 @@ class Setting(NamedTuple):
 class Config:
     """What a run of the benchmark does; the defaults are the paper's."""
 
-    models: tuple[str, ...] = ("m-hop", "u-hop", "k-hop", "k2-hop", "mlp", "a-hop", "a-hop-adam")
+    models: tuple[str, ...] = ("m-hop", "u-hop", "k-hop", "k2-hop", "mlp", "a-hop-adam", "a-hop", "b-hop*", "b-hop")
     data: Literal["synthetic", "digits", "mnist"] = "synthetic"
     patterns: int = 2048
     dim: int = 64
@@ -50,6 +50,7 @@ class Config:
     queries: int = 1000
     runs: int = 5
     seed: int = 0
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         for model in self.models:
@@ -114,6 +115,8 @@ def paper_figure(config: Config, setting: Setting, model: str) -> tuple[float, f
 
 SPECIAL: dict[str, Callable[[Tensor, Samples, Mixed, int], AssociativeMemory]] = {
     "a-hop-adam": lambda patterns, seen, world, seed: create("a-hop", patterns).fit(*seen, solver="adam"),  # type: ignore[call-arg]
+    # Ours, from the same queries without their origins.
+    "b-hop*": lambda patterns, seen, world, seed: create("b-hop", patterns).fit(seen.queries),
     "mlp": lambda patterns, seen, world, seed: PerceptronMemory(patterns, seed=seed).fit(*seen),
     "oracle": lambda patterns, seen, world, seed: Oracle(patterns, world),
 }
@@ -130,11 +133,11 @@ def draw_patterns(config: Config, seed: int) -> Tensor:
     """The patterns of one run: uniform on [-1, 1], or that many different images."""
     generator = torch.Generator().manual_seed(seed)
     if config.data == "synthetic":
-        return torch.rand(config.patterns, config.dim, generator=generator) * 2 - 1
+        return (torch.rand(config.patterns, config.dim, generator=generator) * 2 - 1).to(config.device)
     images = datasets.load(config.data).patterns
     if config.patterns > len(images):
         raise ValueError(f"patterns must be at most {len(images)}, the size of {config.data}; got {config.patterns}")
-    return images[torch.randperm(len(images), generator=generator)[: config.patterns]]
+    return images[torch.randperm(len(images), generator=generator)[: config.patterns]].to(config.device)
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -183,4 +186,6 @@ def draw(config: Config, path: Path, columns: int = 8) -> None:
         answers = {
             model: prepare(model, patterns, seen, world, config.seed).retrieve(test.queries) for model in config.models
         }
-    plots.recalled(patterns[test.origins], test.queries, answers, datasets.load(config.data).shape, path)
+    shape = datasets.load(config.data).shape
+    answers = {model: images.cpu() for model, images in answers.items()}
+    plots.recalled(patterns[test.origins].cpu(), test.queries.cpu(), answers, shape, path)
