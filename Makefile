@@ -19,8 +19,8 @@ setup: .venv/installed
 	touch $@
 
 demo: setup
-	$(BIN)/ahop retrieval --quick --models m-hop,u-hop,a-hop,oracle --difficulty 0.4
-	$(BIN)/ahop retrieval --quick --models m-hop,u-hop,a-hop,oracle --data digits --difficulty 0.4 --picture demo/digits.png
+	$(BIN)/ahop retrieval --quick --models m-hop,a-hop,b-hop --difficulty 0.4
+	$(BIN)/ahop retrieval --quick --models m-hop,a-hop,b-hop --data digits --difficulty 0.4 --picture demo/digits.png
 
 test: setup
 	$(BIN)/pytest
