@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ahop import datasets
-from ahop.experiments import plots, report, retrieval
+from ahop.experiments import plots, report, retrieval, worlds
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -138,6 +138,49 @@ def run_retrieval(
     if picture:
         retrieval.draw(config, picture)
         console.print(f"picture: {picture}")
+
+
+@app.command("worlds")
+@plain_errors
+def run_worlds(
+    world: Annotated[
+        list[str] | None, typer.Option(help="A world by name; repeat for several; all by default.")
+    ] = None,
+    models: Annotated[str, typer.Option(help="Networks to compare, with commas between.")] = "m-hop,b-hop*,b-hop",
+    patterns: Annotated[int, typer.Option(help="Stored patterns.")] = 2048,
+    samples: Annotated[int, typer.Option(help="Queries to learn from.")] = 512,
+    queries: Annotated[int, typer.Option(help="Queries to score on.")] = 1000,
+    runs: Annotated[int, typer.Option(help="Repetitions, each with a seed of its own.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the first run.")] = 0,
+    device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, ...")] = "cpu",
+    out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Where to write the report.")] = None,
+) -> None:
+    """How close to the Bayes ceiling memories come in many worlds; b-hop* learns without labels."""
+    names = tuple(dict.fromkeys(name.strip() for name in models.split(",") if name.strip()))
+    config = worlds.Config(
+        tuple(world or worlds.WORLDS),
+        names,
+        patterns,
+        samples=samples,
+        queries=queries,
+        runs=runs,
+        seed=seed,
+        device=device,
+    )
+    result = worlds.run(config)
+    table = Table(title=f"Worlds: {patterns} patterns, {samples} samples, mean of {runs} runs", title_justify="left")
+    columns = ("accuracy", "fraction_of_oracle", "calibration_error", "rejection_auroc")
+    for column in ("world", "model", "accuracy", "of Oracle", "worst run", "calibration error", "strangers AUROC"):
+        table.add_column(column, justify="left" if column in ("world", "model") else "right")
+    for row in result["rows"]:
+        means = [_figure(row[column]["mean"]) if column in row else "" for column in columns]
+        means.insert(2, _figure(min(row["fraction_of_oracle"]["runs"])))
+        last = row["model"] == "oracle"
+        table.add_row(row["world"] if row["model"] == names[0] else "", row["model"], *means, end_section=last)
+    console.print(table)
+    if out:
+        report.write(result, out)
+        console.print(f"report: {out}")
 
 
 def _setting(text: str) -> retrieval.Setting:

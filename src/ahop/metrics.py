@@ -89,3 +89,20 @@ def _answers(memory: AssociativeMemory, samples: Samples, steps: int | None) -> 
     origins = as_origins(origins, len(queries), len(memory)).to(memory.patterns.device)
     for part in split(len(origins), len(memory) * memory.patterns.element_size()):
         yield memory.retrieve(queries[part], steps), origins[part]
+
+
+def calibration_error(memory: AssociativeMemory, samples: Samples, bins: int = 15) -> float:
+    r"""How far the probability of the first choice is from how often it is right.
+
+    .. math:: \mathrm{ECE} = \sum_b \frac{n_b}{n} \lvert \mathrm{accuracy}_b - \mathrm{confidence}_b \rvert
+
+    over equal bins of the probability.
+    """
+    queries, origins = Samples(*samples)
+    indices, probabilities = memory.recall(queries)
+    origins = as_origins(origins, len(indices), len(memory)).to(indices.device)
+    confidence, right = probabilities.squeeze(-1), (indices.squeeze(-1) == origins).to(probabilities.dtype)
+    bin_of = (confidence * bins).long().clamp(0, bins - 1)
+    gaps = torch.zeros(bins, dtype=confidence.dtype, device=confidence.device)
+    gaps.index_add_(0, bin_of, right - confidence)
+    return float(gaps.abs().sum()) / max(1, len(origins))

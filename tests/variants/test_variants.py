@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ahop
-from ahop.variants import Biased, Compose, Masked, Mixed, Noisy, Oracle
+from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Oracle, Scaled
 from ahop.variants.channel import SHARP
 
 PATTERNS = torch.rand(40, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
@@ -24,6 +24,8 @@ ALL = [
     Mixed(0.3, 0.2, 0.4),
     Mixed(0.3, 0.2, 0.4, preset="literal"),
     Mixed(0.3, 0.2, 0.4, preset="std"),
+    Compose([Masked(0.3, fill="salt-pepper"), Scaled(0.5), Noisy(0.2), Scaled(torch.linspace(-2, -1, 12))]),
+    Either([Noisy(1.0), Masked(0.7)], weights=[0.3, 0.7]),
 ]
 
 
@@ -173,13 +175,17 @@ def test_no_fixed_memory_beats_the_oracle():
         (lambda: Masked(1.5), "rate must lie in 0 to 1, got 1.5"),
         (lambda: Masked(count=13).sample(PATTERNS, 1), "count must be at most the number of dimensions, 12; got 13"),
         (lambda: Masked(count=-1), "count must be a whole number, not negative, got -1"),
-        (lambda: Masked(0.1, fill="normal"), "fill must be 'uniform', a number"),
+        (lambda: Masked(0.1, fill="normal"), "fill must be 'uniform', 'salt-pepper', a number"),
         (lambda: Masked(0.1, fill=(1.0, 0.0)), "fill must be a pair"),
         (lambda: Masked(torch.rand(12), exact=True), "rate must be one number for an exact count"),
         (lambda: Mixed(0.1, preset="paper"), "preset must be one of 'published', 'literal', 'std', got 'paper'"),
         (lambda: Mixed(1.5), "mask must be at most 1, got 1.5"),
         (lambda: Noisy(1.0).log_likelihood(PATTERNS, PATTERNS[0]), "queries must be a matrix"),
         (lambda: Mixed(noise=-1), "noise must not be negative"),
+        (lambda: Scaled(0.0), "gain must not be zero"),
+        (lambda: Either([]), "choices must be a list of at least one variant"),
+        (lambda: Either([Noisy(1.0)], weights=[1.0, 2.0]), "weights must be one positive number per choice, 1"),
+        (lambda: Compose([Either([Noisy(1.0)])]).log_likelihood(PATTERNS, PATTERNS), "Either cannot be scored inside"),
         (lambda: Compose([]), "steps must be a list of at least one variant"),
         (lambda: Noisy(1.0).sample(PATTERNS, -1), "n must not be negative"),
         (lambda: Noisy(1.0).log_likelihood(PATTERNS, torch.ones(1, 3)), "queries must have 12 values each"),

@@ -27,6 +27,7 @@ class Filled:
 
     chance: Tensor
     density: Density
+    gain: Tensor
     shift: Tensor
     variance: Tensor
 
@@ -35,16 +36,18 @@ class Filled:
 class Channel:
     r"""A value is either still its pattern's, shifted and noisy, or was filled in by one of the masks.
 
-    .. math:: p(x_i \mid \xi_i) = a_i \, N(x_i; \xi_i + s_i, v_i) + \sum_m c_{m,i} \, g_m(x_i)
+    .. math:: p(x_i \mid \xi_i) = a_i \, N(x_i; h_i \xi_i + s_i, v_i) + \sum_m c_{m,i} \, g_m(x_i)
 
     Attributes:
         alive: The chance :math:`a` that no mask has hit, ``(d,)``.
-        shift, variance: What was added to a value that no mask has hit, ``(d,)`` each.
+        gain: What a value that no mask has hit was multiplied by, :math:`h`, ``(d,)``.
+        shift, variance: What was added to it, ``(d,)`` each.
         fills: One entry a mask, for values it was the last to hit.
         count: When exactly so many dimensions are masked; None when each is masked by itself.
     """
 
     alive: Tensor
+    gain: Tensor
     shift: Tensor
     variance: Tensor
     fills: tuple[Filled, ...] = ()
@@ -53,11 +56,25 @@ class Channel:
     @classmethod
     def clean(cls, dim: int) -> Channel:
         """Before any corruption."""
-        return cls(alive=torch.ones(dim), shift=torch.zeros(dim), variance=torch.zeros(dim))
+        return cls(torch.ones(dim), torch.ones(dim), shift=torch.zeros(dim), variance=torch.zeros(dim))
 
     @property
     def dim(self) -> int:
         return len(self.alive)
+
+    def scaled(self, by: Tensor) -> Channel:
+        fills = tuple(
+            replace(
+                fill,
+                gain=fill.gain * by,
+                shift=fill.shift * by,
+                variance=fill.variance * by.square(),
+            )
+            for fill in self.fills
+        )
+        return replace(
+            self, gain=self.gain * by, shift=self.shift * by, variance=self.variance * by.square(), fills=fills
+        )
 
     def shifted(self, by: Tensor) -> Channel:
         fills = tuple(replace(fill, shift=fill.shift + by) for fill in self.fills)
@@ -69,20 +86,16 @@ class Channel:
 
     def masked(self, chance: Tensor, density: Density, count: int | None) -> Channel:
         fills = tuple(replace(fill, chance=fill.chance * (1 - chance)) for fill in self.fills)
-        zero = torch.zeros(self.dim)
+        zero, one = torch.zeros(self.dim), torch.ones(self.dim)
         # Two masks of exact counts are followed as independent ones: how far they overlap is not known.
         count = count if not self.fills and self.dim <= _COUNTABLE else None
-        return Channel(
-            alive=self.alive * (1 - chance),
-            shift=self.shift,
-            variance=self.variance,
-            fills=(*fills, Filled(chance, density, zero, zero)),
-            count=count,
-        )
+        fills = (*fills, Filled(chance, density, one, zero, zero))
+        return replace(self, alive=self.alive * (1 - chance), fills=fills, count=count)
 
     def log_likelihood(self, patterns: Tensor, queries: Tensor) -> Tensor:
         """The sum over dimensions, ``(n, N)``; where a mask has an exact count, given that count."""
-        alive, shift, variance = (t.to(patterns) for t in (self.alive, self.shift, self.variance))
+        alive, gain, shift, variance = (t.to(patterns) for t in (self.alive, self.gain, self.shift, self.variance))
+        patterns = patterns * gain
         precision = 1 / variance.clamp_min(SHARP**2)
         # log(alive) - log sqrt(2 pi v), with a floor for dimensions that are always masked.
         level = alive.clamp_min(_FLOOR).log() - 0.5 * (2 * math.pi / precision).log()
@@ -109,8 +122,9 @@ class Channel:
         """The density of a query's values if a mask gave them, which no pattern has a part in."""
         total = torch.zeros_like(queries)
         for fill in self.fills:
-            chance, shift, variance = (t.to(queries) for t in (fill.chance, fill.shift, fill.variance))
-            total = total + chance * fill.density(queries - shift, variance.sqrt())
+            chance, gain, shift, variance = (t.to(queries) for t in (fill.chance, fill.gain, fill.shift, fill.variance))
+            density = fill.density((queries - shift) / gain, variance.sqrt() / gain.abs()) / gain.abs()
+            total = total + chance * density
         return total
 
 

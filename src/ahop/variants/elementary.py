@@ -74,6 +74,33 @@ class Biased(Variant):
         return channel.shifted(self.shift(channel.dim))
 
 
+class Scaled(Variant):
+    r"""A gain, :math:`x = a \, \xi`: a louder microphone, another exposure.
+
+    Args:
+        gain: One number for all dimensions or one for each, not zero.
+        seed: For the draws.
+
+    Example:
+        >>> Scaled(2.0).sample(torch.ones(1, 2), 1).queries
+        tensor([[2., 2.]])
+    """
+
+    def __init__(self, gain: float | Tensor, *, seed: int = 0) -> None:
+        super().__init__(seed)
+        values = as_tensor(gain, "gain")
+        require_finite(values, "gain")
+        if bool((values == 0).any()):
+            raise ValueError("gain must not be zero: nothing would be left of a pattern")
+        self.gain = values if values.ndim else float(gain)
+
+    def corrupt(self, patterns: Tensor, generator: torch.Generator) -> Tensor:
+        return patterns * _per_dimension(self.gain, patterns.shape[1], "gain").to(patterns)
+
+    def pass_through(self, channel: Channel) -> Channel:
+        return channel.scaled(_per_dimension(self.gain, channel.dim, "gain"))
+
+
 class Masked(Variant):
     r"""Some values are lost and filled with others.
 
@@ -88,8 +115,8 @@ class Masked(Variant):
         rate: Chance of a dimension to be masked, one for all or one for each.
         count: How many dimensions are masked, in place of ``rate``.
         exact: Mask exactly ``floor(rate * d)`` dimensions of every query.
-        fill: ``"uniform"`` on [-1, 1], a pair ``(low, high)`` for uniform on that, a number, or a function
-            ``fill(shape, generator)`` that draws values.
+        fill: ``"uniform"`` on [-1, 1], a pair ``(low, high)`` for uniform on that, a number, ``"salt-pepper"``
+            for -1 or 1 at random, or a function ``fill(shape, generator)`` that draws values.
         density: The density of such a function's values, :math:`g`; needed to score, not to draw.
         seed: For the draws.
 
@@ -119,8 +146,10 @@ class Masked(Variant):
                 raise ValueError("rate must be one number for an exact count, got one for each dimension")
         if count is not None and (count < 0 or count != int(count)):
             raise ValueError(f"count must be a whole number, not negative, got {count}")
-        if isinstance(fill, str) and fill != "uniform":
-            raise ValueError(f"fill must be 'uniform', a number, a pair (low, high) or a function, got {fill!r}")
+        if isinstance(fill, str) and fill not in ("uniform", "salt-pepper"):
+            raise ValueError(
+                f"fill must be 'uniform', 'salt-pepper', a number, a pair (low, high) or a function, got {fill!r}"
+            )
         if isinstance(fill, (tuple, list)) and not (len(fill) == 2 and fill[0] < fill[1]):
             raise ValueError(f"fill must be a pair (low, high) with low < high, got {fill}")
         self.rate, self.count, self.exact, self.fill, self.density = rate, count, exact, fill, density
@@ -135,6 +164,8 @@ class Masked(Variant):
             hit.scatter_(1, chance.argsort(1)[:, :count], value=True)
         if callable(self.fill):
             values = self.fill(patterns.shape, generator).to(patterns)
+        elif self.fill == "salt-pepper":
+            values = (torch.randint(2, patterns.shape, generator=generator) * 2.0 - 1.0).to(patterns)
         else:
             low, high = self._interval()
             values = (low + (high - low) * torch.rand(patterns.shape, generator=generator)).to(patterns)
@@ -165,6 +196,8 @@ class Masked(Variant):
             if self.density is None:
                 raise ValueError("density must be given to score a mask that fills by a function")
             return _blurred(self.density)
+        if self.fill == "salt-pepper":
+            return lambda x, sigma: sum(_gaussian(x - c, sigma.clamp_min(SHARP)) for c in (-1.0, 1.0)) / 2  # type: ignore[return-value]
         low, high = self._interval()
         if low == high:
             return lambda x, sigma: _gaussian(x - low, sigma.clamp_min(SHARP))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -41,6 +41,50 @@ class Compose(Variant):
         for step in self.steps:
             channel = step.pass_through(channel)  # type: ignore[operator]
         return channel
+
+
+class Either(Variant):
+    r"""Each query suffers one of several corruptions, as a whole.
+
+    .. math:: p(x \mid \xi) = \sum_r \rho_r \, p_r(x \mid \xi)
+
+    Args:
+        choices: The corruptions.
+        weights: How likely each is, up to a factor; None makes them equally likely.
+        seed: For the draws.
+
+    Example:
+        >>> world = Either([Noisy(0.9), Masked(0.8)])
+        >>> world.log_likelihood(torch.eye(2), torch.eye(2)).argmax(1)
+        tensor([0, 1])
+    """
+
+    def __init__(self, choices: list[Variant], *, weights: list[float] | None = None, seed: int = 0) -> None:
+        super().__init__(seed)
+        if not choices or not all(isinstance(choice, Variant) for choice in choices):
+            raise ValueError(f"choices must be a list of at least one variant, got {choices!r}")
+        if weights is not None and (len(weights) != len(choices) or not all(weight > 0 for weight in weights)):
+            raise ValueError(f"weights must be one positive number per choice, {len(choices)}; got {weights}")
+        self.choices, self.weights = torch.nn.ModuleList(choices), weights
+
+    def _shares(self) -> Tensor:
+        weights = torch.tensor(self.weights or [1.0] * len(self.choices))
+        return weights / weights.sum()
+
+    def corrupt(self, patterns: Tensor, generator: torch.Generator) -> Tensor:
+        drawn = torch.multinomial(self._shares(), len(patterns), replacement=True, generator=generator)
+        queries = patterns.clone()
+        for index, variant in enumerate(self.choices):
+            rows = (drawn == index).to(patterns.device)
+            queries[rows] = variant.corrupt(patterns[rows], generator)  # type: ignore[operator]
+        return queries
+
+    def pass_through(self, channel: Channel) -> Channel:
+        raise ValueError("Either cannot be scored inside a composition: put the composition inside Either")
+
+    def log_likelihood(self, patterns: Any, queries: Any) -> Tensor:
+        scores = torch.stack([variant.log_likelihood(patterns, queries) for variant in self.choices], -1)  # type: ignore[operator]
+        return torch.logsumexp(scores + self._shares().log().to(scores), -1)
 
 
 class Mixed(Compose):
