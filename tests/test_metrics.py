@@ -14,7 +14,7 @@ def test_accuracy_and_error_are_counted_by_hand():
     samples = Samples(QUERIES, torch.tensor([0, 1, 2, 1]))
     assert metrics.retrieval_accuracy(MEMORY, samples) == 0.75
     assert metrics.retrieval_error(MEMORY, samples) == pytest.approx(16 / 2 / 4)
-    assert metrics.evaluate(MEMORY, samples) == (0.75, 2.0)
+    assert metrics.evaluate(MEMORY, samples) == (0.75, 2.0, 0.75)
 
 
 def test_a_pattern_stored_twice_counts_as_one():
@@ -53,6 +53,17 @@ def test_the_oracle_is_all_of_the_ceiling():
     oracle = ahop.Oracle(PATTERNS[:3], world)
     assert metrics.fraction_of_ceiling(oracle, oracle, samples) == 1
     assert metrics.fraction_of_ceiling(ahop.ModernHopfield(PATTERNS[:3]), oracle, samples) < 1
+
+
+def test_being_too_sure_does_not_beat_the_ceiling():
+    # Where the posterior is flat its mean is near no pattern, which costs the Oracle's soft readout but not its choice.
+    patterns = torch.rand(400, 24, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    world = Noisy(1.3)
+    samples = world.sample(patterns, 2000)
+    oracle = ahop.Oracle(patterns, world)
+    sure = ahop.UniversalHopfield(patterns, similarity="distance", separation="argmax")
+    assert metrics.retrieval_accuracy(sure, samples) > metrics.retrieval_accuracy(oracle, samples) + 0.01
+    assert metrics.fraction_of_ceiling(sure, oracle, samples) == pytest.approx(1, abs=0.005)
 
 
 def test_heteroassociation_is_judged_by_its_values():

@@ -169,8 +169,8 @@ def run_worlds(
     )
     result = worlds.run(config)
     table = Table(title=f"Worlds: {patterns} patterns, {samples} samples, mean of {runs} runs", title_justify="left")
-    columns = ("accuracy", "fraction_of_oracle", "calibration_error", "rejection_auroc")
-    for column in ("world", "model", "accuracy", "of Oracle", "worst run", "calibration error", "strangers AUROC"):
+    columns = ("first_choice", "fraction_of_oracle", "calibration_error", "rejection_auroc")
+    for column in ("world", "model", "1st choice", "of Oracle", "worst run", "calibration error", "strangers AUROC"):
         table.add_column(column, justify="left" if column in ("world", "model") else "right")
     for row in result["rows"]:
         means = [_figure(row[column]["mean"]) if column in row else "" for column in columns]
@@ -195,7 +195,7 @@ def _retrieval_table(config: retrieval.Config, result: dict[str, Any]) -> Table:
     size = f"{config.patterns} {config.data} patterns, {config.samples} samples, {config.queries} queries"
     title = f"Retrieval, {size}\npreset {config.preset}, mean ± std of {config.runs} runs; paper: accuracy / error"
     table = Table(title=title, title_justify="left")
-    for column in ("setting", "model", "accuracy", "error", "of Oracle", "paper"):
+    for column in ("setting", "model", "accuracy", "error", "1st choice", "of Oracle", "paper"):
         table.add_column(column, justify="left" if column in ("setting", "model") else "right", no_wrap=True)
     rows = result["rows"]
     for name in dict.fromkeys(row["setting"] for row in rows):
@@ -210,6 +210,7 @@ def _retrieval_table(config: retrieval.Config, result: dict[str, Any]) -> Table:
                 row["model"],
                 f"[bold]{accuracy}[/bold]" if strong else accuracy,
                 f"{_figure(row['error']['mean'])} ± {_figure(row['error']['std'])}",
+                _figure(row["first_choice"]["mean"]),
                 f"{row['fraction_of_oracle']['mean']:.1%}",
                 f"{_figure(paper['accuracy'])} / {_figure(paper['error'])}" if paper else "",
                 end_section=place == len(here) - 1,

@@ -143,7 +143,7 @@ def draw_patterns(config: Config, seed: int) -> Tensor:
 def run(config: Config) -> dict[str, Any]:
     """Run the benchmark; the report holds accuracy, error and the fraction of the Oracle for every cell."""
     models = [model for model in config.models if model != "oracle"] + ["oracle"]
-    figures: dict[tuple[Setting, str], list[tuple[float, float, float]]] = {}
+    figures: dict[tuple[Setting, str], list[tuple[float, ...]]] = {}
     cells = config.runs * len(config.settings) * len(models)
     with progress("retrieval", cells) as bar:
         for seed in range(config.seed, config.seed + config.runs):
@@ -155,13 +155,13 @@ def run(config: Config) -> dict[str, Any]:
                 for model in models:
                     oracle = model == "oracle"
                     result = ceiling if oracle else evaluate(prepare(model, patterns, seen, world, seed), test)
-                    fraction = result.accuracy / max(ceiling.accuracy, 1e-9)
+                    fraction = result.first_choice / max(ceiling.first_choice, 1e-9)
                     figures.setdefault((setting, model), []).append((*result, fraction))
                     bar.advance(f"{setting}, {model}")
 
     rows = []
     for (setting, model), runs in figures.items():
-        accuracy, error, share = (reports.spread(values) for values in zip(*runs, strict=True))
+        accuracy, error, first, share = (reports.spread(values) for values in zip(*runs, strict=True))
         paper = paper_figure(config, setting, model)
         rows.append(
             {
@@ -170,6 +170,7 @@ def run(config: Config) -> dict[str, Any]:
                 "model": model,
                 "accuracy": accuracy,
                 "error": error,
+                "first_choice": first,
                 "fraction_of_oracle": share,
                 "paper": None if paper is None else {"accuracy": paper[0], "error": paper[1]},
             }

@@ -69,7 +69,7 @@ class Config:
 
 
 def run(config: Config) -> dict[str, Any]:
-    """Accuracy, its fraction of the Oracle's, calibration error and the AUROC of telling strangers, for every cell."""
+    """Accuracy, first choices against the Oracle's, calibration and the AUROC of telling strangers, by cell."""
     figures: dict[tuple[str, str], dict[str, list[float]]] = {}
     models = [*(model for model in config.models if model != "oracle"), "oracle"]
     with progress("worlds", config.runs * len(config.worlds) * len(models)) as bar:
@@ -81,13 +81,14 @@ def run(config: Config) -> dict[str, Any]:
                 world = WORLDS[name](config.dim, seed)
                 seen, test = world.sample(known, config.samples), world.sample(known, config.queries)
                 strangers = world.sample(unknown, config.queries).queries
-                ceiling = evaluate(Oracle(known, world), test).accuracy
+                ceiling = evaluate(Oracle(known, world), test).first_choice
                 for model in models:
                     memory = prepare(model, known, seen, world, seed)  # type: ignore[arg-type]
-                    accuracy = evaluate(memory, test).accuracy
+                    result = evaluate(memory, test)
                     cell = figures.setdefault((name, model), {})
-                    cell.setdefault("accuracy", []).append(accuracy)
-                    cell.setdefault("fraction_of_oracle", []).append(accuracy / max(ceiling, 1e-9))
+                    cell.setdefault("accuracy", []).append(result.accuracy)
+                    cell.setdefault("first_choice", []).append(result.first_choice)
+                    cell.setdefault("fraction_of_oracle", []).append(result.first_choice / max(ceiling, 1e-9))
                     cell.setdefault("calibration_error", []).append(calibration_error(memory, test))
                     if isinstance(memory, BayesianHopfield):
                         cell.setdefault("rejection_auroc", []).append(_rejection(memory, test.queries, strangers))

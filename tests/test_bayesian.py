@@ -1,0 +1,141 @@
+from itertools import pairwise
+
+import pytest
+import torch
+
+import ahop
+from ahop import BayesianHopfield, em, metrics
+from ahop.similarity import Adaptive, Likelihood, Regimes
+from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Scaled
+
+
+def uniform(*shape, seed=0):
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1
+
+
+PATTERNS = uniform(200, 32)
+WORLDS = {
+    "published": Mixed(0.3, 0.3, 0.3),
+    "literal": Mixed(0.3, 0.2, 0.3, preset="literal"),
+    "noise by dimension": Noisy(0.1 + 1.5 * torch.rand(32, generator=torch.Generator().manual_seed(1))),
+    "gain": Compose([Scaled(0.5), Biased(0.5), Noisy(0.25)]),
+    "either": Either([Noisy(0.7), Compose([Noisy(0.05), Masked(0.7)])]),
+}
+
+
+@pytest.mark.parametrize("name", list(WORLDS))
+@pytest.mark.parametrize("labelled", [True, False])
+def test_it_comes_close_to_the_ceiling_in_worlds_nobody_told_it(name, labelled):
+    world = WORLDS[name]
+    seen, test = world.sample(PATTERNS, 400), world.sample(PATTERNS, 600)
+    memory = BayesianHopfield(PATTERNS).fit(seen.queries, seen.origins if labelled else None)
+    assert metrics.fraction_of_ceiling(memory, ahop.Oracle(PATTERNS, world), test) > 0.93
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+@pytest.mark.parametrize("components", [1, 2])
+@pytest.mark.parametrize("candidates", [1, 8])
+def test_the_evidence_never_falls(shifted, components, candidates):
+    seen = Mixed(0.4, 0.4, 0.4).sample(PATTERNS, 60)
+    near = torch.cat(
+        [seen.origins[:, None], torch.randint(200, (60, 7), generator=torch.Generator().manual_seed(0))], 1
+    )
+    chosen = PATTERNS[near[:, :candidates]].double()
+    evidence = em.Evidence(seen.queries.double(), chosen, torch.zeros(60, candidates, dtype=torch.float64))
+    likelihood = Likelihood(32, components, shifted=shifted, low=-4, high=4).double()
+    trace = em.iterate(
+        evidence, [likelihood], torch.zeros(1).double(), steps=40, shrinkage=em.Shrinkage(), floor=1e-3, tolerance=-1
+    )
+    # The background keeps one value's worth of a flat density, which is the only thing the evidence does not see.
+    assert min(after - before for before, after in pairwise(trace)) > -1e-3
+
+
+def test_what_it_learns_is_what_happened():
+    world = Mixed(0.4, 0.3, 0.4, seed=2)
+    similarity = BayesianHopfield(PATTERNS).fit(*world.sample(PATTERNS, 1000)).similarity
+    shift = Biased(0.6, seed=2).shift(32)
+    torch.testing.assert_close(similarity.bias.detach(), shift, atol=0.08, rtol=0)
+    assert similarity.mask_rate.mean().item() == pytest.approx(12 / 32, abs=0.03)
+    assert similarity.sigma.mean().item() == pytest.approx(0.3, abs=0.03)
+
+
+def test_whole_queries_can_belong_to_regimes():
+    world = WORLDS["either"]
+    assert isinstance(BayesianHopfield(PATTERNS).fit(*world.sample(PATTERNS, 400)).similarity, Regimes)
+
+
+def test_probabilities_mean_what_they_say_and_strangers_are_told():
+    world = Mixed(0.4, 0.4, 0.4)
+    memory = BayesianHopfield(PATTERNS).fit(*world.sample(PATTERNS, 400))
+    stored, strange = world.sample(PATTERNS, 400), world.sample(uniform(200, 32, seed=9), 400)
+    assert metrics.calibration_error(memory, stored) < 0.08
+    known, unknown = memory.familiarity(stored.queries), memory.familiarity(strange.queries)
+    assert (known[:, None] > unknown).float().mean() > 0.85
+    rejected = memory.recall(strange.queries, k=2, reject=0.0)
+    assert bool(((rejected.indices == -1) == (unknown < 0)[:, None]).all())
+    assert not rejected.probabilities[rejected.indices == -1].any()
+
+
+def test_the_likelihood_is_a_density():
+    likelihood = Likelihood(1, 2, low=-2, high=2)
+    grid = torch.linspace(-12, 12, 24001)[:, None]
+    total = likelihood(torch.tensor([[0.3]]), grid).exp().sum() * 0.001
+    assert total.item() == pytest.approx(1, abs=2e-3)
+
+
+@pytest.mark.parametrize("components", [1, 3])
+def test_gradients_are_right_and_unobserved_dimensions_are_ignored(components):
+    likelihood = Likelihood(4, components).double()
+    patterns, queries = uniform(3, 4).double().requires_grad_(), uniform(2, 4, seed=1).double().requires_grad_()
+    torch.autograd.gradcheck(likelihood, (patterns, queries))
+    observed = torch.tensor([[True, False, True, True], [True, True, False, False]])
+    expected = (likelihood.terms(patterns, queries[:, None]) * observed[:, None]).sum(-1)
+    torch.testing.assert_close(likelihood(patterns, queries, observed), expected)
+
+
+def test_a_learned_likelihood_can_be_one_more_base():
+    world = Mixed(0.4, 0.3, 0.4)
+    seen = world.sample(PATTERNS, 300)
+    learned = BayesianHopfield(PATTERNS).fit(*seen).similarity
+    memory = ahop.AdaptiveHopfield(PATTERNS, bases=["distance", "dot", learned]).fit(*seen)
+    test = world.sample(PATTERNS, 400)
+    assert isinstance(memory.similarity, Adaptive)
+    assert metrics.retrieval_accuracy(memory, test) > metrics.retrieval_accuracy(
+        ahop.AdaptiveHopfield(PATTERNS).fit(*seen), test
+    )
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize(
+    "patterns", [PATTERNS, PATTERNS[:1], PATTERNS[:2].repeat(5, 1), torch.ones(4, 3), PATTERNS * 0 + torch.eye(32)[0]]
+)
+def test_little_or_strange_data_give_finite_answers(patterns, labelled):
+    seen = Mixed(0.3, 0.2, 0.2).sample(patterns, 16)
+    memory = BayesianHopfield(patterns).fit(seen.queries, seen.origins if labelled else None)
+    asked = torch.cat([seen.queries, torch.full((1, patterns.shape[1]), 50.0)])
+    assert torch.isfinite(memory.scores(asked)).all()
+    assert torch.isfinite(memory.familiarity(asked)).all()
+    assert torch.isfinite(memory.retrieve(asked)).all()
+
+
+def test_it_is_saved_with_what_it_learned(tmp_path):
+    for world in (WORLDS["published"], WORLDS["either"]):
+        seen = world.sample(PATTERNS, 300)
+        memory = BayesianHopfield(PATTERNS).fit(*seen)
+        memory.save(tmp_path)
+        assert torch.equal(ahop.load(tmp_path).scores(seen.queries), memory.scores(seen.queries))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: BayesianHopfield(PATTERNS).fit(), "queries must be given"),
+        (lambda: BayesianHopfield(PATTERNS).fit(torch.ones(0, 32)), "queries must be a non-empty matrix"),
+        (lambda: Likelihood(3, 0), "dim and components must be at least 1, got 3 and 0"),
+        (lambda: Likelihood(3, low=1.0, high=0.0), "low must be less than high"),
+        (lambda: Regimes([]), "regimes must be a list of at least one Likelihood"),
+    ],
+)
+def test_bad_input_gets_one_clear_error(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
