@@ -36,7 +36,7 @@ STYLE: Any = {
 
 
 def accuracy(report: dict[str, Any], path: Path) -> None:
-    """Accuracy of every model over the settings, with the Oracle as the ceiling."""
+    """How often each model's first choice is right over the settings; the Oracle's is the ceiling."""
     settings = list(dict.fromkeys(row["setting"] for row in report["rows"]))
     intensities = {row["setting"]: row["intensities"] for row in report["rows"]}
     ladder = len(settings) > 1 and all(len(set(intensities[name])) == 1 for name in settings)
@@ -45,7 +45,7 @@ def accuracy(report: dict[str, Any], path: Path) -> None:
     with _canvas(7, 4.2) as figure:
         axes = figure.subplots()
         for model in dict.fromkeys(row["model"] for row in report["rows"]):
-            rows = {row["setting"]: row["accuracy"] for row in report["rows"] if row["model"] == model}
+            rows = {row["setting"]: row["first_choice"] for row in report["rows"] if row["model"] == model}
             axes.errorbar(
                 places,
                 [rows[name]["mean"] for name in settings],
@@ -57,7 +57,7 @@ def accuracy(report: dict[str, Any], path: Path) -> None:
                 linestyle="--" if model == "oracle" else "-" if ladder else "none",
             )
         axes.set_ylim(-0.03, 1.03)
-        axes.set_ylabel("retrieval accuracy")
+        axes.set_ylabel("first choice is right")
         if ladder:
             axes.set_xlabel("difficulty (mask = noise = bias)")
             axes.set_xticks(places)
