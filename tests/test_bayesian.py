@@ -131,11 +131,12 @@ def test_it_is_saved_with_what_it_learned(tmp_path):
     [
         (lambda: BayesianHopfield(PATTERNS).fit(), "queries must be given"),
         (lambda: BayesianHopfield(PATTERNS).fit(torch.ones(0, 32)), "queries must be a non-empty matrix"),
+        (lambda: BayesianHopfield(PATTERNS, similarity=ahop.similarity.Dot()), "similarity must be a Likelihood, Reg"),
         (lambda: Likelihood(3, 0), "dim and components must be at least 1, got 3 and 0"),
         (lambda: Likelihood(3, low=1.0, high=0.0), "low must be less than high"),
         (lambda: Regimes([]), "regimes must be a list of at least one Likelihood"),
     ],
 )
 def test_bad_input_gets_one_clear_error(make, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         make()

@@ -21,5 +21,6 @@ def test_code_blocks_run(document, tmp_path, monkeypatch):
 
 
 def test_the_documents_name_no_machine():
+    folder = "/".join(["", "work", ""])
     for path in [*ROOT.glob("*.md"), *(ROOT / "src").rglob("*.py")]:
-        assert "/work/" not in path.read_text().replace("/work/'", ""), path
+        assert folder not in path.read_text(), path

@@ -56,6 +56,8 @@ class BayesianHopfield(AssociativeMemory):
         if similarity is None:
             low, high = _reach(patterns)
             similarity = Likelihood(patterns.shape[1], low=low, high=high)
+        elif not isinstance(similarity, (Likelihood, Regimes)):
+            raise TypeError(f"similarity must be a Likelihood, Regimes or None, got {type(similarity).__name__}")
         super().__init__(patterns, similarity, Softmax(), values=values, prior=prior)
 
     @torch.no_grad()

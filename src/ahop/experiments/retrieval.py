@@ -18,8 +18,8 @@ from ahop.experiments import report as reports
 from ahop.experiments.mlp import PerceptronMemory
 from ahop.memory import AssociativeMemory
 from ahop.metrics import evaluate
-from ahop.models import create
-from ahop.variants import Mixed, Oracle, Samples
+from ahop.models import AdaptiveHopfield, create
+from ahop.variants import Mixed, Oracle, Samples, Variant
 
 
 class Setting(NamedTuple):
@@ -113,8 +113,8 @@ def paper_figure(config: Config, setting: Setting, model: str) -> tuple[float, f
     return PAPER.get((config.data, setting.mask), {}).get(model.removesuffix("-adam"))
 
 
-SPECIAL: dict[str, Callable[[Tensor, Samples, Mixed, int], AssociativeMemory]] = {
-    "a-hop-adam": lambda patterns, seen, world, seed: create("a-hop", patterns).fit(*seen, solver="adam"),  # type: ignore[call-arg]
+SPECIAL: dict[str, Callable[[Tensor, Samples, Variant, int], AssociativeMemory]] = {
+    "a-hop-adam": lambda patterns, seen, world, seed: AdaptiveHopfield(patterns).fit(*seen, solver="adam"),
     # Ours, from the same queries without their origins.
     "b-hop*": lambda patterns, seen, world, seed: create("b-hop", patterns).fit(seen.queries),
     "mlp": lambda patterns, seen, world, seed: PerceptronMemory(patterns, seed=seed).fit(*seen),
@@ -122,7 +122,7 @@ SPECIAL: dict[str, Callable[[Tensor, Samples, Mixed, int], AssociativeMemory]] =
 }
 
 
-def prepare(model: str, patterns: Tensor, seen: Samples, world: Mixed, seed: int = 0) -> AssociativeMemory:
+def prepare(model: str, patterns: Tensor, seen: Samples, world: Variant, seed: int = 0) -> AssociativeMemory:
     """A fitted memory by the benchmark's name for it."""
     if model in SPECIAL:
         return SPECIAL[model](patterns, seen, world, seed)

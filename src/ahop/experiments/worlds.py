@@ -83,7 +83,7 @@ def run(config: Config) -> dict[str, Any]:
                 strangers = world.sample(unknown, config.queries).queries
                 ceiling = evaluate(Oracle(known, world), test).first_choice
                 for model in models:
-                    memory = prepare(model, known, seen, world, seed)  # type: ignore[arg-type]
+                    memory = prepare(model, known, seen, world, seed)
                     result = evaluate(memory, test)
                     cell = figures.setdefault((name, model), {})
                     cell.setdefault("accuracy", []).append(result.accuracy)
