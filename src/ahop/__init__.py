@@ -1,6 +1,6 @@
 """Associative memory: every Hopfield network in one framework, with similarities that learn."""
 
-from ahop import datasets, energy, fitting, metrics, modulation, separation, similarity, variants
+from ahop import datasets, energy, fitting, metrics, modulation, separation, similarity, theory, variants
 from ahop._blocks import memory_budget
 from ahop.bayesian import BayesianHopfield
 from ahop.memory import AssociativeMemory, Recall
@@ -43,5 +43,6 @@ __all__ = [
     "modulation",
     "separation",
     "similarity",
+    "theory",
     "variants",
 ]

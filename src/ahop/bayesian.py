@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ahop import em
+from ahop import nuisance
 from ahop._blocks import split
 from ahop._checks import Observed, as_matrix, as_queries
 from ahop._progress import progress
-from ahop.em import Evidence, Shrinkage
 from ahop.fitting import FitReport
+from ahop.independent import Learner, State, reach
 from ahop.memory import AssociativeMemory, Recall
 from ahop.separation import Softmax
-from ahop.similarity import Likelihood, Regimes, Similarity
+from ahop.similarity import InnerProduct, Likelihood, Regimes, Similarity, Subspace, Whitened
+from ahop.similarity.inner import inner_product
 
-# Patterns that stand for all of them in the share-out of an unlabelled query.
-_CANDIDATES = 64
-# Where unlabelled learning starts: the share of lost values, and the noise in units of the patterns' spread.
-_STARTS = ((0.3, 0.7), (0.5, 1.0))
+# A stream is learned from its last queries, and anew as long as these are few.
+_WINDOW = 1024
+_FEW = 256
+# Hidden causes are looked for when residuals are so much more correlated than shuffled ones.
+_CORRELATED = 1.5
+# The share of one value among all that makes them no longer continuous.
+_REPEATED = 0.25
 
 
 class BayesianHopfield(AssociativeMemory):
@@ -54,14 +57,24 @@ class BayesianHopfield(AssociativeMemory):
     ) -> None:
         patterns = as_matrix(patterns, "patterns")
         if similarity is None:
-            low, high = _reach(patterns)
+            low, high = reach(patterns)
             similarity = Likelihood(patterns.shape[1], low=low, high=high)
-        elif not isinstance(similarity, (Likelihood, Regimes)):
-            raise TypeError(f"similarity must be a Likelihood, Regimes or None, got {type(similarity).__name__}")
+        elif not isinstance(similarity, (Likelihood, Regimes, Subspace)):
+            kind = type(similarity).__name__
+            raise TypeError(f"similarity must be a Likelihood, Regimes, Subspace or None, got {kind}")
         super().__init__(patterns, similarity, Softmax(), values=values, prior=prior)
+        self._recent: tuple[Tensor, Tensor | None] | None = None
 
     @torch.no_grad()
-    def fit(self, queries: Any = None, origins: Any = None, *, seed: int = 0) -> BayesianHopfield:
+    def fit(
+        self,
+        queries: Any = None,
+        origins: Any = None,
+        *,
+        hidden_causes: int | None = None,
+        learn_prior: bool = False,
+        seed: int = 0,
+    ) -> BayesianHopfield:
         """Learn what happens to queries; returns the memory itself.
 
         With origins, by expectation maximisation on the pairs, at a cost that does not grow with the number of
@@ -69,28 +82,200 @@ class BayesianHopfield(AssociativeMemory):
         of noise and regimes there are, and whether dimensions differ, is decided on a fifth of the queries, held
         out for that.
 
+        When the corruption moves many dimensions at once, a :class:`~ahop.similarity.Subspace` takes the place of
+        terms for single dimensions if it does better: in retrieval on origins it has not seen, or without labels in
+        evidence. Then the number of hidden causes is chosen without labels by the mutual information between query
+        and origin, which presumes that the queries ask for many different patterns; give ``hidden_causes`` if yours
+        do not.
+
         Args:
             queries: ``(n, d)``.
             origins: ``(n,)``, or None when nobody knows them.
+            hidden_causes: How many move several dimensions at once; 0 for none, None to find out.
+            learn_prior: Learn too how often each pattern is asked for.
             seed: For what is held out.
         """
+        queries, origins = self._asked(queries, origins)
+        if hidden_causes is not None and not 0 <= hidden_causes <= queries.shape[1]:
+            raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
+        if learn_prior:
+            self.prior = None
+        if hidden_causes:
+            self.similarity = self._correlated(queries, origins, hidden_causes, seed)[0]
+            self.report = self._report(queries, 1, True)
+        else:
+            self._learn(queries, origins, hidden_causes is None, seed)
+        if learn_prior:
+            self.prior = self._frequencies(queries, origins)
+        self._recent = (queries[-_WINDOW:], None if origins is None else origins[-_WINDOW:])
+        return self
+
+    @torch.no_grad()
+    def partial_fit(self, queries: Any, origins: Any = None) -> BayesianHopfield:
+        """Go on learning from a stream, a few queries at a time; returns the memory itself.
+
+        Learns from the last queries that came, so it follows a corruption that changes. Queries with
+        origins and queries without make two streams: the window begins anew when one follows the other.
+
+        Args:
+            queries: ``(n, d)``.
+            origins: ``(n,)``, or None when nobody knows them.
+        """
+        queries, origins = self._asked(queries, origins)
+        before = self._recent
+        if before is not None and (before[1] is None) == (origins is None):
+            queries = torch.cat([before[0], queries])
+            if origins is not None and before[1] is not None:
+                origins = torch.cat([before[1], origins])
+        queries, origins = queries[-_WINDOW:], None if origins is None else origins[-_WINDOW:]
+        if len(queries) < _FEW and (before is None or len(before[0]) < _FEW):
+            self._learn(queries, origins, False, 0)
+        elif isinstance(self.similarity, Subspace):
+            self.similarity = self._follow(self.similarity, queries, origins)
+            self.report = self._report(queries, 1, True)
+        else:
+            assert isinstance(self.similarity, (Likelihood, Regimes))
+            learner = Learner(self.patterns, queries, self._log_prior(), 0)
+            learner.go_on(State.of(self.similarity), origins)
+            self._take(learner)
+        self._recent = (queries, origins)
+        return self
+
+    # --- the two kinds of corruption ---------------------------------------------------------------------
+
+    def _learn(self, queries: Tensor, origins: Tensor | None, search: bool, seed: int) -> None:
+        learner = Learner(self.patterns, queries, self._log_prior(), seed)
+        if origins is not None:
+            learner.begin_labelled(origins)
+        else:
+            learner.begin_unlabelled()
+        if search and self._asks_for_causes(learner, seed):
+            found, better = self._correlated(queries, origins, None, seed, against=learner)
+            if better:
+                self.similarity = found
+                self.report = self._report(queries, 1, True)
+                return
+        learner.refine()
+        self._take(learner)
+
+    def _take(self, learner: Learner) -> None:
+        self.similarity = learner.state.similarity().to(self.patterns)
+        settled = len(learner.trace) < 2 or learner.trace[-1] - learner.trace[-2] < 1e-2
+        self.report = FitReport("em", -float(learner.log_evidence().mean()), len(learner.trace), converged=settled)
+
+    def _report(self, queries: Tensor, iterations: int, settled: bool) -> FitReport:
+        return FitReport("em", -float(self.log_evidence(queries).mean()), iterations, converged=settled)
+
+    @staticmethod
+    def _asks_for_causes(learner: Learner, seed: int) -> bool:
+        """Whether residuals are more correlated than they would be if every dimension had been hit by itself."""
+        best = learner.evidence.scores(learner.state.regimes[0]).argmax(1)
+        rows = torch.arange(len(best), device=best.device)
+        gaps = learner.evidence.queries - learner.evidence.candidates[rows, best]
+        gaps = (gaps - gaps.mean(0)) / gaps.std(0, unbiased=False).clamp_min(1e-12)
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.rand(gaps.shape, generator=generator).argsort(0).to(gaps.device)
+        strength, by_chance = (torch.linalg.matrix_norm(m, 2).square() for m in (gaps, gaps.gather(0, order)))
+        return len(gaps) >= 16 and bool(strength > _CORRELATED * by_chance)
+
+    def _correlated(
+        self, queries: Tensor, origins: Tensor | None, rank: int | None, seed: int, against: Learner | None = None
+    ) -> tuple[Subspace, bool]:
+        """A likelihood with hidden causes, and whether it does better than one without."""
+        patterns, asked = self.patterns.double(), queries.double()
+        if origins is not None:
+            jury = nuisance.Jury(patterns, asked, origins, seed)
+            model, judgement = nuisance.by_retrieval(jury, rank)
+            if against is not None:
+                return model.to(self.patterns), judgement.beats(self._without_causes(jury, against))
+            return model.to(self.patterns), True
+        ranks = nuisance.ladder(len(queries), patterns.shape[1]) if rank is None else [rank]
+        with progress("looking for hidden causes", 2 * len(ranks)) as bar:
+            model = nuisance.by_information(patterns, asked, ranks, bar.advance)
+        better = True
+        # One value that comes again and again has no density, and evidence that rests on it means nothing.
+        if against is not None and float((queries == queries.flatten().mode().values).double().mean()) < _REPEATED:
+            evidence = model(patterns, against.queries.double()).logsumexp(1) - math.log(len(self))
+            gain = evidence - against.log_evidence()
+            better = float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
+        return model.to(self.patterns), better
+
+    def _without_causes(self, jury: nuisance.Jury, learner: Learner) -> nuisance.Judgement:
+        """How well terms for single dimensions retrieve origins they were not fitted to."""
+        scores: list[Tensor] = []
+        for bundle in jury.bundles():
+            judged = torch.cat([rows for _, rows in bundle])
+            left = ~torch.isin(jury.origins, jury.origins[judged])
+            plain = learner.relearned(left.nonzero().squeeze(1)).similarity()
+            scores += [jury.score(plain, rows, self.patterns, learner.queries) for _, rows in bundle]
+        return jury.judge(scores)
+
+    def _follow(self, model: Subspace, queries: Tensor, origins: Tensor | None) -> Subspace:
+        shape = nuisance.Shape(model.rank, model.tails)
+        asked, patterns = queries.double(), self.patterns.double()
+        if origins is None:
+            new = nuisance.fit_queries(patterns, asked, shape, 4, model.double())
+        else:
+            new = nuisance.fit_pairs(asked, patterns[origins], shape)
+        new.log_beta.copy_(model.log_beta)
+        return new.to(self.patterns)
+
+    # --- as dot products ---------------------------------------------------------------------------------
+
+    def as_inner_product(self, tolerance: float = 0.1) -> InnerProduct | Whitened:
+        """Codes for patterns and queries whose dot products are the scores, up to a constant of the query.
+
+        For a vector index or a vector database: store ``encode_patterns(memory.patterns)``, ask with
+        ``encode_queries(queries)``.
+
+        Args:
+            tolerance: Root mean square error of a score; it decides how long the codes are. Scores are natural
+                logarithms, so 0.1 changes a probability by a tenth of itself.
+
+        Example:
+            >>> patterns = torch.rand(50, 8, generator=torch.Generator().manual_seed(0))
+            >>> memory = BayesianHopfield(patterns)
+            >>> codes = memory.as_inner_product(tolerance=0.01)
+            >>> products = codes.encode_queries(patterns) @ codes.encode_patterns(patterns).T
+            >>> bool(products.argmax(1).equal(memory.scores(patterns).argmax(1)))
+            True
+        """
+        if isinstance(self.similarity, Subspace):
+            return Whitened(self.similarity)
+        if not isinstance(self.similarity, Likelihood):
+            raise ValueError("as_inner_product needs one corruption for all queries, but fit found several regimes")
+        return inner_product(self.similarity, self.patterns, tolerance)
+
+    # --- the prior ---------------------------------------------------------------------------------------
+
+    def _log_prior(self) -> Tensor | None:
+        return None if self.prior is None else (self.prior / self.prior.sum()).clamp_min(1e-30).log()
+
+    def _frequencies(self, queries: Tensor, origins: Tensor | None, steps: int = 30) -> Tensor:
+        """How often each pattern is asked for, with one count more for each so that none is ruled out."""
+        ones = torch.ones_like(self.patterns[:, 0])
+        if origins is not None:
+            return ones.index_add(0, origins, torch.ones_like(queries[:, 0]))
+        prior = ones
+        for _ in range(steps):
+            counts = ones.clone()
+            for part in split(len(queries), 2 * len(self) * queries.element_size()):
+                scores = self.similarity(self.patterns, queries[part])
+                counts += torch.softmax(scores + (prior / prior.sum()).log(), -1).sum(0)
+            prior = counts
+        return prior
+
+    def _asked(self, queries: Any, origins: Any) -> tuple[Tensor, Tensor | None]:
         if queries is None:
             raise ValueError("queries must be given: b-hop learns the corruption from them")
         if origins is not None:
-            queries, origins = self._pairs(queries, origins)
-            evidence = Evidence.labelled(self.patterns, queries, origins)
-            learner = _Learner(self, evidence, seed)
-            learner.begin_labelled()
-        else:
-            queries, _ = as_queries(queries, self.patterns, None)
-            if queries.ndim != 2 or not len(queries):
-                raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(queries.shape)}")
-            learner = _Learner(self, None, seed)
-            learner.begin_unlabelled(queries)
-        learner.refine()
-        self.similarity = learner.similarity().to(self.patterns)
-        self.report = learner.report()
-        return self
+            return self._pairs(queries, origins)
+        queries, _ = as_queries(queries, self.patterns, None)
+        if queries.ndim != 2 or not len(queries):
+            raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(queries.shape)}")
+        return queries, None
+
+    # --- what is known of a query ------------------------------------------------------------------------
 
     def log_evidence(self, queries: Any, *, observed: Observed = None) -> Tensor:
         r"""How well the stored patterns explain each query, :math:`\log \sum_k \pi_k \, p(x \mid \xi_k)`, ``(...)``.
@@ -112,13 +297,9 @@ class BayesianHopfield(AssociativeMemory):
         queries, mask = as_queries(queries, self.patterns, observed)
         flat = queries.reshape(-1, queries.shape[-1])
         flat_mask = None if mask is None else mask.reshape(flat.shape)
-        background = torch.cat(
-            [
-                self._background(flat[part], None if flat_mask is None else flat_mask[part])
-                for part in split(len(flat), 4 * self.patterns.numel() * flat.element_size())
-            ]
-            or [flat.new_empty(0)]
-        )
+        similarity = self.similarity
+        assert isinstance(similarity, (Likelihood, Regimes, Subspace))
+        background = similarity.stranger(self.patterns, flat, flat_mask)
         return self.log_evidence(queries, observed=mask) - background.reshape(queries.shape[:-1])
 
     def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, reject: float | None = None) -> Recall:
@@ -134,202 +315,3 @@ class BayesianHopfield(AssociativeMemory):
             return found
         strange = (self.familiarity(queries, observed=observed) < reject)[..., None]
         return Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
-
-    def _background(self, queries: Tensor, observed: Tensor | None) -> Tensor:
-        similarity = self.similarity
-        regimes = list(similarity.regimes) if isinstance(similarity, Regimes) else [similarity]
-        totals = []
-        for regime in regimes:
-            terms = regime.terms(self.patterns, queries[:, None]).logsumexp(1) - math.log(len(self))  # type: ignore[operator]
-            totals.append((terms if observed is None else terms * observed).sum(-1))
-        if len(totals) == 1:
-            return totals[0]
-        return torch.logsumexp(torch.stack(totals, -1) + torch.log_softmax(similarity.log_rho, 0), -1)  # type: ignore[arg-type]
-
-
-def _reach(values: Tensor) -> tuple[float, float]:
-    """A range for the background that holds all values seen."""
-    low, high = float(values.min()), float(values.max())
-    margin = 0.02 * (high - low) or 1.0
-    return low - margin, high + margin
-
-
-class _Learner:
-    """One fit: the regimes as they stand, and the evidence they are fitted to."""
-
-    def __init__(self, memory: BayesianHopfield, evidence: Evidence | None, seed: int) -> None:
-        self.patterns, self.prior, self.seed = memory.patterns, memory.prior, seed
-        self.spread = max(float(self.patterns.std(0, unbiased=False).mean()), 1e-6)
-        self.floor = 1e-3 * self.spread
-        self.shrinkage = Shrinkage()
-        self.regimes: list[Likelihood] = []
-        self.log_rho = self.patterns.new_zeros(1)
-        self.queries: Tensor | None = None
-        self.trace: list[float] = []
-        if evidence is not None:
-            self.evidence = evidence
-
-    # --- the first fit -----------------------------------------------------------------------------------
-
-    def begin_labelled(self) -> None:
-        """The better of a background that came before the bias and one that came after it."""
-        queries = self.evidence.queries
-        bias = (queries - self.evidence.candidates[:, 0]).mean(0)
-        best = -math.inf
-        for shifted in (False, True):
-            regime = self._plain(queries, bias, shifted, mask=0.3, noise=0.5)
-            trace = self._iterate(self.evidence, [regime], steps=25)
-            if trace[-1] > best:
-                best, self.regimes, self.trace = trace[-1], [regime], trace
-        self.trace += self._iterate(self.evidence, self.regimes, steps=60)
-
-    def begin_unlabelled(self, queries: Tensor) -> None:
-        """A few starts, a few rounds each; then the likeliest to the end."""
-        self.queries = queries
-        gap = queries.mean(0) - self.patterns.mean(0)
-        starts = [(shifted, *start) for shifted in (False, True) for start in _STARTS]
-        best = -math.inf
-        with progress("learning without labels", 5 * len(starts) + 40) as bar:
-            for shifted, mask, noise in starts:
-                # Lost values do not carry the bias when it came before them: the mean shows part of it only.
-                bias = gap if shifted else gap / (1 - mask)
-                regimes = [self._plain(queries, bias, shifted, mask=mask, noise=noise)]
-                trace: list[float] = []
-                for _ in range(5):
-                    self.regimes = regimes
-                    self._refresh()
-                    trace += self._iterate(self.evidence, regimes, steps=5)
-                    bar.advance()
-                if trace[-1] > best:
-                    best, chosen, self.trace = trace[-1], regimes, trace
-            self.regimes = chosen
-            self._rounds(40, bar.advance)
-
-    def _rounds(self, most: int, advance: Any = lambda: None) -> None:
-        """Look for better candidates, learn from them, and so on until neither changes anything."""
-        for _ in range(most):
-            self._refresh()
-            self.trace += self._iterate(self.evidence, self.regimes, steps=8)
-            advance()
-            if len(self.trace) > 9 and self.trace[-1] - self.trace[-9] < 1e-2:
-                break
-
-    def _plain(self, queries: Tensor, bias: Tensor, shifted: bool, mask: float, noise: float) -> Likelihood:
-        values = queries - bias if shifted else queries
-        low, high = _reach(values)
-        regime = Likelihood(queries.shape[1], shifted=shifted, low=low, high=high).to(queries)
-        regime.bias.copy_(bias)
-        regime.log_sigma.fill_(math.log(noise * self.spread))
-        regime.mask_logits.fill_(math.log(mask / (1 - mask)))
-        return regime
-
-    def _refresh(self) -> None:
-        """Take the likeliest patterns under what is known now as the candidates of each query."""
-        assert self.queries is not None
-        similarity, count = self.similarity(), min(_CANDIDATES, len(self.patterns))
-        chosen, log_prior = [], math.log(1 / len(self.patterns))
-        prior = None if self.prior is None else (self.prior / self.prior.sum()).clamp_min(1e-30).log()
-        for part in split(len(self.queries), len(self.patterns) * self.patterns.element_size()):
-            scores = similarity(self.patterns, self.queries[part])
-            chosen.append((scores if prior is None else scores + prior).topk(count, dim=-1).indices)
-        indices = torch.cat(chosen)
-        priors = torch.full_like(indices, log_prior, dtype=self.patterns.dtype) if prior is None else prior[indices]
-        self.evidence = Evidence(self.queries, self.patterns[indices], priors)
-
-    # --- what the data ask for beyond it -----------------------------------------------------------------
-
-    def refine(self) -> None:
-        """Let dimensions differ, noise be of several kinds, and queries of several regimes, where that helps."""
-        count = len(self.evidence.queries)
-        order = torch.randperm(count, generator=torch.Generator().manual_seed(self.seed)).to(self.patterns.device)
-        held_out, shown = order[: count // 5], order[count // 5 :]
-        if len(held_out) < 8:
-            return
-        here, there = self.evidence.part(shown), self.evidence.part(held_out)
-        current = self._state()
-        base = self._judge(current, here, there)
-        for changes in ((self._differing,), (self._kinds, self._kinds), (self._regimes, self._regimes)):
-            for change in changes:
-                trial = change(copy.deepcopy(current), here)
-                value = self._judge(trial, here, there)
-                gain = value - base
-                if float(gain.mean()) <= max(1e-3, float(gain.std()) / math.sqrt(len(gain))):
-                    break
-                current, base = trial, value
-        self.regimes, self.log_rho, self.shrinkage = current
-        self._iterate(self.evidence, self.regimes, steps=60)
-        if self.queries is not None and len(self.regimes) > 1:
-            self._rounds(10)
-
-    def _state(self) -> tuple[list[Likelihood], Tensor, Shrinkage]:
-        return copy.deepcopy(self.regimes), self.log_rho.clone(), self.shrinkage
-
-    def _judge(self, state: tuple[list[Likelihood], Tensor, Shrinkage], here: Evidence, there: Evidence) -> Tensor:
-        """Fit on some queries, and give the log evidence of each of the others."""
-        regimes, log_rho, shrinkage = state
-        em.iterate(here, regimes, log_rho, steps=30, shrinkage=shrinkage, floor=self.floor, tolerance=1e-4)
-        return em.expect(there, regimes, log_rho)[0]
-
-    def _differing(
-        self, state: tuple[list[Likelihood], Tensor, Shrinkage], here: Evidence
-    ) -> tuple[list[Likelihood], Tensor, Shrinkage]:
-        regimes, log_rho, _ = state
-        return regimes, log_rho, em.estimate_shrinkage(here, regimes, log_rho)
-
-    def _kinds(
-        self, state: tuple[list[Likelihood], Tensor, Shrinkage], here: Evidence
-    ) -> tuple[list[Likelihood], Tensor, Shrinkage]:
-        """One more kind of noise: the commonest splits into a narrower and a wider one."""
-        regimes, log_rho, shrinkage = state
-        return [_split_kind(regime) for regime in regimes], log_rho, shrinkage
-
-    def _regimes(
-        self, state: tuple[list[Likelihood], Tensor, Shrinkage], here: Evidence
-    ) -> tuple[list[Likelihood], Tensor, Shrinkage]:
-        """One more regime: the commonest splits into the queries it explains well and those it explains badly."""
-        regimes, log_rho, shrinkage = state
-        total, shares = em.expect(here, regimes, log_rho)
-        common = int(shares.sum((0, 1)).argmax())
-        hard = total < total.median()
-        new = copy.deepcopy(regimes[common])
-        for regime, rows in ((regimes[common], ~hard), (new, hard)):
-            weights = shares[..., common] * rows[:, None]
-            for _ in range(8):
-                em.maximise(here, regime, weights, shrinkage, self.floor)
-        log_rho = torch.cat([log_rho, log_rho[common : common + 1]])
-        return [*regimes, new], torch.log_softmax(log_rho, 0), shrinkage
-
-    # --- what comes of it --------------------------------------------------------------------------------
-
-    def _iterate(self, evidence: Evidence, regimes: list[Likelihood], steps: int) -> list[float]:
-        return em.iterate(
-            evidence, regimes, self.log_rho, steps=steps, shrinkage=self.shrinkage, floor=self.floor, tolerance=1e-4
-        )
-
-    def similarity(self) -> Similarity:
-        if len(self.regimes) == 1:
-            return self.regimes[0]
-        together = Regimes(self.regimes).to(self.patterns)
-        together.log_rho.copy_(self.log_rho)
-        return together
-
-    def report(self) -> FitReport:
-        total, _ = em.expect(self.evidence, self.regimes, self.log_rho)
-        settled = len(self.trace) < 2 or self.trace[-1] - self.trace[-2] < 1e-2
-        return FitReport("em", -float(total.mean()), len(self.trace), converged=settled)
-
-
-def _split_kind(regime: Likelihood) -> Likelihood:
-    new = Likelihood(regime.dim, regime.components + 1, shifted=regime.shifted, low=regime.low, high=regime.high).to(
-        regime.bias
-    )
-    common = int(regime.mix_logits.argmax())
-    for name in ("bias", "log_scale", "mask_logits", "background"):
-        getattr(new, name).copy_(getattr(regime, name))
-    for name, steps in (("gain", (0.0, 0.0)), ("log_sigma", (-0.4, 0.4)), ("mix_logits", (-0.7, -0.7))):
-        old = getattr(regime, name)
-        values = torch.cat([old, old[common : common + 1]])
-        values[common] += steps[0]
-        values[-1] += steps[1]
-        getattr(new, name).copy_(values)
-    return new

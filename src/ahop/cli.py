@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ahop import datasets
-from ahop.experiments import plots, report, retrieval, worlds
+from ahop.experiments import plots, real, report, retrieval, worlds
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -106,7 +106,7 @@ def run_retrieval(
     settings += [retrieval.Setting(value, value, value) for value in difficulty or []]
     settings = settings or [retrieval.Setting(value, value, value) for value in defaults.get(data, ())]
     config = retrieval.Config(
-        models=tuple(dict.fromkeys(name.strip() for name in models.split(",") if name.strip())),
+        models=_names(models),
         data=data,  # type: ignore[arg-type]
         patterns=(1024 if data == "digits" else 2048) if patterns is None else patterns,
         dim=dim,
@@ -156,7 +156,7 @@ def run_worlds(
     out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Where to write the report.")] = None,
 ) -> None:
     """How close to the Bayes ceiling memories come in many worlds; b-hop* learns without labels."""
-    names = tuple(dict.fromkeys(name.strip() for name in models.split(",") if name.strip()))
+    names = _names(models)
     config = worlds.Config(
         tuple(world or worlds.WORLDS),
         names,
@@ -181,6 +181,47 @@ def run_worlds(
     if out:
         report.write(result, out)
         console.print(f"report: {out}")
+
+
+@app.command("real")
+@plain_errors
+def run_real(
+    data: Annotated[str, typer.Option(help="Data sets, with commas between.")] = ",".join(real.NAMES),
+    models: Annotated[str, typer.Option(help="Models, with commas between; b-hop* sees no labels.")] = ",".join(
+        real.MODELS
+    ),
+    samples: Annotated[int, typer.Option(help="Labelled queries for a-hop and whitening, at most.")] = 2048,
+    seed: Annotated[int, typer.Option(help="Seed of what is held out.")] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Where to write the report.")] = None,
+) -> None:
+    """Retrieval of items measured twice: tablets by two instruments, drifting sensors, Wi-Fi by many phones."""
+    names, chosen = _names(data), _names(models)
+    result = real.run(real.Config(names, chosen, samples, seed))
+    table = Table(title="First choice is right, on items that were not learned from", title_justify="left")
+    for column in ("model", "learns from", *names):
+        table.add_column(column, justify="left" if column in ("model", "learns from") else "right")
+    found = {(row["data"], row["model"]): row["accuracy"] for row in result["rows"]}
+    for model in chosen:
+        table.add_row(model, real.LEARNS[model], *(_figure(found[name, model]) for name in names))
+    console.print(table)
+    _say_whether_adaptation_helps(found, names, chosen)
+    if out:
+        report.write(result, out)
+        console.print(f"report: {out}")
+
+
+def _say_whether_adaptation_helps(
+    found: dict[tuple[str, str], float], names: tuple[str, ...], chosen: tuple[str, ...]
+) -> None:
+    fixed = [model for model in chosen if real.LEARNS[model] == "nothing"]
+    for name in names if fixed and "b-hop*" in chosen else ():
+        best, ours = max(found[name, model] for model in fixed), found[name, "b-hop*"]
+        verdict = "helps" if ours > 1.1 * best else "hardly helps" if ours >= best else "does harm"
+        console.print(f"{name}: learning without labels {verdict} ({_figure(ours)} against {_figure(best)} fixed)")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def _setting(text: str) -> retrieval.Setting:

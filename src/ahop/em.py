@@ -7,17 +7,18 @@ maximised is the log evidence of the candidates,
 
 over regimes r, each a :class:`~ahop.similarity.Likelihood`. An iteration shares every query out among its
 candidates and regimes, and every value among the kinds of noise and the background; then it solves for each
-parameter given those shares. It never lowers the evidence
-as long as dimensions are taken to be alike; shrinkage draws them together at some cost in evidence.
+parameter given those shares. What it never lowers is the evidence together with the log of a weak prior: that
+dimensions are alike to some degree (:class:`Shrinkage`) and that the background is flat, one value's worth of it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ahop.similarity.likelihood import Likelihood
 
@@ -26,10 +27,27 @@ _TINY = 1e-12
 
 @dataclass
 class Shrinkage:
-    """How many samples' worth of belief that all dimensions are alike; infinite: they are taken to be."""
+    """How many samples' worth of belief that all dimensions are alike; infinite: they are taken to be.
+
+    ``rate`` is the mask rate that single dimensions are drawn to.
+    """
 
     mask: float = math.inf
     scale: float = math.inf
+    rate: float = 0.5
+
+    def log_prior(self, likelihood: Likelihood) -> Tensor:
+        """The log density of this belief, up to a constant; what each dimension's solution maximises with it."""
+        total = torch.log_softmax(likelihood.background, 0).mean()
+        if math.isfinite(self.mask):
+            lost, kept = (
+                nn.functional.logsigmoid(likelihood.mask_logits),
+                nn.functional.logsigmoid(-likelihood.mask_logits),
+            )
+            total = total + self.mask * (self.rate * lost + (1 - self.rate) * kept).sum()
+        if math.isfinite(self.scale):
+            total = total - self.scale * (likelihood.log_scale + (-2 * likelihood.log_scale).exp() / 2).sum()
+        return total
 
 
 @dataclass
@@ -75,25 +93,54 @@ def maximise(evidence: Evidence, likelihood: Likelihood, shares: Tensor, shrinka
     if amount <= _TINY:
         return
     masked = by_background.sum((0, 1))
-    rate = masked.mean() / amount
     prior = shrinkage.mask
-    rates = rate.expand_as(masked) if math.isinf(prior) else (masked + prior * rate) / (amount + prior)
+    if math.isinf(prior):
+        rates = (masked.mean() / amount).expand_as(masked)
+    else:
+        rates = (masked + prior * shrinkage.rate) / (amount + prior)
     rates = rates.clamp(1e-6, 1 - 1e-6)
     likelihood.mask_logits.copy_(rates.logit())
 
     sizes = by_kind.sum((1, 2, 3)).clamp_min(_TINY)
     likelihood.mix_logits.copy_((sizes / sizes.sum()).log())
-    _solve_background(likelihood, queries.expand_as(candidates), by_background)
-    _solve_noise(likelihood, queries, candidates, by_kind, shrinkage, floor)
-    _solve_bias(evidence, likelihood, by_kind, shares)
+    _solve_background(likelihood, evidence.queries, by_background.sum(1))
+    moments = [
+        _Moments.of(amounts, queries - likelihood.bias - gain * candidates, candidates)
+        for amounts, gain in zip(by_kind, likelihood.gain, strict=True)
+    ]
+    _solve_noise(likelihood, moments, shrinkage, floor)
+    _solve_bias(evidence, likelihood, moments, shares)
+
+
+class _Moments(NamedTuple):
+    """Sums over queries and candidates, ``(d,)`` each: of the amounts that one kind of noise answers for, and of
+    what it left as gap e, times powers of e and of the candidate c."""
+
+    amount: Tensor
+    e: Tensor
+    ee: Tensor
+    c: Tensor
+    cc: Tensor
+    ec: Tensor
+
+    @classmethod
+    def of(cls, amounts: Tensor, gaps: Tensor, candidates: Tensor) -> _Moments:
+        e, c = amounts * gaps, amounts * candidates
+        sums = (amounts, e, e * gaps, c, c * candidates, e * candidates)
+        return cls(*(values.sum((0, 1)) for values in sums))
+
+    def with_gain(self, change: Tensor) -> _Moments:
+        """The same after the gain has changed by so much."""
+        e, ec = self.e - change * self.c, self.ec - change * self.cc
+        ee = self.ee - 2 * change * self.ec + change**2 * self.cc
+        return self._replace(e=e, ee=ee.clamp_min(0), ec=ec)
 
 
 def _solve_background(likelihood: Likelihood, queries: Tensor, by_background: Tensor) -> None:
     values = (queries - likelihood.bias if likelihood.shifted else queries).flatten()
-    amounts = by_background.flatten()
     left, way = likelihood.place(values)
     inside = (values >= likelihood.low) & (values <= likelihood.high)
-    amounts = torch.where(inside, amounts, 0.0)
+    amounts = torch.where(inside, by_background.flatten(), 0.0)
     weights = torch.softmax(likelihood.background, 0)
     hats = torch.ones_like(weights)
     hats[0] = hats[-1] = 0.5
@@ -109,47 +156,39 @@ def _solve_background(likelihood: Likelihood, queries: Tensor, by_background: Te
     likelihood.background.copy_((counts / counts.sum()).log())
 
 
-def _solve_noise(
-    likelihood: Likelihood,
-    queries: Tensor,
-    candidates: Tensor,
-    by_kind: Tensor,
-    shrinkage: Shrinkage,
-    floor: float,
-) -> None:
-    off = queries - likelihood.bias
+def _solve_noise(likelihood: Likelihood, moments: list[_Moments], shrinkage: Shrinkage, floor: float) -> None:
+    """Gain and width of each kind of noise in turn, then how much wider or narrower each dimension is."""
     precision = (-2 * likelihood.log_scale).exp()
     squares = torch.zeros_like(likelihood.bias)
-    for kind, amounts in enumerate(by_kind):
-        size = amounts.sum()
+    for kind, found in enumerate(moments):
+        size = found.amount.sum()
         if size <= 1e-6:
             continue
-        weights = amounts * precision
-        power = (weights * candidates.square()).sum()
+        power = (precision * found.cc).sum()
         if power > _TINY:
-            likelihood.gain[kind] = (weights * candidates * off).sum() / power
-        gaps = (amounts * (off - likelihood.gain[kind] * candidates).square()).sum((0, 1))
-        variance = (gaps * precision).sum() / size
+            change = (precision * found.ec).sum() / power
+            likelihood.gain[kind] += change
+            found = moments[kind] = found.with_gain(change)
+        variance = (found.ee * precision).sum() / size
         likelihood.log_sigma[kind] = 0.5 * variance.clamp_min(floor**2).log()
-        squares += gaps * (-2 * likelihood.log_sigma[kind]).exp()
+        squares += found.ee * (-2 * likelihood.log_sigma[kind]).exp()
     if math.isfinite(shrinkage.scale):
-        sizes = by_kind.sum((0, 1, 2))
+        sizes = torch.stack([found.amount for found in moments]).sum(0)
         scale = (squares + shrinkage.scale) / (sizes + shrinkage.scale)
         likelihood.log_scale.copy_(0.5 * scale.clamp(1e-4, 1e4).log())
 
 
-def _solve_bias(evidence: Evidence, likelihood: Likelihood, by_kind: Tensor, shares: Tensor) -> None:
-    queries, candidates = evidence.queries[:, None], evidence.candidates
-    precision = (-2 * likelihood.log_sigma).exp()[:, None, None, None]
-    gains = likelihood.gain[:, None, None, None]
-    weights = by_kind * precision
-    new = (weights * (queries - gains * candidates)).sum((0, 1, 2)) / weights.sum((0, 1, 2)).clamp_min(_TINY)
+def _solve_bias(evidence: Evidence, likelihood: Likelihood, moments: list[_Moments], shares: Tensor) -> None:
+    precision = (-2 * likelihood.log_sigma).exp()[:, None]
+    weight = (precision * torch.stack([found.amount for found in moments])).sum(0)
+    move = (precision * torch.stack([found.e for found in moments])).sum(0) / weight.clamp_min(_TINY)
     old = likelihood.bias.clone()
-    new = torch.where(weights.sum((0, 1, 2)) > _TINY, new, old)
+    new = torch.where(weight > _TINY, old + move, old)
     if not likelihood.shifted:
         likelihood.bias.copy_(new)
         return
     # The background moves with the bias, which the formula does not see: keep the move only where it helps.
+    queries, candidates = evidence.queries[:, None], evidence.candidates
     before = (likelihood.terms(candidates, queries) * shares[..., None]).sum((0, 1))
     likelihood.bias.copy_(new)
     after = (likelihood.terms(candidates, queries) * shares[..., None]).sum((0, 1))
@@ -186,7 +225,7 @@ def estimate_shrinkage(evidence: Evidence, regimes: list[Likelihood], log_rho: T
     ratio = ((by_kind * gaps * precision).sum((0, 1, 2)) / sizes).clamp_min(1e-8)
     between = ratio.log().var(unbiased=False) - (2 / sizes).mean()
     scale = math.inf if between <= 0 else float((2 / between).clamp(1.0, 1e6))
-    return Shrinkage(mask, scale)
+    return Shrinkage(mask, scale, float(rate.clamp(1e-6, 1 - 1e-6)))
 
 
 @torch.no_grad()
@@ -200,12 +239,12 @@ def iterate(
     floor: float,
     tolerance: float = 1e-5,
 ) -> list[float]:
-    """Iterate until the mean log evidence gains less than ``tolerance``; its values, which never fall while
-    nothing is shrunk."""
+    """Iterate until the log evidence and prior, by query, gain less than ``tolerance``; their values never fall."""
     trace: list[float] = []
     for _ in range(steps):
         total, shares = expect(evidence, regimes, log_rho)
-        trace.append(float(total.mean()))
+        belief = sum(float(shrinkage.log_prior(regime)) for regime in regimes)
+        trace.append(float(total.mean()) + belief / len(total))
         if len(trace) > 1 and trace[-1] - trace[-2] < tolerance:
             break
         for index, regime in enumerate(regimes):

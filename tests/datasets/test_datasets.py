@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ahop import datasets
-from ahop.datasets import files, images
+from ahop.datasets import files, images, real
 from ahop.datasets.files import DataFile, fetch
 
 
@@ -98,5 +98,65 @@ def test_a_download_with_another_checksum_is_not_kept(known, server):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match="unknown data set 'mnits'; known: digits, mnist"):
+    with pytest.raises(ValueError, match="unknown data set 'mnits'; known: digits, gas, mnist"):
         datasets.load("mnits")
+
+
+def test_real_variants_say_where_they_come_from_when_they_are_not_there(monkeypatch):
+    monkeypatch.delenv("AHOP_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match=r"real/gas_drift.npz is not in .* nowhere to download it from: Gas"):
+        datasets.load("gas")
+    assert datasets.ENTRIES["gas"].where() == "not here: set AHOP_DATA"
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """Small archives of the same make in place of the real ones."""
+    generator = np.random.default_rng(0)
+    (tmp_path / "real").mkdir()
+    monkeypatch.setenv("AHOP_DATA", str(tmp_path))
+    first = generator.normal(size=(20, 30))
+    tables = {
+        "TABLETS": {
+            "instrument1": first,
+            "instrument2": first + 0.1 * generator.normal(size=(20, 30)),
+            "part": np.array(["Train"] * 8 + ["Test"] * 12),
+        },
+        "GAS": {
+            "x": generator.normal(size=(60, 5)),
+            "gas": np.repeat([1, 2], 30),
+            "conc_ppmv": np.tile([10.0, 20.0, 30.0], 20),
+            "batch": np.tile([1, 1, 1, 2, 2, 3], 10),
+        },
+        "WIFI": {
+            "rss": np.where(generator.random((40, 6)) < 0.5, 100, -60).astype(np.int8),
+            "phone": np.tile([1, 1, 2, 3], 10),
+            "is_validation": np.arange(40) >= 32,
+            "building": np.zeros(40, dtype=int),
+            "floor": np.zeros(40, dtype=int),
+            "space": np.arange(40) // 8,
+            "relpos": np.ones(40, dtype=int),
+        },
+    }
+    for name, arrays in tables.items():
+        file = getattr(real, name)
+        np.savez(tmp_path / file.path, **arrays)
+        digest = hashlib.sha256((tmp_path / file.path).read_bytes()).hexdigest()
+        monkeypatch.setattr(real, name, DataFile(file.path, (digest,)))
+    return tables
+
+
+@pytest.mark.parametrize("name", ["tablets", "gas", "wifi"])
+def test_real_variants_are_learned_and_scored_on_different_items(measured, name):
+    data = datasets.load(name)
+    assert len(data.queries) == len(data.origins) == len(data.learn)
+    assert 0 <= data.origins.min() <= data.origins.max() < len(data.patterns)
+    assert not set(data.origins[data.learn].tolist()) & set(data.origins[~data.learn].tolist())
+    assert 0 < int(data.learn.sum()) < len(data.learn)
+
+
+def test_a_place_is_what_its_commonest_phone_heard(measured):
+    data = datasets.load("wifi")
+    heard = np.where(measured["WIFI"]["rss"] == 100, -1, 2 * (-60 + 105) / 105 - 1)
+    np.testing.assert_allclose(data.patterns[1].numpy(), heard[[8, 9, 12, 13]].mean(0), rtol=1e-6)
+    assert (data.queries > -1).any(1).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from torch import Tensor
 
@@ -23,7 +23,7 @@ class Dataset(NamedTuple):
 class Entry:
     """A data set by name: how to load it, what it is, and the files it needs."""
 
-    load: Callable[[], Dataset]
+    load: Callable[[], Any]
     about: str
     files: Sequence[DataFile]
 
@@ -32,25 +32,26 @@ class Entry:
         if not self.files:
             return "always there"
         found = [find(file) for file in self.files]
+        if None in found and any(file.url is None for file in self.files):
+            return "not here: set AHOP_DATA"
         return "to be downloaded" if None in found else str(found[0].parent)  # type: ignore[union-attr]
 
 
 ENTRIES: dict[str, Entry] = {}
+Loader = TypeVar("Loader", bound=Callable[[], Any])
 
 
-def register(
-    name: str, *, about: str, files: Sequence[DataFile] = ()
-) -> Callable[[Callable[[], Dataset]], Callable[[], Dataset]]:
+def register(name: str, *, about: str, files: Sequence[DataFile] = ()) -> Callable[[Loader], Loader]:
     """Make a loader known under ``name``."""
 
-    def enter(function: Callable[[], Dataset]) -> Callable[[], Dataset]:
+    def enter(function: Loader) -> Loader:
         ENTRIES[name] = Entry(function, about, files)
         return function
 
     return enter
 
 
-def load(name: str) -> Dataset:
+def load(name: str) -> Any:
     """A data set by name; files come from the folder ``AHOP_DATA``, a cache, or a checked download.
 
     Example:

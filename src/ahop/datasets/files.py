@@ -19,12 +19,14 @@ class DataFile:
     Attributes:
         path: Its place below a data folder.
         sha256: The checksums of the copies known to hold the same data.
-        url: Where it can be downloaded.
+        url: Where it can be downloaded; None for a copy that was repacked and is nowhere to be had in this form.
+        source: What it was made from.
     """
 
     path: str
     sha256: tuple[str, ...]
-    url: str
+    url: str | None = None
+    source: str = ""
 
 
 def cache_folder() -> Path:
@@ -54,6 +56,12 @@ def fetch(file: DataFile) -> Path:
 
 
 def _download(file: DataFile, path: Path) -> None:
+    missing = (
+        f"{file.path} is not in AHOP_DATA ({os.environ.get('AHOP_DATA', 'not set')}) nor in the cache "
+        f"({cache_folder()}), and"
+    )
+    if file.url is None:
+        raise FileNotFoundError(f"{missing} there is nowhere to download it from: {file.source}")
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
@@ -67,10 +75,7 @@ def _download(file: DataFile, path: Path) -> None:
             raise ValueError(f"the download of {file.url} has sha256 {digest}, not the one expected; nothing was kept")
         os.replace(temporary, path)
     except (urllib.error.URLError, OSError) as error:
-        raise FileNotFoundError(
-            f"{file.path} is not in AHOP_DATA ({os.environ.get('AHOP_DATA', 'not set')}) nor in the cache "
-            f"({cache_folder()}), and {file.url} could not be downloaded: {error}"
-        ) from error
+        raise FileNotFoundError(f"{missing} {file.url} could not be downloaded: {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
 

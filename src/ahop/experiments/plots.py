@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from ahop.similarity import Likelihood, Regimes, Similarity, Subspace
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -82,6 +84,45 @@ def recalled(origins: Tensor, queries: Tensor, answers: dict[str, Tensor], shape
                 axes.grid(visible=False)
             line[0].set_ylabel(name, rotation=0, ha="right", va="center")
         _write(figure, path)
+
+
+def corruption(similarity: Similarity, path: Path) -> None:
+    """What a learned likelihood says happens to queries, dimension by dimension."""
+    parts: list[tuple[str, Likelihood | Subspace]]
+    if isinstance(similarity, Regimes):
+        parts = [(f"{100 * share:.0f} % of queries", regime) for share, regime in similarity.parts()]
+    elif isinstance(similarity, (Likelihood, Subspace)):
+        parts = [("", similarity)]
+    else:
+        raise TypeError(f"similarity must be a Likelihood, Regimes or Subspace, got {type(similarity).__name__}")
+    with _canvas(9, 2.6 * len(parts)) as figure:
+        for line, (title, part) in zip(figure.subplots(len(parts), 3, squeeze=False), parts, strict=True):
+            for axes, (name, values, places) in zip(line, _curves(part), strict=True):
+                if places is None:
+                    axes.plot(values.numpy(), color=COLOURS["b-hop"], marker=".", linewidth=0.8)
+                    axes.set_xlabel("dimension")
+                else:
+                    axes.fill_between(places.numpy(), values.numpy(), color=COLOURS["m-hop"], alpha=0.5)
+                    axes.set_xlabel("value")
+                axes.set_ylim(min(0.0, 1.1 * float(values.min())), max(1.1 * float(values.max()), 1e-3))
+                axes.set_title(name, fontsize=11)
+            line[0].set_ylabel(title)
+        _write(figure, path)
+
+
+def _curves(part: Likelihood | Subspace) -> list[tuple[str, Tensor, Tensor | None]]:
+    """Three pictures: bias, noise, and what is lost (or moved together)."""
+    curves: list[tuple[str, Tensor, Tensor | None]] = [("shift of values", part.bias.detach().cpu(), None)]
+    if isinstance(part, Subspace):
+        moved = part.loading.detach().cpu().square().sum(1).sqrt()
+        return [
+            *curves,
+            ("noise of each dimension", part.noise.detach().cpu(), None),
+            ("moved together by", moved, None),
+        ]
+    places, density = part.background_density()
+    name = f"lost: {100 * float(part.mask_rate.detach().mean()):.0f} %, values come from"
+    return [*curves, ("noise (mean over kinds)", part.sigma.detach().cpu().mean(0), None), (name, density, places)]
 
 
 @contextmanager

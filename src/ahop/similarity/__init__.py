@@ -2,8 +2,10 @@
 
 from ahop.similarity.base import Cosine, Decomposable, Distance, Dot, Manhattan, Similarity, Unified
 from ahop.similarity.footprint import Adaptive, footprint, k_optimal
+from ahop.similarity.inner import InnerProduct, Whitened
 from ahop.similarity.likelihood import Likelihood
 from ahop.similarity.regimes import Regimes
+from ahop.similarity.subspace import Subspace
 
 __all__ = [
     "Adaptive",
@@ -11,11 +13,14 @@ __all__ = [
     "Decomposable",
     "Distance",
     "Dot",
+    "InnerProduct",
     "Likelihood",
     "Manhattan",
     "Regimes",
     "Similarity",
+    "Subspace",
     "Unified",
+    "Whitened",
     "footprint",
     "k_optimal",
 ]

@@ -36,3 +36,19 @@ class Regimes(Similarity):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         scores = torch.stack([regime(patterns, queries, observed) for regime in self.regimes], -1)
         return torch.logsumexp(scores + torch.log_softmax(self.log_rho, 0), -1)
+
+    def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """As in :meth:`Likelihood.stranger`, over the regimes."""
+        totals = torch.stack([regime.stranger(patterns, queries, observed) for regime in self.regimes], -1)  # type: ignore[operator]
+        return torch.logsumexp(totals + torch.log_softmax(self.log_rho, 0), -1)
+
+    @torch.no_grad()
+    def describe(self) -> str:
+        """What happens to queries, in words."""
+        told = [(share, regime.describe().replace("\n", "\n  ")) for share, regime in self.parts()]
+        return "\n".join(f"Of 100 queries, {100 * share:.0f} suffer this:\n  {text}" for share, text in told)
+
+    def parts(self) -> list[tuple[float, Likelihood]]:
+        """The share of queries that suffer each regime, and the regime."""
+        shares = torch.softmax(self.log_rho.detach(), 0).tolist()
+        return list(zip(shares, self.regimes, strict=True))  # type: ignore[arg-type]

@@ -1,0 +1,96 @@
+"""Items that were measured twice: the variants here were made by instruments, weather and wear, not by software."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ahop.datasets.base import register
+from ahop.datasets.files import DataFile, fetch
+
+TABLETS = DataFile(
+    path="real/nir_tablets2002.npz",
+    sha256=("aa643ae79cd69f99703be5c5bef9262da2f1b19c5d41b604446a0b2bcbd1e936",),
+    source="IDRC 2002 Shootout tablets (Eigenvector Research), repacked",
+)
+GAS = DataFile(
+    path="real/gas_drift.npz",
+    sha256=("9f3f86c166da68f6d9d557bfbc446f47efba72ded5fd0cbc384a0e053d23463a",),
+    source="Gas Sensor Array Drift at Different Concentrations (UCI), repacked without batches 7 and 10",
+)
+WIFI = DataFile(
+    path="real/wifi_ujiindoorloc.npz",
+    sha256=("5bc75c31ca0356e406909b339a3cc3b3f894c0a2e90e0226ef0a77bf11c77f08",),
+    source="UJIIndoorLoc (UCI), repacked",
+)
+
+
+class Measured(NamedTuple):
+    """Stored patterns ``(N, d)``, queries ``(n, d)``, their origins ``(n,)``, and which of them may be learned from.
+
+    No item is on both sides: the corruption is learned on some items and scored on others.
+    """
+
+    patterns: Tensor
+    queries: Tensor
+    origins: Tensor
+    learn: Tensor
+
+
+@register("tablets", about="655 tablets by one near-infrared spectrometer, and again by another", files=[TABLETS])
+def tablets() -> Measured:
+    """Spectra of 650 channels; bias, gain, and noise that differs and is correlated between channels."""
+    with np.load(fetch(TABLETS), allow_pickle=False) as archive:
+        first, second = archive["instrument1"].astype(float), archive["instrument2"].astype(float)
+        learn = archive["part"] == "Train"
+    middle, half = (first.max() + first.min()) / 2, 0.75 * (first.max() - first.min())
+    return _measured((first - middle) / half, (second - middle) / half, np.arange(len(first)), learn)
+
+
+@register("gas", about="87 gases and concentrations in a sensor array's first month, and up to 3 years on", files=[GAS])
+def gas() -> Measured:
+    """Responses of 128 features that drift; a stored pattern is the mean of the first batch."""
+    with np.load(fetch(GAS), allow_pickle=False) as archive:
+        batch, raw = archive["batch"], archive["x"].astype(float)
+        kinds = list(zip(archive["gas"].tolist(), archive["conc_ppmv"].tolist(), strict=True))
+    logs = np.sign(raw) * np.log1p(np.abs(raw))
+    first = batch == 1
+    features = np.clip((logs - logs[first].mean(0)) / logs[first].std(0) / 3, -1, 1)
+    stored = sorted({kind for kind, early in zip(kinds, first, strict=True) if early})
+    place = {kind: index for index, kind in enumerate(stored)}
+    origins = np.array([place.get(kind, -1) for kind in kinds])
+    memory = np.array([features[first & (origins == index)].mean(0) for index in range(len(stored))])
+    later = ~first & (origins >= 0)
+    return _measured(memory, features[later], origins[later], origins[later] % 2 == 0)
+
+
+@register("wifi", about="905 places as one phone hears 520 access points there, and as other phones do", files=[WIFI])
+def wifi() -> Measured:
+    """Signal strengths, -1 where an access point was not heard; scans that heard nothing are left out."""
+    with np.load(fetch(WIFI), allow_pickle=False) as archive:
+        known = ~archive["is_validation"]
+        strength, phones = archive["rss"][known].astype(float), archive["phone"][known]
+        spot = np.stack([archive[key][known] for key in ("building", "floor", "space", "relpos")], 1)
+    scans = np.where(strength == 100, -1, 2 * (strength + 105) / 105 - 1)
+    places = np.unique(spot, axis=0, return_inverse=True)[1].ravel()
+    memory, asked = [], np.zeros(len(scans), dtype=bool)
+    for place in range(places.max() + 1):
+        here = np.flatnonzero(places == place)
+        owners, counts = np.unique(phones[here], return_counts=True)
+        own = phones[here] == owners[counts.argmax()]
+        memory.append(scans[here[own]].mean(0))
+        asked[here[~own]] = True
+    asked &= (scans > -1).any(1)
+    return _measured(np.array(memory), scans[asked], places[asked], places[asked] % 2 == 0)
+
+
+def _measured(patterns: Any, queries: Any, origins: Any, learn: Any) -> Measured:
+    return Measured(
+        torch.tensor(patterns, dtype=torch.float32),
+        torch.tensor(queries, dtype=torch.float32),
+        torch.tensor(origins),
+        torch.tensor(learn),
+    )
