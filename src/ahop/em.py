@@ -65,25 +65,53 @@ class Evidence:
     def part(self, rows: Tensor) -> Evidence:
         return Evidence(self.queries[rows], self.candidates[rows], self.log_prior[rows])
 
+    def explained(self, likelihood: Likelihood) -> Explained:
+        """Every value of every query, as each candidate would explain it."""
+        queries = self.queries[:, None]
+        kept, lost = likelihood.kept(self.candidates, queries), likelihood.lost(queries)
+        whole = kept[0] if len(kept) == 1 else kept.logsumexp(0)
+        return Explained(kept, lost, torch.logaddexp(whole, lost))
+
     def scores(self, likelihood: Likelihood) -> Tensor:
         """The log-likelihood of every candidate, ``(n, C)``."""
-        return likelihood.terms(self.candidates, self.queries[:, None]).sum(-1)
+        return self.explained(likelihood).total.sum(-1)
+
+
+class Explained(NamedTuple):
+    """Log-likelihoods of single values: by each kind of noise ``(J, n, C, d)``, as lost, and in all."""
+
+    kept: Tensor
+    lost: Tensor
+    total: Tensor
 
 
 @torch.no_grad()
 def expect(evidence: Evidence, regimes: list[Likelihood], log_rho: Tensor) -> tuple[Tensor, Tensor]:
     """Share each query out: the log evidence of each ``(n,)``, and shares ``(n, C, R)`` that sum to one."""
-    joint = torch.stack([evidence.scores(regime) for regime in regimes], -1) + evidence.log_prior[..., None] + log_rho
+    return _share([evidence.scores(regime) for regime in regimes], evidence.log_prior, log_rho)
+
+
+def _share(scores: list[Tensor], log_prior: Tensor, log_rho: Tensor) -> tuple[Tensor, Tensor]:
+    joint = torch.stack(scores, -1) + log_prior[..., None] + log_rho
     total = joint.flatten(1).logsumexp(1)
     return total, (joint - total[:, None, None]).exp()
 
 
 @torch.no_grad()
-def maximise(evidence: Evidence, likelihood: Likelihood, shares: Tensor, shrinkage: Shrinkage, floor: float) -> None:
-    """Solve for every parameter of one regime in turn, given the shares ``(n, C)`` of queries and candidates."""
+def maximise(
+    evidence: Evidence,
+    likelihood: Likelihood,
+    shares: Tensor,
+    shrinkage: Shrinkage,
+    floor: float,
+    explained: Explained | None = None,
+) -> None:
+    """Solve for every parameter of one regime in turn, given the shares ``(n, C)`` of queries and candidates.
+
+    ``explained`` saves the work of finding out again.
+    """
+    kept, lost, total = evidence.explained(likelihood) if explained is None else explained
     queries, candidates = evidence.queries[:, None], evidence.candidates
-    kept, lost = likelihood.kept(candidates, queries), likelihood.lost(queries)
-    total = torch.logaddexp(kept.logsumexp(0), lost)
     weight = shares[..., None]
     # What each kind of noise and the background are responsible for, by value.
     by_kind = (kept - total).exp() * weight
@@ -202,8 +230,7 @@ def estimate_shrinkage(evidence: Evidence, regimes: list[Likelihood], log_rho: T
     likelihood = regimes[int(shares.sum((0, 1)).argmax())]
     weight = shares[..., regimes.index(likelihood)][..., None]
     queries, candidates = evidence.queries[:, None], evidence.candidates
-    kept, lost = likelihood.kept(candidates, queries), likelihood.lost(queries)
-    total = torch.logaddexp(kept.logsumexp(0), lost)
+    kept, lost, total = evidence.explained(likelihood)
     by_kind, by_background = (kept - total).exp() * weight, (lost - total).exp() * weight
 
     amount = weight.sum()
@@ -242,13 +269,14 @@ def iterate(
     """Iterate until the log evidence and prior, by query, gain less than ``tolerance``; their values never fall."""
     trace: list[float] = []
     for _ in range(steps):
-        total, shares = expect(evidence, regimes, log_rho)
+        explained = [evidence.explained(regime) for regime in regimes]
+        total, shares = _share([terms.total.sum(-1) for terms in explained], evidence.log_prior, log_rho)
         belief = sum(float(shrinkage.log_prior(regime)) for regime in regimes)
         trace.append(float(total.mean()) + belief / len(total))
         if len(trace) > 1 and trace[-1] - trace[-2] < tolerance:
             break
-        for index, regime in enumerate(regimes):
-            maximise(evidence, regime, shares[..., index], shrinkage, floor)
+        for index, (regime, terms) in enumerate(zip(regimes, explained, strict=True)):
+            maximise(evidence, regime, shares[..., index], shrinkage, floor, terms)
         weights = shares.sum((0, 1)).clamp_min(_TINY)
         log_rho.copy_((weights / weights.sum()).log())
     return trace

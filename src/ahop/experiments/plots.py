@@ -99,7 +99,7 @@ def corruption(similarity: Similarity, path: Path) -> None:
         for line, (title, part) in zip(figure.subplots(len(parts), 3, squeeze=False), parts, strict=True):
             for axes, (name, values, places) in zip(line, _curves(part), strict=True):
                 if places is None:
-                    axes.plot(values.numpy(), color=COLOURS["b-hop"], marker=".", linewidth=0.8)
+                    axes.plot(values.numpy(), color=COLOURS["b-hop"], marker=".", linestyle="none")
                     axes.set_xlabel("dimension")
                 else:
                     axes.fill_between(places.numpy(), values.numpy(), color=COLOURS["m-hop"], alpha=0.5)

@@ -136,8 +136,12 @@ class Subspace(Similarity):
             lines.append(f"They move dimension {most} most, by {common.sum(1)[most].sqrt():.2g}.")
         else:
             lines.append("Nothing moves several dimensions at once.")
-        noise = self.noise
-        lines.append(f"Each dimension has noise of its own, from {noise.min():.2g} to {noise.max():.2g}.")
+        low, high = float(self.noise.min()), float(self.noise.max())
+        lines.append(
+            f"Each dimension has noise of its own, from {low:.2g} to {high:.2g}."
+            if high > 1.01 * low
+            else f"Beside that, all dimensions have noise of {low:.2g}."
+        )
         if abs(float(self.gain) - 1) >= 0.02:
             lines.append(f"Values are scaled by {float(self.gain):.2f}.")
         farthest = int(self.bias.abs().argmax())
