@@ -146,6 +146,30 @@ def test_a_stream_is_followed_when_the_corruption_changes(labelled):
         assert metrics.first_choice_accuracy(memory, world.sample(PATTERNS, 200)) > 0.95
 
 
+def test_a_large_first_batch_is_learned_from_the_start():
+    world = Mixed(0.4, 0.4, 0.4)
+    memory = BayesianHopfield(PATTERNS).partial_fit(world.sample(PATTERNS, 400).queries)
+    assert metrics.fraction_of_ceiling(memory, ahop.Oracle(PATTERNS, world), world.sample(PATTERNS, 400)) > 0.9
+
+
+def test_a_few_queries_do_not_undo_what_many_taught():
+    world = Mixed(0.3, 0.3, 0.3)
+    memory = BayesianHopfield(PATTERNS).fit(*world.sample(PATTERNS, 400))
+    known = memory.similarity.bias.clone()
+    memory.partial_fit(world.sample(PATTERNS, 10).queries)
+    assert torch.equal(memory.similarity.bias, known)
+    memory.remove([0]).partial_fit(*world.sample(memory.patterns, 300))
+    assert memory.similarity.bias.mean().item() == pytest.approx(known.mean().item(), abs=0.1)
+
+
+def test_one_origin_is_too_few_for_hidden_causes_but_not_to_learn():
+    queries = PATTERNS[3] + torch.randn(40, 1, generator=torch.Generator().manual_seed(0)).expand(-1, 32)
+    memory = BayesianHopfield(PATTERNS).fit(queries, torch.full((40,), 3))
+    assert torch.isfinite(memory.scores(queries)).all()
+    with pytest.raises(ValueError, match="origins must be of at least two patterns to look for hidden causes"):
+        BayesianHopfield(PATTERNS).fit(queries, torch.full((40,), 3), hidden_causes=1)
+
+
 def test_a_stream_begins_anew_when_labels_come():
     world = Mixed(0.3, 0.3, 0.3)
     memory = BayesianHopfield(PATTERNS).partial_fit(world.sample(PATTERNS, 40).queries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -22,6 +23,9 @@ from ahop.similarity.inner import inner_product
 # A stream is learned from its last queries, and anew as long as these are few.
 _WINDOW = 1024
 _FEW = 256
+_LEAST = 32
+# Queries x patterns that hidden causes are looked for in.
+_TABLE = 2**24
 # Hidden causes are looked for when residuals are so much more correlated than shuffled ones.
 _CORRELATED = 1.5
 # The share of one value among all that makes them no longer continuous.
@@ -56,6 +60,7 @@ class BayesianHopfield(AssociativeMemory):
         self, patterns: Any, *, similarity: Similarity | None = None, values: Any = None, prior: Any = None
     ) -> None:
         patterns = as_matrix(patterns, "patterns")
+        plain = similarity is None
         if similarity is None:
             low, high = reach(patterns)
             similarity = Likelihood(patterns.shape[1], low=low, high=high)
@@ -64,6 +69,8 @@ class BayesianHopfield(AssociativeMemory):
             raise TypeError(f"similarity must be a Likelihood, Regimes, Subspace or None, got {kind}")
         super().__init__(patterns, similarity, Softmax(), values=values, prior=prior)
         self._recent: tuple[Tensor, Tensor | None] | None = None
+        # Of how many queries the similarity knows; one that was given knows enough.
+        self._known = 0 if plain else _FEW
 
     @torch.no_grad()
     def fit(
@@ -108,6 +115,7 @@ class BayesianHopfield(AssociativeMemory):
         if learn_prior:
             self.prior = self._frequencies(queries, origins)
         self._recent = (queries[-_WINDOW:], None if origins is None else origins[-_WINDOW:])
+        self._known = len(queries)
         return self
 
     @torch.no_grad()
@@ -124,12 +132,17 @@ class BayesianHopfield(AssociativeMemory):
         queries, origins = self._asked(queries, origins)
         before = self._recent
         if before is not None and (before[1] is None) == (origins is None):
-            queries = torch.cat([before[0], queries])
+            queries = torch.cat([before[0].to(queries), queries])
             if origins is not None and before[1] is not None:
-                origins = torch.cat([before[1], origins])
+                origins = torch.cat([before[1].to(origins), origins])
         queries, origins = queries[-_WINDOW:], None if origins is None else origins[-_WINDOW:]
-        if len(queries) < _FEW and (before is None or len(before[0]) < _FEW):
+        self._recent = (queries, origins)
+        if self._known < _FEW and not isinstance(self.similarity, Subspace):
             self._learn(queries, origins, False, 0)
+            self._known = len(queries)
+        elif len(queries) < _LEAST:
+            # Too few to change what more have taught.
+            return self
         elif isinstance(self.similarity, Subspace):
             self.similarity = self._follow(self.similarity, queries, origins)
             self.report = self._report(queries, 1, True)
@@ -138,7 +151,13 @@ class BayesianHopfield(AssociativeMemory):
             learner = Learner(self.patterns, queries, self._log_prior(), 0)
             learner.go_on(State.of(self.similarity), origins)
             self._take(learner)
-        self._recent = (queries, origins)
+        return self
+
+    def remove(self, indices: Any) -> BayesianHopfield:
+        """Forget the stored patterns at ``indices``; see :meth:`~ahop.memory.AssociativeMemory.remove`."""
+        super().remove(indices)
+        # The window's origins count the patterns as they were.
+        self._recent = None
         return self
 
     # --- the two kinds of corruption ---------------------------------------------------------------------
@@ -149,7 +168,8 @@ class BayesianHopfield(AssociativeMemory):
             learner.begin_labelled(origins)
         else:
             learner.begin_unlabelled()
-        if search and self._asks_for_causes(learner, seed):
+        several = origins is None or len(origins.unique()) > 1
+        if search and several and self._asks_for_causes(learner, seed):
             found, better = self._correlated(queries, origins, None, seed, against=learner)
             if better:
                 self.similarity = found
@@ -189,13 +209,19 @@ class BayesianHopfield(AssociativeMemory):
             if against is not None:
                 return model.to(self.patterns), judgement.beats(self._without_causes(jury, against))
             return model.to(self.patterns), True
-        ranks = nuisance.ladder(len(queries), patterns.shape[1]) if rank is None else [rank]
+        most = max(64, _TABLE // len(self))
+        if len(asked) > most:
+            order = torch.randperm(len(asked), generator=torch.Generator().manual_seed(seed))
+            asked = asked[order[:most].to(asked.device)]
+        ranks = nuisance.ladder(len(asked), patterns.shape[1]) if rank is None else [rank]
         with progress("looking for hidden causes", 2 * len(ranks)) as bar:
             model = nuisance.by_information(patterns, asked, ranks, bar.advance)
         better = True
         # One value that comes again and again has no density, and evidence that rests on it means nothing.
         if against is not None and float((queries == queries.flatten().mode().values).double().mean()) < _REPEATED:
-            evidence = model(patterns, against.queries.double()).logsumexp(1) - math.log(len(self))
+            log_prior = self._log_prior()
+            prior = -math.log(len(self)) if log_prior is None else log_prior
+            evidence = (model(patterns, against.queries.double()) + prior).logsumexp(1)
             gain = evidence - against.log_evidence()
             better = float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
         return model.to(self.patterns), better
@@ -211,10 +237,10 @@ class BayesianHopfield(AssociativeMemory):
         return jury.judge(scores)
 
     def _follow(self, model: Subspace, queries: Tensor, origins: Tensor | None) -> Subspace:
-        shape = nuisance.Shape(model.rank, model.tails)
+        shape = nuisance.Shape.of(model)
         asked, patterns = queries.double(), self.patterns.double()
         if origins is None:
-            new = nuisance.fit_queries(patterns, asked, shape, 4, model.double())
+            new = nuisance.fit_queries(patterns, asked, shape, 4, model)
         else:
             new = nuisance.fit_pairs(asked, patterns[origins], shape)
         new.log_beta.copy_(model.log_beta)
@@ -223,10 +249,11 @@ class BayesianHopfield(AssociativeMemory):
     # --- as dot products ---------------------------------------------------------------------------------
 
     def as_inner_product(self, tolerance: float = 0.1) -> InnerProduct | Whitened:
-        """Codes for patterns and queries whose dot products are the scores, up to a constant of the query.
+        """Codes for patterns and queries whose dot products are the similarities, up to a constant of the query.
 
         For a vector index or a vector database: store ``encode_patterns(memory.patterns)``, ask with
-        ``encode_queries(queries)``.
+        ``encode_queries(queries)``. A prior is not in the codes: add its logarithm to the products. Codes of hidden
+        causes with heavy tails keep the order of patterns alone, whatever the tolerance.
 
         Args:
             tolerance: Root mean square error of a score; it decides how long the codes are. Scores are natural
@@ -241,7 +268,7 @@ class BayesianHopfield(AssociativeMemory):
             True
         """
         if isinstance(self.similarity, Subspace):
-            return Whitened(self.similarity)
+            return Whitened(copy.deepcopy(self.similarity))
         if not isinstance(self.similarity, Likelihood):
             raise ValueError("as_inner_product needs one corruption for all queries, but fit found several regimes")
         return inner_product(self.similarity, self.patterns, tolerance)

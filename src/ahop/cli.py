@@ -234,11 +234,13 @@ def _setting(text: str) -> retrieval.Setting:
 
 def _retrieval_table(config: retrieval.Config, result: dict[str, Any]) -> Table:
     size = f"{config.patterns} {config.data} patterns, {config.samples} samples, {config.queries} queries"
-    title = f"Retrieval, {size}\npreset {config.preset}, mean ± std of {config.runs} runs; paper: accuracy / error"
-    table = Table(title=title, title_justify="left")
-    for column in ("setting", "model", "accuracy", "error", "1st choice", "of Oracle", "paper"):
-        table.add_column(column, justify="left" if column in ("setting", "model") else "right", no_wrap=True)
     rows = result["rows"]
+    compared = any(row["paper"] for row in rows)
+    title = f"Retrieval, {size}\npreset {config.preset}, mean ± std of {config.runs} runs"
+    table = Table(title=title + ("; paper: accuracy / error" if compared else ""), title_justify="left")
+    columns = ["setting", "model", "accuracy", "error", "1st choice", "of Oracle"]
+    for column in [*columns, "paper"] if compared else columns:
+        table.add_column(column, justify="left" if column in ("setting", "model") else "right", no_wrap=True)
     for name in dict.fromkeys(row["setting"] for row in rows):
         here = [row for row in rows if row["setting"] == name]
         best = max((row["accuracy"]["mean"] for row in here if row["model"] != "oracle"), default=None)
@@ -246,6 +248,7 @@ def _retrieval_table(config: retrieval.Config, result: dict[str, Any]) -> Table:
             strong = row["model"] != "oracle" and row["accuracy"]["mean"] == best
             accuracy = f"{_figure(row['accuracy']['mean'])} ± {_figure(row['accuracy']['std'])}"
             paper = row["paper"]
+            figures = f"{_figure(paper['accuracy'])} / {_figure(paper['error'])}" if paper else ""
             table.add_row(
                 "" if place else name,
                 row["model"],
@@ -253,7 +256,7 @@ def _retrieval_table(config: retrieval.Config, result: dict[str, Any]) -> Table:
                 f"{_figure(row['error']['mean'])} ± {_figure(row['error']['std'])}",
                 _figure(row["first_choice"]["mean"]),
                 f"{row['fraction_of_oracle']['mean']:.1%}",
-                f"{_figure(paper['accuracy'])} / {_figure(paper['error'])}" if paper else "",
+                *([figures] if compared else []),
                 end_section=place == len(here) - 1,
             )
     return table

@@ -50,7 +50,8 @@ class State:
 
     @classmethod
     def of(cls, similarity: Likelihood | Regimes) -> State:
-        """Take up learning where a similarity stands."""
+        """Take up learning where a similarity stands, without touching it."""
+        similarity = copy.deepcopy(similarity)
         if isinstance(similarity, Likelihood):
             return cls([similarity], similarity.bias.new_zeros(1))
         return cls(list(similarity.regimes), torch.log_softmax(similarity.log_rho, 0))  # type: ignore[arg-type]
@@ -72,7 +73,9 @@ class Learner:
     def __init__(self, patterns: Tensor, queries: Tensor, log_prior: Tensor | None, seed: int) -> None:
         self.patterns, self.queries, self.seed = patterns, queries, seed
         self.log_prior = log_prior
-        self.spread = max(float(patterns.std(0, unbiased=False).mean()), 1e-6)
+        spread = float(patterns.std(0, unbiased=False).mean())
+        # Patterns that are all the same have no spread, but noise has a size all the same.
+        self.spread = spread if spread > 1e-6 else max(float(queries.std(0, unbiased=False).mean()), 1e-6)
         self.floor = 1e-3 * self.spread
         self.labelled = False
         self.other: State | None = None
@@ -132,9 +135,14 @@ class Learner:
         self.state = state
         if origins is not None:
             self.labelled, self.evidence = True, Evidence.labelled(self.patterns, self.queries, origins)
-            self.trace += self._iterate(state, steps=20)
         else:
             self._thin(_WORK // (8 * self.queries.shape[1]))
+            self._refresh(state)
+        if any(float(regime.mask_rate.std()) + float(regime.log_scale.std()) > 1e-6 for regime in state.regimes):
+            state.shrinkage = em.estimate_shrinkage(self.evidence, state.regimes, state.log_rho)
+        if self.labelled:
+            self.trace += self._iterate(state, steps=20)
+        else:
             self.rounds(5)
 
     def rounds(self, most: int, advance: Callable[[], None] = lambda: None) -> None:
@@ -209,7 +217,7 @@ class Learner:
                     break
                 current, base = trial, value
         self.state = current
-        self._iterate(self.state, steps=60)
+        self.trace += self._iterate(self.state, steps=60)
         if not self.labelled and len(self.state.regimes) > 1:
             self.rounds(10)
             self._try_the_other()

@@ -82,6 +82,12 @@ class Shape:
     shared_noise: bool = False
     learn_gain: bool = False
 
+    @classmethod
+    def of(cls, model: Subspace) -> Shape:
+        """The shape that a model was fitted in."""
+        shared = float(model.log_psi.max() - model.log_psi.min()) < 1e-6
+        return cls(model.rank, model.tails, shared, learn_gain=float(model.gain) != 1.0)
+
 
 def _floored(variance: Tensor) -> Tensor:
     return variance.clamp_min(1e-8 + 1e-3 * float(variance.mean()))
@@ -175,6 +181,10 @@ class Jury:
         self.generator = torch.Generator().manual_seed(seed)
         self.patterns, self.queries, self.origins = patterns, queries, origins
         known, group = origins.unique(return_inverse=True)
+        if len(known) < 2:
+            raise ValueError(
+                f"origins must be of at least two patterns to look for hidden causes, got {known.tolist()}"
+            )
         folds = len(known) if len(known) <= _FEW else _FOLDS
         fold = self._permutation(len(known)) % folds
         self.rivals = self._permutation(len(patterns))[:_RIVALS]

@@ -48,6 +48,7 @@ def test_scoring_takes_the_fast_way_when_terms_are_many(memory, monkeypatch):
     with torch.no_grad():
         exact = memory.similarity(PATTERNS, queries)
         monkeypatch.setattr(inner, "_MANY", 1)
+        assert inner.scores(memory.similarity, PATTERNS, queries) is not None
         fast = memory.similarity(PATTERNS, queries)
     assert float((fast - exact).abs().max()) > 0
     assert float((fast - exact).square().mean().sqrt()) < 0.03
@@ -88,3 +89,30 @@ def test_the_same_value_everywhere_has_codes_too():
     patterns = torch.ones(5, 3)
     codes = ahop.BayesianHopfield(patterns).as_inner_product()
     assert torch.isfinite(codes(patterns, patterns)).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_values_far_from_zero_and_gains_are_no_worse(offset):
+    patterns = PATTERNS.double() + offset
+    likelihood = Likelihood(16, low=offset - 3, high=offset + 3).double()
+    with torch.no_grad():
+        likelihood.gain.fill_(1.5)
+        likelihood.log_sigma.fill_(-1.0)
+        likelihood.bias.copy_(-0.5 * offset + torch.linspace(-1, 1, 16))
+        queries = 1.5 * patterns + likelihood.bias + 0.3 * torch.randn(300, 16, generator=GENERATOR)
+        exact = likelihood.terms(patterns, queries[:, None]).sum(-1)
+        codes = inner_product(likelihood, patterns, 0.05)
+        gap = codes(patterns, queries) - exact
+    assert float((gap - gap.mean(1, keepdim=True)).square().mean().sqrt()) < 0.1
+
+
+def test_codes_do_not_follow_what_is_learned_later(memory):
+    queries = PATTERNS[:5]
+    codes = memory.as_inner_product()
+    before = codes.encode_queries(queries)
+    with torch.no_grad():
+        memory.similarity.bias += 1.0
+    after = codes.encode_queries(queries)
+    with torch.no_grad():
+        memory.similarity.bias -= 1.0
+    assert torch.equal(before, after)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor
 
@@ -14,6 +16,7 @@ from ahop.similarity.subspace import Subspace
 # and along those of queries, to tell common values from rare ones.
 _TO_THE_WIDTH = 8
 _FEWEST, _MOST = 48, 256
+_SHARPEST = 1.3 * _MOST
 _ASKED = 256
 # Terms from which on dot products are faster; a GPU has so many at once that they never are.
 _MANY = 2**25
@@ -129,23 +132,19 @@ def inner_product(likelihood: Likelihood, patterns: Tensor, tolerance: float) ->
     if not tolerance > 0:
         raise ValueError(f"tolerance must be more than 0, got {tolerance}")
     inside = _ends(patterns.min(), patterns.max())
-    around = 4 * likelihood.sigma.max() + likelihood.bias.abs().max()
-    widest = likelihood.gain.abs().max() * max(abs(inside[0]), abs(inside[1])) + around
-    outside = (min(likelihood.low, -float(widest)), max(likelihood.high, float(widest)))
     wanted = _wanted(likelihood, inside)
-    if wanted > 2 * _MOST:
+    if wanted > _SHARPEST:
         width, reach = float(likelihood.sigma.min()), inside[1] - inside[0]
         raise ValueError(f"a noise of {width:.2g} is too sharp for dot products over values that span {reach:.2g}")
     places = int(min(max(wanted, _FEWEST), _MOST))
     values = torch.linspace(*inside, places, dtype=torch.float64, device=patterns.device)
-    asked = torch.linspace(*outside, _ASKED, dtype=torch.float64, device=patterns.device)
-    exact = _double(likelihood)
 
     parts = []
     for part in split(likelihood.dim, 4 * places * _ASKED * 8):
+        exact = _slice(likelihood, part)
+        asked = _asked(exact, inside)
         # (values, 1, d) against (queries, d), then dimensions first.
-        terms = exact.terms(values[:, None, None].expand(-1, 1, likelihood.dim), asked[:, None])[..., part]
-        terms = terms.permute(2, 1, 0)
+        terms = exact.terms(values[:, None, None].expand(-1, 1, exact.dim), asked).permute(2, 1, 0)
         stored = _weights(patterns[:, part].double(), inside, places)
         seen = (terms.exp() * stored[:, None]).sum(-1)
         seen = seen / seen.sum(-1, keepdim=True)
@@ -158,7 +157,8 @@ def inner_product(likelihood: Likelihood, patterns: Tensor, tolerance: float) ->
 
     left = squares.sum(0).flip(0).cumsum(0).flip(0)
     rank = max(1, int((left > tolerance**2).sum()))
-    code = InnerProduct(likelihood, rank, inside, places)
+    # A copy: what is learned later must not change codes that are already stored.
+    code = InnerProduct(copy.deepcopy(likelihood), rank, inside, places)
     code.table.copy_(vectors[..., :rank] / stored.sqrt()[..., None])
     code.weights.copy_(stored)
     return code.to(patterns)
@@ -167,8 +167,11 @@ def inner_product(likelihood: Likelihood, patterns: Tensor, tolerance: float) ->
 @torch.no_grad()
 def scores(likelihood: Likelihood, patterns: Tensor, queries: Tensor, tolerance: float = 0.01) -> Tensor | None:
     """The likelihood's own scores by way of dot products, or None where these would not be faster."""
-    terms = len(queries) * patterns.numel()
-    if queries.is_cuda or terms < _MANY or _wanted(likelihood, _ends(patterns.min(), patterns.max())) > 2 * _MOST:
+    if queries.is_cuda or len(queries) * patterns.numel() < _MANY:
+        return None
+    wanted = _wanted(likelihood, _ends(patterns.min(), patterns.max()))
+    # The singular values of each dimension take time as well.
+    if wanted > _SHARPEST or len(queries) * len(patterns) < 16 * max(wanted, _FEWEST) ** 2:
         return None
     products: Tensor = inner_product(likelihood, patterns, tolerance)(patterns, queries)
     # The constant of each query, from its exact score with one pattern.
@@ -177,7 +180,8 @@ def scores(likelihood: Likelihood, patterns: Tensor, queries: Tensor, tolerance:
 
 
 def _wanted(likelihood: Likelihood, ends: tuple[float, float]) -> float:
-    return _TO_THE_WIDTH * (ends[1] - ends[0]) / float(likelihood.sigma.detach().min())
+    gain = float(likelihood.gain.detach().abs().max())
+    return _TO_THE_WIDTH * gain * (ends[1] - ends[0]) / float(likelihood.sigma.detach().min())
 
 
 def _ends(low: Tensor, high: Tensor) -> tuple[float, float]:
@@ -185,12 +189,31 @@ def _ends(low: Tensor, high: Tensor) -> tuple[float, float]:
     return (first, last) if last > first else (first - 1.0, last + 1.0)
 
 
-def _double(likelihood: Likelihood) -> Likelihood:
-    twin = Likelihood(
-        likelihood.dim, likelihood.components, shifted=likelihood.shifted, low=likelihood.low, high=likelihood.high
-    )
-    twin.load_state_dict(likelihood.state_dict())
-    return twin.to(likelihood.bias.device).double()
+def _asked(likelihood: Likelihood, inside: tuple[float, float]) -> Tensor:
+    """Values that queries take in each dimension, ``(places, d)``."""
+    bias, width = likelihood.bias, 4 * likelihood.sigma.amax(0)
+    kept = torch.stack([gain * value for gain in likelihood.gain for value in inside])
+    shift = bias if likelihood.shifted else torch.zeros_like(bias)
+    low = torch.minimum(kept.min() + bias - width, likelihood.low + shift)
+    high = torch.maximum(kept.max() + bias + width, likelihood.high + shift)
+    steps = torch.linspace(0, 1, _ASKED, dtype=bias.dtype, device=bias.device)[:, None]
+    return low + (high - low) * steps
+
+
+def _slice(likelihood: Likelihood, part: slice) -> Likelihood:
+    """The same likelihood of some dimensions alone, in double precision."""
+    some = Likelihood(
+        len(likelihood.bias[part]),
+        likelihood.components,
+        shifted=likelihood.shifted,
+        low=likelihood.low,
+        high=likelihood.high,
+    ).to(likelihood.bias.device)
+    some = some.double()
+    for name, value in likelihood.named_parameters():
+        own = some.get_parameter(name)
+        own.copy_(value if own.shape == value.shape else value[part])
+    return some
 
 
 def _weights(values: Tensor, ends: tuple[float, float], places: int) -> Tensor:
