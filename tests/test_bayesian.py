@@ -170,6 +170,19 @@ def test_one_origin_is_too_few_for_hidden_causes_but_not_to_learn():
         BayesianHopfield(PATTERNS).fit(queries, torch.full((40,), 3), hidden_causes=1)
 
 
+def test_a_fit_that_fails_loses_no_prior():
+    memory = BayesianHopfield(PATTERNS, prior=torch.arange(1, 201))
+    with pytest.raises(ValueError, match="origins must be of at least two patterns"):
+        memory.fit(PATTERNS[:20], torch.zeros(20, dtype=torch.long), hidden_causes=1, learn_prior=True)
+    assert torch.equal(memory.prior, torch.arange(1, 201).float())
+
+
+def test_one_dimension_can_be_streamed():
+    patterns = torch.linspace(-1, 1, 5)[:, None]
+    memory = BayesianHopfield(patterns).fit(*Noisy(0.1).sample(patterns, 300))
+    assert torch.isfinite(memory.partial_fit(*Noisy(0.1).sample(patterns, 50)).scores(patterns)).all()
+
+
 def test_a_stream_begins_anew_when_labels_come():
     world = Mixed(0.3, 0.3, 0.3)
     memory = BayesianHopfield(PATTERNS).partial_fit(world.sample(PATTERNS, 40).queries)

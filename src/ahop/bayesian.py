@@ -105,15 +105,18 @@ class BayesianHopfield(AssociativeMemory):
         queries, origins = self._asked(queries, origins)
         if hidden_causes is not None and not 0 <= hidden_causes <= queries.shape[1]:
             raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
-        if learn_prior:
-            self.prior = None
-        if hidden_causes:
-            self.similarity = self._correlated(queries, origins, hidden_causes, seed)[0]
-            self.report = self._report(queries, 1, True)
-        else:
-            self._learn(queries, origins, hidden_causes is None, seed)
-        if learn_prior:
-            self.prior = self._frequencies(queries, origins)
+        before, self.prior = self.prior, None if learn_prior else self.prior
+        try:
+            if hidden_causes:
+                self.similarity = self._correlated(queries, origins, hidden_causes, seed)[0]
+                self.report = self._report(queries)
+            else:
+                self._learn(queries, origins, hidden_causes is None, seed)
+            if learn_prior:
+                self.prior = self._frequencies(queries, origins)
+        except BaseException:
+            self.prior = before
+            raise
         self._recent = (queries[-_WINDOW:], None if origins is None else origins[-_WINDOW:])
         self._known = len(queries)
         return self
@@ -145,7 +148,7 @@ class BayesianHopfield(AssociativeMemory):
             return self
         elif isinstance(self.similarity, Subspace):
             self.similarity = self._follow(self.similarity, queries, origins)
-            self.report = self._report(queries, 1, True)
+            self.report = self._report(queries)
         else:
             assert isinstance(self.similarity, (Likelihood, Regimes))
             learner = Learner(self.patterns, queries, self._log_prior(), 0)
@@ -173,7 +176,7 @@ class BayesianHopfield(AssociativeMemory):
             found, better = self._correlated(queries, origins, None, seed, against=learner)
             if better:
                 self.similarity = found
-                self.report = self._report(queries, 1, True)
+                self.report = self._report(queries)
                 return
         learner.refine()
         self._take(learner)
@@ -183,8 +186,9 @@ class BayesianHopfield(AssociativeMemory):
         settled = len(learner.trace) < 2 or learner.trace[-1] - learner.trace[-2] < 1e-2
         self.report = FitReport("em", -float(learner.log_evidence().mean()), len(learner.trace), converged=settled)
 
-    def _report(self, queries: Tensor, iterations: int, settled: bool) -> FitReport:
-        return FitReport("em", -float(self.log_evidence(queries).mean()), iterations, converged=settled)
+    def _report(self, queries: Tensor) -> FitReport:
+        # Hidden causes are fitted in a fixed number of steps, many times over: one search, which always ends.
+        return FitReport("em", -float(self.log_evidence(queries).mean()), 1, converged=True)
 
     @staticmethod
     def _asks_for_causes(learner: Learner, seed: int) -> bool:

@@ -54,7 +54,7 @@ class State:
         similarity = copy.deepcopy(similarity)
         if isinstance(similarity, Likelihood):
             return cls([similarity], similarity.bias.new_zeros(1))
-        return cls(list(similarity.regimes), torch.log_softmax(similarity.log_rho, 0))  # type: ignore[arg-type]
+        return cls([regime for _, regime in similarity.parts()], torch.log_softmax(similarity.log_rho, 0))
 
 
 def reach(values: Tensor) -> tuple[float, float]:
@@ -102,8 +102,8 @@ class Learner:
         everything = self.queries
         self._thin(_TRIED)
         gap = self.queries.mean(0) - self.patterns.mean(0)
-        # Lost values do not carry the bias when it came before them: the mean shows part of it only.
-        # A start that takes most values for lost, and starts that take them for noisy, end in different places.
+        # A start that takes most values for lost, and starts that take them for noisy, end in different places. Lost
+        # values do not carry the bias when it came before them: the mean shows part of it only.
         lossy, noisy = (
             [
                 self._plain(gap if shifted else gap / (1 - mask), shifted, mask, noise)
@@ -138,7 +138,7 @@ class Learner:
         else:
             self._thin(_WORK // (8 * self.queries.shape[1]))
             self._refresh(state)
-        if any(float(regime.mask_rate.std()) + float(regime.log_scale.std()) > 1e-6 for regime in state.regimes):
+        if any(_unlike_dimensions(regime) for regime in state.regimes):
             state.shrinkage = em.estimate_shrinkage(self.evidence, state.regimes, state.log_rho)
         if self.labelled:
             self.trace += self._iterate(state, steps=20)
@@ -279,6 +279,10 @@ class Learner:
     def log_evidence(self) -> Tensor:
         """The log evidence of each query, ``(n,)``."""
         return em.expect(self.evidence, self.state.regimes, self.state.log_rho)[0]
+
+
+def _unlike_dimensions(regime: Likelihood) -> bool:
+    return any(float(values.max() - values.min()) > 1e-6 for values in (regime.mask_rate, regime.log_scale))
 
 
 def _differing(state: State, here: Evidence) -> State:

@@ -31,10 +31,10 @@ class Entry:
         """Where its files are now."""
         if not self.files:
             return "always there"
-        found = [find(file) for file in self.files]
-        if None in found and any(file.url is None for file in self.files):
-            return "not here: set AHOP_DATA"
-        return "to be downloaded" if None in found else str(found[0].parent)  # type: ignore[union-attr]
+        found = [path for file in self.files if (path := find(file)) is not None]
+        if len(found) == len(self.files):
+            return str(found[0].parent)
+        return "not here: set AHOP_DATA" if any(file.url is None for file in self.files) else "to be downloaded"
 
 
 ENTRIES: dict[str, Entry] = {}
