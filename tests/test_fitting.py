@@ -3,6 +3,7 @@ import torch
 
 import ahop
 from ahop import fitting
+from ahop.features import Features
 from ahop.metrics import retrieval_accuracy
 from ahop.variants import Biased, Mixed, Noisy
 
@@ -46,7 +47,7 @@ def test_the_gradient_of_the_objective_is_right(dim, negatives):
     patterns = uniform(9, dim, dtype=torch.float64)
     queries, origins = Noisy(0.3).sample(patterns, 6)
     similarity = ahop.similarity.Adaptive(dim).double()
-    table = fitting._Features(similarity, patterns, queries, origins, negatives, 64, 0)
+    table = Features(similarity, patterns, queries, origins, negatives, 64, 0)
     u = uniform(2 * min(dim, 64), seed=1, dtype=torch.float64).requires_grad_()
 
     class Loss(torch.autograd.Function):

@@ -41,6 +41,11 @@ def budget() -> int:
     return _budget
 
 
+def block_budget(like: Tensor) -> int:
+    """The bytes that a block of pairs may take on this tensor's device."""
+    return _budget if like.is_cuda else min(_budget, _CPU_BLOCK)
+
+
 def split(count: int, bytes_each: int) -> list[slice]:
     """Cut ``count`` rows of ``bytes_each`` into the fewest slices that keep to the budget."""
     size = max(1, _budget // max(1, bytes_each))
@@ -67,8 +72,7 @@ def pairwise(
     Shape:
         patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
     """
-    limit = _budget if patterns.is_cuda else min(_budget, _CPU_BLOCK)
-    pairs = max(1, limit // (width * patterns.element_size()))
+    pairs = max(1, block_budget(patterns) // (width * patterns.element_size()))
     columns = min(len(patterns), pairs)
     rows = max(1, pairs // max(1, columns))
 

@@ -168,6 +168,13 @@ class AssociativeMemory(Memory):
         queries, mask = as_queries(queries, self.patterns, observed)
         flat = queries.reshape(-1, queries.shape[-1])
         mask = None if mask is None else mask.reshape(flat.shape)
+        shape = (*queries.shape[:-1], k)
+        if self._fusible:
+            with torch.autocast(flat.device.type, enabled=False):
+                beta = self.separation.inverse_temperature
+                best = self.similarity.best(self.patterns, flat, mask, k, beta, self._log_prior())
+            if best is not None:
+                return Recall(best[0].reshape(shape), best[1].reshape(shape))
         indices, probabilities = flat.new_empty(len(flat), k, dtype=torch.long), flat.new_empty(len(flat), k)
         for part in split(len(flat), len(self) * flat.element_size()):
             scores = self._scores(flat[part], None if mask is None else mask[part])
@@ -175,7 +182,6 @@ class AssociativeMemory(Memory):
             # A separation may give exact zeros, which the scores still rank; an even power reorders the scores.
             indices[part] = (scores if self.separation.probabilistic else likely).topk(k, dim=-1).indices
             probabilities[part] = likely.gather(-1, indices[part])
-        shape = (*queries.shape[:-1], k)
         return Recall(indices.reshape(shape), probabilities.reshape(shape))
 
     def energy(self, queries: Any) -> Tensor:
@@ -256,12 +262,31 @@ class AssociativeMemory(Memory):
         # Under autocast, a score in half precision could not tell close patterns apart.
         with torch.autocast(patterns.device.type, enabled=False):
             scores: Tensor = self.similarity(patterns, queries, observed)
-        if self.prior is not None:
-            share = self.prior / self.prior.sum()
-            # Not minus infinity: a weight of zero times that would be no number.
-            log_prior = torch.where(share > 0, share.log(), torch.finfo(share.dtype).min * 1e-6)
-            scores = scores + log_prior / self.separation.inverse_temperature
-        return scores
+        log_prior = self._log_prior()
+        return scores if log_prior is None else scores + log_prior / self.separation.inverse_temperature
+
+    def _log_prior(self) -> Tensor | None:
+        if self.prior is None:
+            return None
+        share = self.prior / self.prior.sum()
+        # Not minus infinity: a weight of zero times that would be no number.
+        return torch.where(share > 0, share.log(), torch.finfo(share.dtype).min * 1e-6)
+
+    @property
+    def _fusible(self) -> bool:
+        """Whether a similarity may do the separation too."""
+        return self.separation.exponential and self.modulation is None
+
+    def _blend(self, queries: Tensor, observed: Tensor | None, values: Tensor) -> Tensor:
+        """The weights times some values, without a table of weights where the similarity has a way."""
+        if self._fusible:
+            with torch.autocast(queries.device.type, enabled=False):
+                beta = self.separation.inverse_temperature
+                blend = self.similarity.blend(self.patterns, queries, observed, values, beta, self._log_prior())
+            if blend is not None:
+                return blend
+        weights: Tensor = self.separation(self._scores(queries, observed))
+        return weights @ values
 
     def _settle(
         self, queries: Tensor, observed: Tensor | None, steps: int | None, tolerance: float, max_steps: int
@@ -282,13 +307,11 @@ class AssociativeMemory(Memory):
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
         """The next state, in the space of the patterns."""
-        weights: Tensor = self.separation(self._scores(state, observed))
-        return weights @ self.patterns
+        return self._blend(state, observed, self.patterns)
 
     def _read(self, state: Tensor, observed: Tensor | None) -> Tensor:
         """The answer, in the space of the values."""
-        weights: Tensor = self.separation(self._scores(state, observed))
-        return weights @ self.readouts
+        return self._blend(state, observed, self.readouts)
 
     def _energy(self, queries: Tensor) -> Tensor:
         return energies.evidence(self, queries)

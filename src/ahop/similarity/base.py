@@ -25,6 +25,34 @@ class Similarity(Component):
     @abstractmethod
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor: ...
 
+    def blend(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        observed: Tensor | None,
+        values: Tensor,
+        beta: Tensor | float,
+        log_prior: Tensor | None,
+    ) -> Tensor | None:
+        """``softmax(beta * scores + log_prior) @ values`` without a table of scores; None where there is no such way.
+
+        Shape:
+            values ``(N, v)``, log_prior ``(N,)``, to ``(Q, v)``.
+        """
+        return None
+
+    def best(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        observed: Tensor | None,
+        k: int,
+        beta: Tensor | float,
+        log_prior: Tensor | None,
+    ) -> tuple[Tensor, Tensor] | None:
+        """The k most probable patterns of that softmax and their probabilities, ``(Q, k)`` each, likewise."""
+        return None
+
     def resize(self, kept: Tensor, added: int) -> None:
         """Follow a change of the stored patterns: ``kept`` indices stay, ``added`` new ones come behind them.
 

@@ -8,9 +8,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from ahop import kernels
 from ahop._blocks import pairwise
 from ahop._checks import as_tensor
-from ahop.similarity.base import Decomposable, Similarity
+from ahop.similarity.base import Decomposable, Distance, Dot, Manhattan, Similarity
+
+# The bases that kernels exist for; a subclass may have other terms.
+_KERNELS: dict[type[nn.Module], str] = {Distance: "distance", Dot: "dot", Manhattan: "manhattan"}
 
 
 def footprint(patterns: Tensor, queries: Tensor, base: Decomposable | str = "distance") -> Tensor:
@@ -79,7 +83,7 @@ class Adaptive(Similarity):
     Example:
         >>> similarity = Adaptive(dim=2, bases=["distance"])
         >>> similarity(torch.eye(2), torch.tensor([[1.0, 0.0]]))
-        tensor([[ 0., -2.]], grad_fn=<AddBackward0>)
+        tensor([[ 0., -2.]], grad_fn=<ViewBackward0>)
     """
 
     dim: int
@@ -137,24 +141,69 @@ class Adaptive(Similarity):
         terms = self.bases[base].terms(patterns, queries)  # type: ignore[operator]
         return terms.sort(dim=-1, descending=True).values if self.sort else terms
 
+    def kernel_bases(self, patterns: Tensor) -> list[str] | None:
+        """The bases by the names that :mod:`ahop.kernels` has for them; None where no kernel does this similarity.
+
+        Kernels sort, share the weights among patterns, and sum in float32. In float64 digits come before speed.
+        """
+        names = [_KERNELS.get(type(base), "") for base in self.bases]
+        wanted = self.sort and self.deviation is None and patterns.dtype != torch.float64
+        return names if wanted and all(names) else None
+
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        names = self.kernel_bases(patterns)
+        if names is not None:
+            scores = kernels.scores(patterns, queries, self.order_weights(), names, observed=observed)
+            return scores.to(queries.dtype)
         weights = self.order_weights()
         if self.deviation is not None:
             weights = weights + self.deviation
-        scores: Tensor | float = 0.0
+        total: Tensor | float = 0.0
         for base, u in zip(self.bases, weights.unbind(-2), strict=True):
             # The last entry of the footprint is the base similarity itself, which has a faster way to its sum.
             # What is left for the sorted terms is zero when the weights are equal, so that case is exact.
             last = u[..., -1]
-            scores = scores + last * base(patterns, queries, observed)
-            scores = scores + self._weigh(base, u - last[..., None], patterns, queries, observed)
-        assert isinstance(scores, Tensor)
-        return scores
+            total = total + last * base(patterns, queries, observed)
+            total = total + self._weigh(base, u - last[..., None], patterns, queries, observed)
+        assert isinstance(total, Tensor)
+        return total
+
+    def blend(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        observed: Tensor | None,
+        values: Tensor,
+        beta: Tensor | float,
+        log_prior: Tensor | None,
+    ) -> Tensor | None:
+        names = self.kernel_bases(patterns)
+        if names is None:
+            return None
+        weights = beta * self.order_weights()
+        blend = kernels.retrieve(patterns, queries, weights, names, values, bias=log_prior, observed=observed)
+        return blend.to(values.dtype)
+
+    def best(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        observed: Tensor | None,
+        k: int,
+        beta: Tensor | float,
+        log_prior: Tensor | None,
+    ) -> tuple[Tensor, Tensor] | None:
+        names = self.kernel_bases(patterns)
+        if names is None:
+            return None
+        weights = beta * self.order_weights()
+        found = kernels.recall(patterns, queries, weights, names, k, bias=log_prior, observed=observed)
+        return found.indices, (found.scores - found.log_sums[..., None]).exp().to(queries.dtype)
 
     def _weigh(self, base: nn.Module, u: Tensor, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
         """The terms, sorted if this similarity sorts, times their weights; ``u`` is ``(d,)`` or ``(N, d)``."""
         own = u.ndim == 2
-        ranks = None if observed is None or not self.sort else _stretch(observed)
+        ranks = None if observed is None or not self.sort else kernels.stretch(observed)
 
         def block(patterns: Tensor, queries: Tensor, *rest: Any) -> Tensor:
             weights, (mask, ranks) = (rest[0] if own else u), rest[-2:]
@@ -194,14 +243,6 @@ class Adaptive(Similarity):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, sort={self.sort}"
-
-
-def _stretch(observed: Tensor) -> Tensor:
-    """For each query with m observed dimensions, the rank among d that its j-th best term stands for."""
-    dim = observed.shape[-1]
-    places = torch.arange(dim, device=observed.device)
-    count = observed.sum(-1, keepdim=True).clamp_min(1)
-    return ((places + 0.5) * dim / count).long().clamp_max(dim - 1)
 
 
 def _decomposable(base: Decomposable | str) -> Decomposable:

@@ -136,14 +136,17 @@ def _log_count(chances: Tensor, count: int) -> Tensor:
     the other, the distribution of how many have happened is carried along:
     :math:`P_j \leftarrow P_j (1-\rho) + P_{j-1} \rho`.
     """
-    before = chances.new_zeros(count + 1, *chances.shape[:-1])
-    before[0] = 1
-    after = torch.empty_like(before)
-    for chance in chances.movedim(-1, 0).contiguous():
-        torch.lerp(before[1:], before[:-1], chance, out=after[1:])
-        torch.mul(before[0], 1 - chance, out=after[0])
+    dim = chances.shape[-1]
+    before = chances.new_zeros(count + 2, *chances.shape[:-1])
+    # Row j + 1 holds the chance of j events, and row 0 stays empty.
+    before[1] = 1
+    after = before.clone()
+    for place, chance in enumerate(chances.movedim(-1, 0).contiguous(), start=1):
+        # Counts that cannot be yet, or from which the last one cannot be reached any more, are left alone.
+        low, high = max(0, count - (dim - place)), min(place, count)
+        torch.lerp(before[low + 1 : high + 2], before[low : high + 1], chance, out=after[low + 1 : high + 2])
         before, after = after, before
-    return before[count].clamp_min(_FLOOR).log()
+    return before[count + 1].clamp_min(_FLOOR).log()
 
 
 def _log_binomial(count: int, dim: int) -> float:

@@ -1,0 +1,216 @@
+"""What the weights of an adaptive similarity multiply, in every pair that a fit looks at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ahop import kernels
+from ahop._blocks import budget, split
+from ahop.similarity import Adaptive
+
+# The features of all pairs are kept while they take no more than so many budgets; past that, fewer pairs are.
+_CACHE = 4
+_NEGATIVES = 128
+# Samples worked on together; on a GPU, all that fit.
+_PART = 16
+# Pairs that the curvature is estimated from: enough for a good first step, and soon done.
+_SKETCH = 2**18
+# From so many numbers on, reading the features once instead of twice is worth a compiled loop.
+_LARGE = 2**24
+
+
+class Features:
+    """The sorted terms of samples and patterns: kept while they fit, made again when not.
+
+    With fewer knots than dimensions, the sorted terms are summed into the hat functions of the knots, so that
+    weights that are linear between knots are one number per knot here.
+
+    Args:
+        similarity: Whose weights are fitted.
+        patterns, queries, origins: ``(N, d)``, ``(n, d)``, ``(n,)``.
+        negatives: How many patterns besides the origin a query is told apart from; 0 takes all, None as many as fit.
+        knots: Weights of each base.
+        seed: For the random negatives, and for the samples that the curvature is estimated from.
+    """
+
+    def __init__(
+        self,
+        similarity: Adaptive,
+        patterns: Tensor,
+        queries: Tensor,
+        origins: Tensor,
+        negatives: int | None,
+        knots: int,
+        seed: int,
+    ) -> None:
+        self.similarity, self.patterns, self.queries = similarity, patterns, queries
+        self.hats = _hats(similarity.dim, knots).to(patterns) if knots < similarity.dim else None
+        self.bases, self.samples = len(similarity.bases), len(queries)
+        self.width = self.bases * min(knots, similarity.dim)
+        size = self.width * patterns.element_size()
+        if negatives is None:
+            negatives = 0 if self.samples * len(patterns) * size <= _CACHE * budget() else _NEGATIVES
+        if negatives < 0:
+            raise ValueError(f"negatives must be at least 1, 0 for all patterns, or None; got {negatives}")
+        self.chosen: Tensor | None = None
+        self.offsets = patterns.new_zeros(len(patterns))
+        self.target = origins
+        if 0 < negatives < len(patterns) - 1:
+            self.chosen, self.offsets = _candidates(similarity, patterns, queries, origins, negatives, seed)
+            self.target = torch.zeros_like(origins)
+        self.pairs = len(self.offsets)
+        # Making features takes room for all dimensions of all bases, and for a sort beside them.
+        self.room = max(1, budget() // (4 * self.bases * similarity.dim * patterns.element_size()))
+        rows = max(1, min(self.samples if patterns.is_cuda else _PART, self.room // self.pairs))
+        self.parts = [slice(start, start + rows) for start in range(0, self.samples, rows)]
+        self.kept: Tensor | None = None
+        if self.samples * self.pairs * size <= _CACHE * budget():
+            self.kept = self._make_all()
+        order = torch.randperm(self.samples, generator=torch.Generator().manual_seed(seed))
+        self.order = order.to(patterns.device)
+
+    def to_knots(self, u: Tensor) -> Tensor:
+        """Weights ``(bases, d)`` at the knots."""
+        return u if self.hats is None else u @ torch.linalg.pinv(self.hats).mT
+
+    def from_knots(self, values: Tensor) -> Tensor:
+        """Weights of all ranks, linear between the knots."""
+        return values if self.hats is None else values @ self.hats.mT
+
+    def even_shares(self) -> Tensor:
+        """Every sample counts alike."""
+        return self.patterns.new_full((self.samples,), 1 / self.samples)
+
+    def loss_and_gradient(
+        self, u: Tensor, smoothness: float = 0.0, shares: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The penalised loss of shared weights ``u``, flat, and its gradient.
+
+        Args:
+            shares: How much each sample counts, ``(n,)``, one in all; None counts all alike.
+        """
+        shares = self.even_shares() if shares is None else shares
+        if self._read_once:
+            assert self.kept is not None
+            from ahop.kernels.regression import loss_and_gradient
+
+            loss, gradient = loss_and_gradient(self.kept.mT, u, self.offsets, self.target, shares)
+        else:
+            gradient = torch.zeros_like(u)
+
+            def collect(part: slice, slope: Tensor, block: Tensor) -> None:
+                gradient.add_((slope[:, None] @ block).sum((0, 1)))
+
+            loss = self.visit(lambda part, block: block @ u, collect, shares)
+        rough, rows = u.view(self.bases, -1).diff(), gradient.view(self.bases, -1)
+        rows[:, 1:] += 2 * smoothness * rough
+        rows[:, :-1] -= 2 * smoothness * rough
+        return loss + smoothness * rough.square().sum(), gradient
+
+    @property
+    def _read_once(self) -> bool:
+        kept = self.kept
+        if kept is None or kept.numel() < _LARGE or kept.dtype != torch.float32:
+            return False
+        return kept.is_cpu and kept.mT.is_contiguous()
+
+    def curvature(self, u: Tensor, smoothness: float, shares: Tensor) -> Tensor:
+        r"""The Hessian of the penalised loss at ``u``, estimated from some samples, ``(F, F)``.
+
+        .. math:: \sum_i a_i \mathrm{Cov}_{j \sim p_i}(\phi_{ij}) + 2 \lambda D^\top D
+        """
+        some = self.order[shares[self.order] > 0][: max(8, _SKETCH // self.pairs)]
+        block = self._make(some) if self.kept is None else self.kept[some]
+        chances = torch.softmax(block @ u + self.offsets, dim=-1)
+        means = (chances[:, None] @ block).squeeze(1)
+        # In place, where the block is a copy of the kept features: it is the largest thing around.
+        block.mul_(chances.sqrt()[..., None])
+        flat = block.flatten(0, 1)
+        curve = (flat.mT @ flat - means.mT @ means) / len(some)
+        steps = torch.eye(self.width // self.bases).diff(dim=0).to(curve)
+        return curve + 2 * smoothness * torch.block_diag(*[steps.mT @ steps] * self.bases)
+
+    def visit(
+        self,
+        score: Callable[[slice, Tensor], Tensor],
+        collect: Callable[[slice, Tensor, Tensor], None],
+        shares: Tensor,
+    ) -> Tensor:
+        """The loss of ``score(part, features)``, by shares; ``collect`` gets its slope by each score."""
+        total = self.patterns.new_zeros(())
+        for part in self.parts:
+            block = self._make(part) if self.kept is None else self.kept[part]
+            logs = torch.log_softmax(score(part, block) + self.offsets, dim=-1)
+            here, share = self.target[part][:, None], shares[part][:, None]
+            total -= (share * logs.gather(1, here)).sum()
+            slope = logs.exp().scatter_add(1, here, logs.new_full(here.shape, -1.0)) * share
+            collect(part, slope, block)
+        return total
+
+    def _make_all(self) -> Tensor:
+        if self.hats is None:
+            return self._pick(slice(None), slice(None)).flatten(-2)
+        # On the CPU, patterns lie next to each other: so kernels leave them, and so they are read fastest.
+        order = (0, 1, 2) if self.patterns.is_cuda else (0, 2, 1)
+        shape, like = (self.samples, self.pairs, self.width), self.patterns
+        kept = torch.empty_permuted(shape, order, dtype=like.dtype, device=like.device)
+        for part in self.parts:
+            kept[part] = self._make(part)
+        return kept
+
+    def _make(self, part: slice | Tensor) -> Tensor:
+        # One part is one piece, unless a single query with all patterns is more than the budget allows.
+        step = max(self.room // len(self.queries[part]), 1)
+        pieces = [self._pick(part, slice(start, start + step)) for start in range(0, self.pairs, step)]
+        terms = torch.cat([piece if self.hats is None else piece @ self.hats for piece in pieces], dim=1)
+        return terms.flatten(-2)
+
+    def _pick(self, part: slice | Tensor, columns: slice) -> Tensor:
+        """The terms of some samples and some of their patterns, ``(rows, columns, bases, d)``."""
+        queries = self.queries[part]
+        if self.chosen is None:
+            return self._terms(self.patterns[columns], queries)
+        return self._terms(self.patterns[self.chosen[part][:, columns]], queries[:, None]).squeeze(1)
+
+    def _terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        """``(..., N, d)`` and ``(..., Q, d)`` to ``(..., Q, N, bases, d)``, sorted if the similarity sorts."""
+        names = self.similarity.kernel_bases(patterns)
+        if names is not None:
+            return kernels.sorted_terms(patterns, queries, names)
+        pairs = patterns[..., None, :, :], queries[..., None, :]
+        return torch.stack([self.similarity.features(base, *pairs) for base in range(self.bases)], dim=-2)
+
+
+def _hats(dim: int, knots: int) -> Tensor:
+    """Hat functions of equally spaced knots over the ranks, ``(dim, knots)``."""
+    places = torch.linspace(0, knots - 1, dim)
+    return (1 - (places[:, None] - torch.arange(knots)).abs()).clamp_min(0)
+
+
+def _candidates(
+    similarity: Adaptive, patterns: Tensor, queries: Tensor, origins: Tensor, negatives: int, seed: int
+) -> tuple[Tensor, Tensor]:
+    """For each query its origin, its hardest rivals and some random ones, with their log weights.
+
+    The random ones stand for all the others, so each counts as many times as there are others per draw.
+    """
+    hard = min(negatives // 2, len(patterns) - 1)
+    random = negatives - hard
+    generator = torch.Generator().manual_seed(seed)
+    rows = []
+    for part in split(len(queries), len(patterns) * patterns.element_size()):
+        scores = sum(base(patterns, queries[part]) for base in similarity.bases)
+        assert isinstance(scores, Tensor)
+        here = origins[part][:, None]
+        ranked = scores.scatter(1, here, -torch.inf).topk(hard, dim=-1).indices
+        # Drawn from the others alone, by pushing those already taken out of the race.
+        race = torch.rand(scores.shape, generator=generator).to(scores.device)
+        drawn = race.scatter(1, here, -1.0).scatter(1, ranked, -1.0).topk(random, dim=-1).indices
+        rows.append(torch.cat([here, ranked, drawn], dim=1))
+    correction = torch.zeros(1 + hard + random, dtype=patterns.dtype, device=patterns.device)
+    correction[1 + hard :] = math.log(max(1.0, (len(patterns) - 1 - hard) / max(1, random)))
+    return torch.cat(rows), correction

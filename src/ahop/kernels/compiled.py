@@ -1,0 +1,32 @@
+"""How functions for the CPU are compiled: by numba, once for all processes where there is room for a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numba
+import torch
+
+# All but the guards against NaN, infinities and signed zeros, which nothing here makes.
+_FAST = {"nnan", "ninf", "nsz", "contract", "reassoc"}
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile on the first call, without holding Python's lock while it runs."""
+    compiler = partial(numba.njit, nogil=True, fastmath=_FAST, error_model="numpy")
+    try:
+        return compiler(cache=True)(function)
+    except RuntimeError:
+        # Nowhere to write a cache: compile in every process.
+        return compiler()(function)
+
+
+def share(count: int, work: Callable[[int, int, int], None]) -> None:
+    """Call ``work(first, last, part)`` on ranges of ``count`` items, one for each of PyTorch's threads."""
+    parts = torch.get_num_threads()
+    ends = [count * part // parts for part in range(parts + 1)]
+    with ThreadPoolExecutor(parts) as pool:
+        list(pool.map(work, ends[:-1], ends[1:], range(parts)))

@@ -1,0 +1,330 @@
+"""Footprints on an NVIDIA GPU: the text of :mod:`ahop.kernels.cuda_text`, compiled for each d on first use.
+
+NVRTC comes with PyTorch, so no CUDA toolkit is needed. See :mod:`ahop.kernels.reference` for the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ahop.kernels import cuda_text
+from ahop.kernels.cuda_text import MOST_KEPT, THREADS, Layout, Recipe
+from ahop.kernels.reference import TERMS
+
+MAX_DIM = 1024
+MAX_BASES = 16
+_KINDS = {name: index for index, name in enumerate(TERMS)}
+# What a block of threads may always have; more must be asked for.
+_SHARED = 46 * 1024
+
+
+def scores(patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None, bases: Sequence[str]) -> Tensor:
+    """See :func:`ahop.kernels.reference.scores`."""
+    (groups, count, dim), rows, own = patterns.shape, queries.shape[1], weights.shape[1] > 1
+    layout = _layout("scores", dim)
+    table = queries.new_empty(groups, rows, count)
+    row = 4 * layout.stride
+    # Beside the queries of a block lie their weights: one set, or one each.
+    grid = _Grid(layout, groups, count, rows, row * (1 + len(bases) * own), row * len(bases) * (not own), patterns)
+    grid.launch(
+        "scores",
+        _recipe(layout, bases, observed),
+        [_rows(patterns, layout), _rows(queries, layout, observed), _weights(weights, layout), table],
+        [count, rows, groups, len(weights), int(own), grid.tiles, grid.tile],
+    )
+    return table
+
+
+def sorted_terms(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Tensor:
+    """See :func:`ahop.kernels.reference.sorted_terms`."""
+    (groups, count, dim), rows = patterns.shape, queries.shape[1]
+    layout = _layout("scores", dim)
+    table = queries.new_empty(groups, rows, count, len(bases), dim)
+    grid = _Grid(layout, groups, count, rows, 4 * layout.stride, 0, patterns)
+    grid.launch(
+        "list",
+        _recipe(layout, bases, None),
+        [_rows(patterns, layout), _rows(queries, layout), table],
+        [count, rows, groups, grid.tiles, grid.tile, dim],
+    )
+    return table
+
+
+class _Grid:
+    """How kernels without a state share the pairs out: a block of threads takes some patterns and some queries."""
+
+    def __init__(
+        self, layout: Layout, groups: int, count: int, rows: int, bytes_each: int, bytes_once: int, like: Tensor
+    ) -> None:
+        self.threads = min(THREADS, 32 * -(-count * layout.lanes // 32))
+        self.tiles = -(-count * layout.lanes // self.threads)
+        # As many queries a block as fit, unless some multiprocessors would have nothing to do.
+        fit = (_SHARED - bytes_once) // bytes_each
+        spread = groups * self.tiles * rows // (8 * _slots(layout.blocks, like))
+        self.tile = max(1, min(32, fit, spread))
+        self.blocks = groups * self.tiles * -(-rows // self.tile)
+        self.shared = self.tile * bytes_each + bytes_once
+
+    def launch(self, kernel: str, recipe: Recipe, tensors: list[Tensor], numbers: list[int]) -> None:
+        if self.blocks:
+            _launch(kernel, recipe, (self.blocks, 1), self.threads, self.shared, [*tensors, *numbers])
+
+
+def gradients(
+    slopes: Tensor,
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: Sequence[str],
+    needs: Sequence[bool],
+) -> list[Tensor | None]:
+    """See :func:`ahop.kernels.reference.gradients`.
+
+    In the gradients to patterns and queries, terms closer than about d parts in 2^23 may change places, which a
+    smooth u does not feel. Sums are made by atomic additions, so that their last digits differ from run to run.
+    """
+    slopes = slopes.contiguous()
+    found: list[Tensor | None] = [None, None, None]
+    if needs[0]:
+        found[0] = _pull(slopes, patterns, queries, weights, observed, bases, query_owns=False, inputs=True)[0]
+    if needs[1] or needs[2]:
+        to_queries, to_weights = _pull(
+            *(slopes, patterns, queries, weights, observed, bases), query_owns=True, inputs=needs[1], sums=needs[2]
+        )
+        found[1:] = [to_queries if needs[1] else None, to_weights if needs[2] else None]
+    return found
+
+
+def _pull(
+    slopes: Tensor,
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: Sequence[str],
+    *,
+    query_owns: bool,
+    inputs: bool,
+    sums: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Gradients to the owners, one side of the pairs, and to the weights."""
+    (groups, count, dim), rows = patterns.shape, queries.shape[1]
+    kernel = "pull" + "_inputs" * inputs + "_weights" * sums
+    layout = _layout(kernel, dim)
+    sides = [(_rows(patterns, layout), count, 1), (_rows(queries, layout, observed), rows, count)]
+    (owners, owner_count, owner_step), (others, other_count, other_step) = sides[::-1] if query_owns else sides
+    to_owners = torch.zeros_like(owners)
+    shares = weights.new_zeros(*weights.shape[:3], layout.stride)
+    if slopes.numel():
+        tiles = -(-owner_count * layout.lanes // THREADS)
+        columns = 4 * THREADS * layout.values * inputs
+        tile = max(1, min(16, (_SHARED - columns) // (4 * layout.stride), other_count))
+        splits = min(-(-other_count // tile), max(1, 8 * _slots(3, patterns) // (groups * tiles)))
+        _launch(
+            kernel,
+            _recipe(layout, bases, observed),
+            (groups * tiles, splits),
+            THREADS,
+            4 * tile * layout.stride + columns,
+            [
+                *(owners, others, _weights(weights, layout), slopes, to_owners, shares),
+                *(owner_count, other_count, owner_step, other_step, len(weights), int(weights.shape[1] > 1)),
+                *(int(query_owns), tiles, tile, -(-other_count // splits)),
+            ],
+        )
+    return to_owners[..., :dim], shares[..., _places(layout, weights.device)]
+
+
+def retrieve(
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: Sequence[str],
+    values: Tensor,
+    bias: Tensor | None,
+) -> tuple[Tensor, Tensor] | None:
+    """The softmax of the scores times ``values (G, N, v)``, and its log-sum-exp ``(G, Q)``, in one pass.
+
+    None where a block's share of the readout does not fit the multiprocessor.
+    """
+    (groups, rows), width = queries.shape[:2], values.shape[-1]
+    walk = _Walk("retrieve", patterns, queries, weights, bases, lambda tile: tile * width, width + 2)
+    if walk.shared > _most_shared(patterns):
+        return None
+    parts = (walk.splits, groups, rows)
+    blends, peaks, sums = (queries.new_empty(size) for size in ((*parts, width), parts, parts))
+    walk.launch(
+        "retrieve",
+        _recipe(walk.layout, bases, observed),
+        [
+            *walk.tensors(patterns, queries, weights, observed),
+            values.contiguous(),
+            _or(bias, peaks),
+            blends,
+            peaks,
+            sums,
+        ],
+        [width, len(weights), int(walk.own), int(bias is not None)],
+    )
+    shares, total, log_total = _combine(peaks, sums)
+    return (blends * shares[..., None]).sum(0) / total[..., None], log_total
+
+
+def recall(
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: Sequence[str],
+    k: int,
+    bias: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The k best scores, their indices, both ``(G, Q, k)``, and the log-sum-exp of all ``(G, Q)``, in one pass.
+
+    None for more than 32, one a lane.
+    """
+    groups, rows = queries.shape[:2]
+    walk = _Walk("retrieve", patterns, queries, weights, bases, lambda tile: 2 * tile * MOST_KEPT, 2 * k + 2)
+    if k > MOST_KEPT or walk.shared > _most_shared(patterns):
+        return None
+    parts = (walk.splits, groups, rows)
+    best, peaks, sums = (queries.new_empty(size) for size in ((*parts, k), parts, parts))
+    indices = torch.empty_like(best, dtype=torch.int32)
+    walk.launch(
+        "recall",
+        _recipe(walk.layout, bases, observed),
+        [*walk.tensors(patterns, queries, weights, observed), _or(bias, peaks), best, indices, peaks, sums],
+        [k, len(weights), int(walk.own), int(bias is not None)],
+    )
+    found = best.movedim(0, 2).flatten(2).topk(k, dim=-1)
+    return found.values, indices.movedim(0, 2).flatten(2).gather(-1, found.indices).long(), _combine(peaks, sums)[2]
+
+
+class _Walk:
+    """How the fused kernels share the pairs out: blocks of queries, each walking over a part of the patterns."""
+
+    def __init__(
+        self,
+        name: str,
+        patterns: Tensor,
+        queries: Tensor,
+        weights: Tensor,
+        bases: Sequence[str],
+        state: Any,
+        numbers: int,
+    ) -> None:
+        (self.groups, self.count, dim), self.rows = patterns.shape, queries.shape[1]
+        self.own = weights.shape[1] > 1
+        self.layout = layout = _layout(name, dim)
+        per_tile = THREADS // layout.lanes
+        for self.tile in (16, 8):
+            rows = layout.stride * (self.tile + len(bases) * (self.tile if self.own else 1))
+            self.shared = 4 * (rows + per_tile * (self.tile + 4) + state(self.tile) + 3 * self.tile)
+            if self.shared <= _SHARED:
+                break
+        self.tiles, steps = -(-self.rows // self.tile), -(-self.count // per_tile)
+        # Each part of the patterns leaves its own partial result: no more of them than the inputs take.
+        most = max(1, (patterns.numel() + queries.numel()) // max(1, self.groups * self.rows * numbers))
+        slots = _slots(layout.blocks, patterns)
+        blocks = self.groups * self.tiles
+
+        def cost(splits: int) -> int:
+            return -(-blocks * splits // slots) * -(-steps // splits)
+
+        self.per_split = per_tile * -(-steps // min(range(1, min(steps, most, 512) + 1), key=cost))
+        self.splits = -(-self.count // self.per_split)
+
+    def tensors(self, patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None) -> list[Tensor]:
+        layout = self.layout
+        return [_rows(patterns, layout), _rows(queries, layout, observed), _weights(weights, layout)]
+
+    def launch(self, kernel: str, recipe: Recipe, tensors: list[Tensor], numbers: list[int]) -> None:
+        if self.groups * self.rows:
+            sizes = [self.count, self.rows, *numbers, self.tiles, self.tile, self.per_split]
+            _launch(kernel, recipe, (self.groups * self.tiles, self.splits), THREADS, self.shared, [*tensors, *sizes])
+
+
+def _combine(peaks: Tensor, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """From the parts of a softmax: the factor of each part, the whole sum, and its log."""
+    top = peaks.amax(0)
+    # Where all patterns are excluded there is no largest score, and nothing to read out.
+    shares = torch.where(peaks == -torch.inf, 0.0, (peaks - top).exp())
+    total = (sums * shares).sum(0)
+    return shares, torch.where(total == 0, 1.0, total), top + total.log()
+
+
+# --- from tensors to the kernels' memory -------------------------------------------------------------------
+
+
+def _layout(kernel: str, dim: int) -> Layout:
+    """The layout that measured best: gradients keep more in registers, so they take fewer values a lane."""
+    return cuda_text.layout(dim, _MOST_VALUES[kernel] if dim <= 64 else 32)
+
+
+_MOST_VALUES = {"scores": 64, "retrieve": 64, "pull_inputs": 64, "pull_weights": 64, "pull_inputs_weights": 32}
+
+
+def _rows(tensor: Tensor, layout: Layout, observed: Tensor | None = None) -> Tensor:
+    """Rows of whole vectors, with NaN where a dimension does not count."""
+    if observed is not None:
+        tensor = tensor.masked_fill(~observed, torch.nan)
+    return torch.nn.functional.pad(tensor, (0, layout.stride - layout.dim), value=torch.nan).contiguous()
+
+
+def _weights(weights: Tensor, layout: Layout) -> Tensor:
+    """The weights in the order in which the lanes hold the sorted terms, zero past the last of them."""
+    if layout.lanes == 1 and layout.stride == layout.dim:
+        return weights.contiguous()
+    return torch.nn.functional.pad(weights, (0, 1))[..., _ranks(layout, weights.device)]
+
+
+@lru_cache(maxsize=256)
+def _ranks(layout: Layout, device: torch.device) -> Tensor:
+    return torch.tensor([layout.rank(place) for place in range(layout.stride)], device=device)
+
+
+@lru_cache(maxsize=256)
+def _places(layout: Layout, device: torch.device) -> Tensor:
+    """Where the weight of each rank lies in a row: the inverse of ``_ranks``."""
+    ranks = [layout.rank(place) for place in range(layout.stride)]
+    return torch.tensor([ranks.index(rank) for rank in range(layout.dim)], device=device)
+
+
+def _recipe(layout: Layout, bases: Sequence[str], observed: Tensor | None) -> Recipe:
+    return Recipe(layout, tuple(_KINDS[base] for base in bases), observed is not None)
+
+
+def _or(tensor: Tensor | None, other: Tensor) -> Tensor:
+    """A pointer that is not used, where there is nothing to point at."""
+    return other if tensor is None else tensor.contiguous()
+
+
+def _slots(blocks: int, like: Tensor) -> int:
+    return blocks * torch.cuda.get_device_properties(like.device).multi_processor_count
+
+
+def _most_shared(like: Tensor) -> int:
+    return getattr(torch.cuda.get_device_properties(like.device), "shared_memory_per_block_optin", _SHARED)
+
+
+def _launch(
+    kernel: str, recipe: Recipe, grid: tuple[int, int], threads: int, shared: int, arguments: list[Any]
+) -> None:
+    with torch.cuda.device(arguments[0].device):
+        compiled = _compile(kernel, recipe, torch.cuda.current_device())
+        if shared >= 48 * 1024:
+            compiled.set_shared_memory_config(shared)
+        compiled(grid=(*grid, 1), block=(threads, 1, 1), args=arguments, shared_mem=shared)
+
+
+@lru_cache(maxsize=512)
+def _compile(kernel: str, recipe: Recipe, device: int) -> Any:
+    # The one place that knows PyTorch's private name for its run-time compiler.
+    return torch.cuda._compile_kernel(recipe.text(kernel), kernel.split("_")[0])

@@ -1,0 +1,257 @@
+"""The footprint's scores, readout and ranking as PyTorch operators: differentiable, and whole under ``torch.compile``.
+
+Arguments are those of :mod:`ahop.kernels.reference`, with the bases joined by commas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import split
+from ahop.kernels.dispatch import kernels_for
+
+
+@torch.library.custom_op("ahop::footprint_scores", mutates_args=())
+def scores(patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None, bases: str) -> Tensor:
+    """All scores, ``(G, Q, N)``."""
+    names = bases.split(",")
+    return kernels_for(patterns, queries, names).scores(patterns, queries, weights, observed, names)
+
+
+@scores.register_fake
+def _(patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None, bases: str) -> Tensor:
+    return queries.new_empty(*queries.shape[:2], patterns.shape[1])
+
+
+@torch.library.custom_op("ahop::footprint_gradients", mutates_args=())
+def gradients(
+    slopes: Tensor,
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: str,
+    needs: Sequence[bool],
+) -> list[Tensor]:
+    """The gradients to patterns, queries and weights; an empty tensor for what is not needed."""
+    names = bases.split(",")
+    kernels = kernels_for(patterns, queries, names)
+    found = kernels.gradients(slopes, patterns, queries, weights, observed, names, needs)
+    return [slopes.new_empty(0) if gradient is None else gradient.contiguous() for gradient in found]
+
+
+@gradients.register_fake
+def _(
+    slopes: Tensor,
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: str,
+    needs: Sequence[bool],
+) -> list[Tensor]:
+    inputs = zip((patterns, queries, weights), needs, strict=True)
+    return [tensor.new_empty(tensor.shape) if needed else tensor.new_empty(0) for tensor, needed in inputs]
+
+
+def _keep_for_scores(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:4])
+    ctx.bases = inputs[4]
+
+
+def _scores_backward(ctx: Any, slopes: Tensor) -> tuple[Tensor | None, ...]:
+    needs = list(ctx.needs_input_grad[:3])
+    found = gradients(slopes, *ctx.saved_tensors, ctx.bases, needs)
+    return *(gradient if needed else None for gradient, needed in zip(found, needs, strict=True)), None, None
+
+
+scores.register_autograd(_scores_backward, setup_context=_keep_for_scores)
+
+
+@torch.library.custom_op("ahop::footprint_retrieve", mutates_args=())
+def retrieve(
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: str,
+    values: Tensor,
+    bias: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """The softmax of scores plus ``bias (G, N)``, times ``values (G, N, v)``; and its log-sum-exp ``(G, Q)``.
+
+    A query for which the bias excludes every pattern (minus infinity) reads out zero.
+    """
+    names = bases.split(",")
+    kernels = kernels_for(patterns, queries, names)
+    if hasattr(kernels, "retrieve"):
+        fused = kernels.retrieve(patterns, queries, weights, observed, names, values, bias)
+        if fused is not None:
+            return fused
+    blend, log_sums = queries.new_empty(*queries.shape[:2], values.shape[-1]), queries.new_empty(queries.shape[:2])
+    for part, table in _tables(kernels, patterns, queries, weights, observed, names, bias):
+        log_sums[:, part] = table.logsumexp(-1)
+        blend[:, part] = _chances(table, log_sums[:, part]) @ values
+    return blend, log_sums
+
+
+@retrieve.register_fake
+def _(
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: str,
+    values: Tensor,
+    bias: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    return queries.new_empty(*queries.shape[:2], values.shape[-1]), queries.new_empty(queries.shape[:2])
+
+
+@torch.library.custom_op("ahop::footprint_retrieve_gradients", mutates_args=())
+def retrieve_gradients(
+    slopes: Tensor,
+    log_slopes: Tensor,
+    blend: Tensor,
+    log_sums: Tensor,
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: str,
+    values: Tensor,
+    bias: Tensor | None,
+    needs: Sequence[bool],
+) -> list[Tensor]:
+    """The gradients to patterns, queries, weights, values and bias, the scores of some queries at a time made again."""
+    names = bases.split(",")
+    kernels = kernels_for(patterns, queries, names)
+    inputs = (patterns, queries, weights, values, queries.new_empty(0) if bias is None else bias)
+    totals = [
+        torch.zeros_like(tensor) if needed else tensor.new_empty(0)
+        for tensor, needed in zip(inputs, needs, strict=True)
+    ]
+    own = weights.shape[1] > 1
+    for part, table in _tables(kernels, patterns, queries, weights, observed, names, bias):
+        chances, pull = _chances(table, log_sums[:, part]), slopes[:, part]
+        # The softmax's own slope: what a score adds is weighed against what the blend already has.
+        centre = (pull * blend[:, part]).sum(-1, keepdim=True) - log_slopes[:, part, None]
+        on_scores = chances * (pull @ values.mT - centre)
+        if needs[3]:
+            totals[3] += chances.mT @ pull
+        if needs[4]:
+            totals[4] += on_scores.sum(1)
+        if any(needs[:3]):
+            weight, mask = weights[:, part] if own else weights, None if observed is None else observed[:, part]
+            found = kernels.gradients(on_scores, patterns, queries[:, part], weight, mask, names, needs[:3])
+            for total, more in zip(
+                (totals[0], totals[1][:, part], totals[2][:, part] if own else totals[2]), found, strict=True
+            ):
+                if more is not None:
+                    total += more
+    return totals
+
+
+@retrieve_gradients.register_fake
+def _(
+    slopes: Tensor,
+    log_slopes: Tensor,
+    blend: Tensor,
+    log_sums: Tensor,
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: str,
+    values: Tensor,
+    bias: Tensor | None,
+    needs: Sequence[bool],
+) -> list[Tensor]:
+    inputs = (patterns, queries, weights, values, bias)
+    return [
+        tensor.new_empty(tensor.shape) if tensor is not None and needed else queries.new_empty(0)
+        for tensor, needed in zip(inputs, needs, strict=True)
+    ]
+
+
+def _keep_for_retrieve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    patterns, queries, weights, observed, ctx.bases, values, bias = inputs
+    ctx.save_for_backward(*output, patterns, queries, weights, observed, values, bias)
+
+
+def _retrieve_backward(ctx: Any, slopes: Tensor, log_slopes: Tensor) -> tuple[Tensor | None, ...]:
+    blend, log_sums, patterns, queries, weights, observed, values, bias = ctx.saved_tensors
+    needs = [ctx.needs_input_grad[place] for place in (0, 1, 2, 5, 6)]
+    found = retrieve_gradients(
+        *(slopes, log_slopes, blend, log_sums, patterns, queries, weights, observed, ctx.bases, values, bias, needs)
+    )
+    given = [gradient if needed else None for gradient, needed in zip(found, needs, strict=True)]
+    return *given[:3], None, None, *given[3:]
+
+
+retrieve.register_autograd(_retrieve_backward, setup_context=_keep_for_retrieve)
+
+
+@torch.library.custom_op("ahop::footprint_recall", mutates_args=())
+def recall(
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: str,
+    k: int,
+    bias: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The k best scores and their indices, ``(G, Q, k)`` each, and the log-sum-exp of all, ``(G, Q)``."""
+    names = bases.split(",")
+    kernels = kernels_for(patterns, queries, names)
+    if hasattr(kernels, "recall"):
+        fused = kernels.recall(patterns, queries, weights, observed, names, k, bias)
+        if fused is not None:
+            return fused
+    best = queries.new_empty(*queries.shape[:2], k)
+    indices, log_sums = torch.empty_like(best, dtype=torch.long), queries.new_empty(queries.shape[:2])
+    for part, table in _tables(kernels, patterns, queries, weights, observed, names, bias):
+        best[:, part], indices[:, part] = table.topk(k, dim=-1)
+        log_sums[:, part] = table.logsumexp(-1)
+    return best, indices, log_sums
+
+
+@recall.register_fake
+def _(
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    bases: str,
+    k: int,
+    bias: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    best = queries.new_empty(*queries.shape[:2], k)
+    return best, torch.empty_like(best, dtype=torch.long), queries.new_empty(queries.shape[:2])
+
+
+def _tables(
+    kernels: Any,
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    observed: Tensor | None,
+    names: list[str],
+    bias: Tensor | None,
+) -> Iterator[tuple[slice, Tensor]]:
+    """The scores with their bias, for as many queries at a time as the memory budget allows."""
+    for part in split(queries.shape[1], patterns.shape[0] * patterns.shape[1] * patterns.element_size()):
+        weight = weights[:, part] if weights.shape[1] > 1 else weights
+        mask = None if observed is None else observed[:, part]
+        table = kernels.scores(patterns, queries[:, part], weight, mask, names)
+        yield part, table if bias is None else table + bias[:, None]
+
+
+def _chances(table: Tensor, log_sums: Tensor) -> Tensor:
+    """The softmax; zero where every pattern is excluded."""
+    return (table - log_sums.clamp_min(torch.finfo(table.dtype).min)[..., None]).exp()
