@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ahop import datasets
-from ahop.experiments import plots, real, report, retrieval, worlds
+from ahop.experiments import plots, real, report, retrieval, timing, worlds
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -205,6 +205,34 @@ def run_real(
         table.add_row(model, real.LEARNS[model], *(_figure(found[name, model]) for name in names))
     console.print(table)
     _say_whether_adaptation_helps(found, names, chosen)
+    if out:
+        report.write(result, out)
+        console.print(f"report: {out}")
+
+
+@app.command("timing")
+@plain_errors
+def run_timing(
+    device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, ...")] = "cpu",
+    samples: Annotated[int, typer.Option(help="Labelled queries to learn from.")] = 512,
+    batch: Annotated[int, typer.Option(help="Queries retrieved at once.")] = 1024,
+    quick: Annotated[bool, typer.Option("--quick", help="The first size alone, once.")] = False,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Where to write the report.")] = None,
+) -> None:
+    """How long a-hop takes to learn and to retrieve, with and without the sort: the paper's timing table."""
+    sizes, repetitions = (timing.SIZES[:1], 1) if quick else (timing.SIZES, 5)
+    config = timing.Config(sizes, samples, batch, repetitions, device=device)
+    result = timing.run(config)
+    unit = "relative to the first row" if device == "cpu" else "milliseconds"
+    table = Table(title=f"a-hop, {samples} samples, batches of {batch}: {unit}", title_justify="left")
+    for column in ("d", "N", "sort", "fit", "paper", "fit by Adam", "a query", "paper", "kernels"):
+        table.add_column(column, justify="right")
+    for row in result["rows"]:
+        paper = row["paper"]
+        figures = (row["fit"], paper["fit"], row["adam"], row["query"], paper["query"], row["kernels"])
+        size = (str(row["dim"]), str(row["patterns"]), "yes" if row["sort"] else "no")
+        table.add_row(*size, *("" if figure is None else str(figure) for figure in figures))
+    console.print(table)
     if out:
         report.write(result, out)
         console.print(f"report: {out}")

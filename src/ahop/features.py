@@ -152,9 +152,9 @@ class Features:
         return total
 
     def _make_all(self) -> Tensor:
-        if self.hats is None:
-            return self._pick(slice(None), slice(None)).flatten(-2)
         # On the CPU, patterns lie next to each other: so kernels leave them, and so they are read fastest.
+        if self.hats is None and self.similarity.kernel_bases(self.patterns) is not None:
+            return self._pick(slice(None), slice(None)).flatten(-2)
         order = (0, 1, 2) if self.patterns.is_cuda else (0, 2, 1)
         shape, like = (self.samples, self.pairs, self.width), self.patterns
         kept = torch.empty_permuted(shape, order, dtype=like.dtype, device=like.device)

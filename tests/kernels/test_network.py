@@ -99,12 +99,13 @@ def test_shapes_only_ever_move_larger_values_down(shape):
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 15, 16, 17, 63, 64, 65, 100, 127, 200, 784])
 def test_passes_over_rows_sort(size):
     def apply(stage, states):
-        spare = np.concatenate([states, np.zeros_like(states[:1])])
+        spare = np.concatenate([states, np.zeros((network.SPARE, states.shape[1]), states.dtype)])
         for step in stage:
             for group in step.groups:
+                assert len(set(group)) == len(group)
                 for low, high in network.SHAPES[step.shape]:
                     exchange(spare, group[low], group[high])
-            assert not spare[-1].any()
-        states[:] = spare[:-1]
+            assert not spare[size:].any()
+        states[:] = spare[:size]
 
     prove(size, 8, row_stages(size), apply)

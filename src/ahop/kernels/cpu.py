@@ -25,6 +25,7 @@ Array = npt.NDArray[Any]
 
 MAX_DIM = 4096
 _LANES = 128
+_SPARE = network.SPARE
 _LOWEST = np.float32(np.finfo(np.float32).min)
 _KINDS = {name: index for index, name in enumerate(TERMS)}
 
@@ -67,7 +68,7 @@ _sort_rows = _compiled(_made())
 
 @_compiled
 def _fill(rows, block, query, dims, count, kind, lanes):  # type: ignore[no-untyped-def]
-    """Write the terms of the observed dimensions; all rows after them, the spare one too, hold the lowest number."""
+    """Write the terms of the observed dimensions; all rows after them, the spare ones too, hold the lowest number."""
     for place in range(count):
         row, pattern, value = rows[place], block[dims[place]], query[dims[place]]
         if kind == 0:
@@ -85,7 +86,7 @@ def _fill(rows, block, query, dims, count, kind, lanes):  # type: ignore[no-unty
 @_compiled
 def _score_blocks(items, blocks, queries, dims, counts, kinds, plan, weights, table):  # type: ignore[no-untyped-def]
     per_group, dim, lanes = blocks.shape[1:]
-    rows, total = np.empty((dim + 1, lanes), np.float32), np.empty(lanes, np.float32)
+    rows, total = np.empty((dim + _SPARE, lanes), np.float32), np.empty(lanes, np.float32)
     shapes, starts, network = plan
     for item in range(items[0], items[1]):
         group, first = item // per_group, item % per_group * lanes
@@ -106,7 +107,7 @@ def _score_blocks(items, blocks, queries, dims, counts, kinds, plan, weights, ta
 @_compiled
 def _list_blocks(items, blocks, queries, dims, counts, kinds, plan, table):  # type: ignore[no-untyped-def]
     per_group, dim, lanes = blocks.shape[1:]
-    rows = np.empty((dim + 1, lanes), np.float32)
+    rows = np.empty((dim + _SPARE, lanes), np.float32)
     shapes, starts, network = plan
     for item in range(items[0], items[1]):
         group, first = item // per_group, item % per_group * lanes
@@ -122,7 +123,7 @@ def _list_blocks(items, blocks, queries, dims, counts, kinds, plan, table):  # t
 def _weigh_blocks(items, blocks, queries, dims, counts, kinds, plan, slopes, to_weights):  # type: ignore[no-untyped-def]
     """The gradient to the weights alone: a second forward pass."""
     per_group, dim, lanes = blocks.shape[1:]
-    rows, slope = np.empty((dim + 1, lanes), np.float32), np.empty(lanes, np.float32)
+    rows, slope = np.empty((dim + _SPARE, lanes), np.float32), np.empty(lanes, np.float32)
     shapes, starts, network = plan
     for item in range(items[0], items[1]):
         group, first = item // per_group, item % per_group * lanes
@@ -147,7 +148,7 @@ def _pull_blocks(  # type: ignore[no-untyped-def]
 ):
     """All gradients. Each term carries its place in its lowest bits, so that after the sort its rank is known."""
     per_group, dim, lanes = blocks.shape[1:]
-    rows, slope = np.empty((dim + 1, lanes), np.float32), np.empty(lanes, np.float32)
+    rows, slope = np.empty((dim + _SPARE, lanes), np.float32), np.empty(lanes, np.float32)
     pulls, keys = np.empty((dim, lanes), np.float32), rows.view(np.int32)
     shapes, starts, network = plan
     mask = np.int32(1)

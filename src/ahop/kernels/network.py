@@ -139,6 +139,10 @@ SHAPES: dict[str, tuple[Comparator, ...]] = {
 """Small networks that keep two to eight values in registers while several layers work on them."""
 
 
+SPARE = 6
+"""At most so many places of a group of eight lie past the end, while two lie before it."""
+
+
 @dataclass(frozen=True)
 class Pass:
     """One small network, applied to many groups of rows."""
@@ -149,10 +153,11 @@ class Pass:
 
 @lru_cache(maxsize=64)
 def row_stages(size: int) -> list[list[Pass]]:
-    """Sorts ``size`` rows, element by element; row number ``size`` is spare and must hold the smallest value.
+    """Sorts ``size`` rows, element by element; the :data:`SPARE` rows after them must hold the smallest value.
 
     A bitonic network whose layers are joined as long as only eight rows are connected, so that a row is loaded and
-    stored once for three layers. Places past the end are all the spare row: it stays what it is.
+    stored once for three layers. Places past the end are spare rows, which stay what they are; within a group they
+    are different ones, because a loop over rows that may be the same cannot be vectorised.
 
     Example:
         >>> [[(step.shape, len(step.groups)) for step in stage] for stage in row_stages(16)]
@@ -188,6 +193,11 @@ def row_stages(size: int) -> list[list[Pass]]:
 
 
 def _cut(step: Pass, size: int) -> Pass:
-    """Without the groups that touch at most one row, and with the spare row for places past the end."""
-    groups = (tuple(min(row, size) for row in group) for group in step.groups)
-    return Pass(step.shape, tuple(group for group in groups if sum(row < size for row in group) > 1))
+    """Without the groups that touch at most one row, and with spare rows for places past the end."""
+    groups = []
+    for group in step.groups:
+        inside, past = [row for row in group if row < size], [row for row in group if row >= size]
+        if len(inside) > 1:
+            spare = {row: size + index for index, row in enumerate(past)}
+            groups.append(tuple(spare.get(row, row) for row in group))
+    return Pass(step.shape, tuple(groups))

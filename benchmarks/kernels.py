@@ -1,0 +1,252 @@
+"""The fast footprints beside the plain PyTorch definition: ratios of times measured in one run, and peak memory.
+
+``python benchmarks/kernels.py --device cpu`` (or ``cuda``) prints the tables and writes ``results/kernels-cpu.json``.
+Times themselves are given for a GPU alone: processors differ too much for theirs to mean anything elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+import ahop
+from ahop import kernels
+from ahop.experiments import report
+from ahop.kernels import network
+
+BASES = ["distance", "dot"]
+# Dimensions, patterns and queries: as many pairs as the definition can hold.
+SIZES = {
+    "cpu": [(16, 2048, 256), (32, 2048, 256), (64, 2048, 256), (128, 2048, 128), (256, 2048, 64), (784, 1024, 32)],
+    "cuda": [
+        *((16, 16384, 2048), (32, 16384, 2048), (64, 16384, 2048)),
+        *((128, 8192, 2048), (256, 4096, 2048), (784, 2048, 1024), (1000, 2048, 1024)),
+    ],
+}
+SWEEP = {"cpu": (2048, 64, 128), "cuda": (8192, 64, 2048)}
+REPETITIONS = 7
+
+
+def definition(patterns: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
+    """What the kernels compute, as one would write it."""
+    distances = -(patterns - queries[:, None]).square()
+    products = patterns * queries[:, None]
+    return (
+        distances.sort(dim=-1, descending=True).values @ weights[0]
+        + products.sort(dim=-1, descending=True).values @ weights[1]
+    )
+
+
+class Clock:
+    """Medians of times, and peaks of memory, on one device."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def milliseconds(self, work: Callable[[], Any], repetitions: int = REPETITIONS) -> float:
+        times = []
+        for _ in range(repetitions + 1):
+            self.wait()
+            begin = time.perf_counter()
+            work()
+            self.wait()
+            times.append(1e3 * (time.perf_counter() - begin))
+        return statistics.median(times[1:])
+
+    def peak(self, work: Callable[[], Any]) -> int | None:
+        """Bytes at the peak beyond those at the start, results included; None where that cannot be told."""
+        if self.device == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            work()
+            return torch.cuda.max_memory_allocated() - before
+        try:
+            # Linux: forget the highest resident size so far.
+            Path("/proc/self/clear_refs").write_text("5")
+            before = _resident("VmRSS")
+            work()
+            return max(0, _resident("VmHWM") - before)
+        except OSError:
+            return None
+
+    def wait(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+def _resident(line: str) -> int:
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(entry.split()[1]) for entry in status if entry.startswith(line))
+
+
+def inputs(dim: int, count: int, rows: int, device: str) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    patterns, queries = torch.randn(count, dim, generator=generator), torch.randn(rows, dim, generator=generator)
+    weights = torch.linspace(1.5, 0.5, dim).repeat(2, 1) / dim
+    return patterns.to(device), queries.to(device), weights.to(device)
+
+
+def comparators(dim: int) -> int:
+    """Comparators of one sort by the GPU's kernels: each is a minimum and a maximum."""
+    from ahop.kernels import cuda
+
+    layout = cuda._layout("scores", dim)
+    steps = [step for stage in network.lane_steps(layout.values, layout.lanes) for step in stage]
+    inside = sum(isinstance(step, network.Compare) for step in steps) * layout.lanes
+    # In an exchange each of two lanes takes one of minimum and maximum.
+    return inside + (len(steps) - inside // layout.lanes) * layout.values * layout.lanes // 2
+
+
+def compare(dim: int, count: int, rows: int, device: str) -> dict[str, Any]:
+    clock, data = Clock(device), inputs(dim, count, rows, device)
+    patterns, queries, weights = data
+    row: dict[str, Any] = {"dim": dim, "patterns": count, "queries": rows}
+    with torch.no_grad():
+        few = [tensor.double() for tensor in (patterns[:500], queries[:20], weights)]
+        exact = definition(*few)
+        eager = clock.milliseconds(lambda: definition(*data), 3)
+        eager_peak = clock.peak(lambda: definition(*data))
+        if device == "cuda":
+            torch.cuda.empty_cache()
+        with kernels.use(device):
+            begin = time.perf_counter()
+            ours = kernels.scores(patterns[:500], queries[:20], weights, BASES)
+            clock.wait()
+            first = time.perf_counter() - begin
+            row["error"] = float((ours.double() - exact).norm() / exact.norm())
+            scores = clock.milliseconds(lambda: kernels.scores(*data, BASES))
+            peak = clock.peak(lambda: kernels.scores(*data, BASES))
+            kernels.retrieve(patterns[:500], queries[:20], weights, BASES, patterns[:500])
+            retrieve = clock.milliseconds(lambda: kernels.retrieve(*data, BASES, patterns))
+            lean = clock.peak(lambda: kernels.retrieve(*data, BASES, patterns))
+            recall = clock.milliseconds(lambda: kernels.recall(*data, BASES, 5))
+    held = 4 * (patterns.numel() + queries.numel() + weights.numel())
+    row |= {
+        "scores_ratio": round(eager / scores, 1),
+        "retrieve_over_scores": round(retrieve / scores, 2),
+        "recall_over_scores": round(recall / scores, 2),
+        "eager_peak_mib": None if eager_peak is None else round(eager_peak / 2**20, 1),
+        "peak_mib": None if peak is None else round(peak / 2**20, 1),
+        "peak_over_data": None if peak is None else round(peak / (held + 4 * count * rows), 2),
+        "retrieve_peak_over_data": None if lean is None else round(lean / (held + 4 * queries.numel()), 2),
+    }
+    if device == "cuda":
+        row |= {"scores_ms": round(scores, 3), "eager_ms": round(eager, 1), "first_use_s": round(first, 2)}
+        row["tera_min_max"] = round(2 * 2 * comparators(dim) * count * rows / (1e9 * scores), 1)
+    return row | gradients(dim, count // 2, rows, device)
+
+
+def gradients(dim: int, count: int, rows: int, device: str) -> dict[str, Any]:
+    """Forward and backward, to everything and to the weights alone, beside autograd through the definition."""
+    clock = Clock(device)
+    leaves = [tensor.requires_grad_() for tensor in inputs(dim, count, rows, device)]
+    slopes = torch.randn(rows, count, generator=torch.Generator().manual_seed(1)).to(device)
+
+    def through(scores: Callable[[], Tensor], wanted: list[Tensor]) -> Callable[[], Any]:
+        return lambda: torch.autograd.grad(scores(), wanted, slopes)
+
+    def fast() -> Tensor:
+        return kernels.scores(*leaves, BASES)
+
+    patterns, queries = leaves[0].detach(), leaves[1].detach()
+    found = {}
+    with kernels.use(device):
+        begin = time.perf_counter()
+        through(fast, leaves)()
+        clock.wait()
+        first = time.perf_counter() - begin
+        every = clock.milliseconds(through(fast, leaves))
+        alone = clock.milliseconds(through(lambda: kernels.scores(patterns, queries, leaves[2], BASES), leaves[2:]))
+    eager = clock.milliseconds(through(lambda: definition(*leaves), leaves), 3)
+    eager_alone = clock.milliseconds(through(lambda: definition(patterns, queries, leaves[2]), leaves[2:]), 3)
+    found = {"gradients_ratio": round(eager / every, 1), "weight_gradient_ratio": round(eager_alone / alone, 1)}
+    if device == "cuda":
+        torch.cuda.empty_cache()
+        found |= {"gradients_ms": round(every, 2), "first_gradients_s": round(first, 2)}
+    return found
+
+
+def sweep(device: str) -> list[dict[str, Any]]:
+    """How the time of scores grows from a middle size, one of N, d and Q at a time."""
+    clock, (count, dim, rows) = Clock(device), SWEEP[device]
+    sizes = [(count * factor // 4, dim, rows) for factor in (1, 2, 4, 8, 16)]
+    sizes += [(count, size, rows) for size in (16, 32, 64, 96, 128, 200, 256, 512)]
+    sizes += [(count, dim, rows * factor // 4) for factor in (1, 2, 4, 8, 16)]
+    rows_found = []
+    with kernels.use(device), torch.no_grad():
+        for patterns, size, queries in dict.fromkeys(sizes):
+            data = inputs(size, patterns, queries, device)
+            took = clock.milliseconds(lambda data=data: kernels.scores(*data, BASES))
+            rows_found.append({"patterns": patterns, "dim": size, "queries": queries, "took": took})
+    middle = next(
+        row["took"] for row in rows_found if (row["patterns"], row["dim"], row["queries"]) == (count, dim, rows)
+    )
+    for row in rows_found:
+        row["relative"] = round(row.pop("took") / middle, 2)
+    return rows_found
+
+
+def learning(device: str) -> dict[str, Any]:
+    """The convex fit of a-hop, N 2048, d 64, 512 samples; and retrieval at N 8192 in batches of 1,024."""
+    clock = Clock(device)
+    patterns = (torch.rand(8192, 64, generator=torch.Generator().manual_seed(0)) * 2 - 1).to(device)
+    world = ahop.variants.Mixed(0.4, 0.4, 0.4)
+    few = patterns[:2048].contiguous()
+    seen = world.sample(few, 512)
+    queries = world.sample(patterns, 1024).queries
+    memory = ahop.AdaptiveHopfield(few)
+    with kernels.use(device), torch.no_grad():
+        fit = clock.milliseconds(lambda: memory.fit(*seen))
+        chosen = clock.milliseconds(lambda: memory.fit(*seen, smoothness=1e-4))
+        large = ahop.AdaptiveHopfield(patterns)
+        large.similarity.load_state_dict(memory.similarity.state_dict())
+        query = clock.milliseconds(lambda: large.retrieve(queries)) / 1024
+    return {
+        "fit_ms": round(fit, 1),
+        "fit_given_smoothness_ms": round(chosen, 1),
+        "loss": memory.report.loss,
+        "query_ms": round(query, 5),
+    }
+
+
+def show(title: str, rows: list[dict[str, Any]]) -> None:
+    table = Table(title=title, title_justify="left")
+    for column in rows[0]:
+        table.add_column(column.replace("_", " "), justify="right")
+    for row in rows:
+        table.add_row(*(f"{value:.1e}" if key == "error" else str(value) for key, value in row.items()))
+    Console(width=200).print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=SIZES, default="cpu")
+    device = parser.parse_args().device
+    rows = []
+    for dim, count, queries in SIZES[device]:
+        rows.append(compare(dim, count, queries, device))
+        print(rows[-1], flush=True)
+    show("Footprint kernels beside the plain PyTorch definition", rows)
+    growth = sweep(device)
+    show("Time of scores, relative to the middle size", growth)
+    config = {"bases": BASES, "device": device, "threads": torch.get_num_threads()}
+    result = {**report.stamp("kernels", config), "rows": rows, "sweep": growth}
+    if device == "cuda":
+        result["gpu"], result["learning"] = torch.cuda.get_device_name(), learning(device)
+        show("Learning and retrieving", [result["learning"]])
+    target = Path(__file__).parent.parent / "results" / f"kernels-{device}.json"
+    report.write(result, target)
+    print(f"report: {target.name}")
+
+
+if __name__ == "__main__":
+    main()
