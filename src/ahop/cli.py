@@ -225,11 +225,11 @@ def run_timing(
     result = timing.run(config)
     unit = "relative to the first row" if device == "cpu" else "milliseconds"
     table = Table(title=f"a-hop, {samples} samples, batches of {batch}: {unit}", title_justify="left")
-    for column in ("d", "N", "sort", "fit", "paper", "fit by Adam", "a query", "paper", "kernels"):
+    for column in ("d", "N", "sort", "fit", "paper", "fit by Adam", "a query", "paper"):
         table.add_column(column, justify="right")
     for row in result["rows"]:
         paper = row["paper"]
-        figures = (row["fit"], paper["fit"], row["adam"], row["query"], paper["query"], row["kernels"])
+        figures = (row["fit"], paper["fit"], row["adam"], row["query"], paper["query"])
         size = (str(row["dim"]), str(row["patterns"]), "yes" if row["sort"] else "no")
         table.add_row(*size, *("" if figure is None else str(figure) for figure in figures))
     console.print(table)

@@ -70,6 +70,8 @@ class Features:
         self.kept: Tensor | None = None
         if self.samples * self.pairs * size <= _CACHE * budget():
             self.kept = self._make_all()
+            # What is already there can be worked on all at once; a GPU would only wait between parts.
+            self.parts = [slice(None)] if patterns.is_cuda else self.parts
         order = torch.randperm(self.samples, generator=torch.Generator().manual_seed(seed))
         self.order = order.to(patterns.device)
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -13,6 +15,8 @@ from ahop._checks import choice
 from ahop._progress import progress
 from ahop.features import Features
 from ahop.similarity import Adaptive
+
+Array = npt.NDArray[np.float64]
 
 _KNOTS = 64
 _SMOOTHNESS = (1e-2, 1e-3, 1e-4, 1e-5)
@@ -188,19 +192,18 @@ def _newton(
 ) -> tuple[Tensor, FitReport]:
     """Minimise the penalised loss by BFGS, from the inverse of the curvature at the start instead of the identity.
 
-    The few numbers of a step are worked on in float64 on the CPU, whatever the features are and wherever they lie.
+    The few numbers of a step are worked on in NumPy and float64, whatever the features are and wherever they lie.
     """
 
-    def evaluate(point: Tensor) -> tuple[float, Tensor]:
-        loss, gradient = table.loss_and_gradient(point.to(start), smoothness, shares)
-        both = torch.cat([loss[None], gradient]).double().cpu()
-        return both[0].item(), both[1:]
+    def evaluate(point: Array) -> tuple[float, Array]:
+        loss, gradient = table.loss_and_gradient(torch.as_tensor(point).to(start), smoothness, shares)
+        both = torch.cat([loss[None], gradient]).cpu().double().numpy()
+        return float(both[0]), both[1:]
 
-    point = start.double().cpu()
-    curve = table.curvature(start, smoothness, shares).double().cpu()
+    point = start.cpu().double().numpy()
+    curve = table.curvature(start, smoothness, shares).cpu().double().numpy()
     # Directions that change nothing have no curvature.
-    curve.diagonal().add_(1e-6 * curve.diagonal().mean() + 1e-12)
-    inverse = torch.linalg.inv(curve)
+    inverse = np.linalg.inv(curve + (1e-6 * curve.trace() / len(curve) + 1e-12) * np.eye(len(curve)))
     loss, gradient = evaluate(point)
     iterations, converged = 0, False
     with progress(title) as bar:
@@ -226,9 +229,9 @@ def _newton(
             along = float(change @ turn)
             if along > 1e-12:
                 swing = inverse @ turn
-                inverse += (1 + turn @ swing / along) * torch.outer(change, change) / along
-                inverse -= (torch.outer(swing, change) + torch.outer(change, swing)) / along
-    return point.to(start), FitReport("convex", loss, iterations, converged=converged)
+                inverse += (1 + turn @ swing / along) * np.outer(change, change) / along
+                inverse -= (np.outer(swing, change) + np.outer(change, swing)) / along
+    return torch.as_tensor(point).to(start), FitReport("convex", loss, iterations, converged=converged)
 
 
 def _lbfgs(

@@ -224,7 +224,7 @@ class _Walk:
         self.own = weights.shape[1] > 1
         self.layout = layout = _layout(name, dim)
         per_tile = THREADS // layout.lanes
-        for self.tile in (16, 8):
+        for self.tile in (32, 16, 8):
             rows = layout.stride * (self.tile + len(bases) * (self.tile if self.own else 1))
             self.shared = 4 * (rows + per_tile * (self.tile + 4) + state(self.tile) + 3 * self.tile)
             if self.shared <= _SHARED:
@@ -263,12 +263,12 @@ def _combine(peaks: Tensor, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 # --- from tensors to the kernels' memory -------------------------------------------------------------------
 
 
+# Up to this many dimensions lanes hold 64 values, and 32 beyond: as it measured best. Gradients keep more in registers.
+_WIDE = {"scores": 256, "retrieve": 256, "pull_weights": 256, "pull_inputs": 128, "pull_inputs_weights": 0}
+
+
 def _layout(kernel: str, dim: int) -> Layout:
-    """The layout that measured best: gradients keep more in registers, so they take fewer values a lane."""
-    return cuda_text.layout(dim, _MOST_VALUES[kernel] if dim <= 64 else 32)
-
-
-_MOST_VALUES = {"scores": 64, "retrieve": 64, "pull_inputs": 64, "pull_weights": 64, "pull_inputs_weights": 32}
+    return cuda_text.layout(dim, 64 if dim <= _WIDE[kernel] else 32)
 
 
 def _rows(tensor: Tensor, layout: Layout, observed: Tensor | None = None) -> Tensor:

@@ -43,7 +43,7 @@ class Layout:
     @property
     def blocks(self) -> int:
         """Blocks of threads that share a multiprocessor's registers, as it measured best."""
-        return 2 if self.values > 32 or self.lanes > 4 else 4
+        return 2 if self.values > 32 else 4
 
 
 def layout(dim: int, most: int = 64) -> Layout:
@@ -106,7 +106,7 @@ class Recipe:
         }
         defines = "".join(f"#define {name} {number}\n" for name, number in (numbers | more).items())
         # A short network is written out for each of a few bases; a long one would not stay in the instruction cache.
-        unroll = f"constexpr int UNROLL = {bases if bases <= 3 and layout.lanes <= 4 else 1};\n"
+        unroll = f"constexpr int UNROLL = {bases if bases <= 3 and layout.lanes == 1 else 1};\n"
         return defines + unroll + _file("common") + _sort(layout)
 
 

@@ -5,7 +5,7 @@ Arguments are those of :mod:`ahop.kernels.reference`, with the bases joined by c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -14,20 +14,38 @@ from torch import Tensor
 from ahop._blocks import split
 from ahop.kernels.dispatch import kernels_for
 
+_library = torch.library.Library("ahop", "DEF")
 
-@torch.library.custom_op("ahop::footprint_scores", mutates_args=())
+
+def _operator(function: Callable[..., Any]) -> Any:
+    """Register ``ahop::footprint_<name>``.
+
+    Not by ``torch.library.custom_op``, whose first call imports the compiler: two seconds for everybody.
+    """
+    name = f"footprint_{function.__name__}"
+    _library.define(name + torch.library.infer_schema(function, mutates_args=()))
+    _library.impl(name, function, "CompositeExplicitAutograd")
+    return getattr(torch.ops.ahop, name).default
+
+
+def _shapes(operator: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register what the compiler learns about an operator's results without running it."""
+    return torch.library.register_fake(operator.name(), lib=_library)
+
+
+@_operator
 def scores(patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None, bases: str) -> Tensor:
     """All scores, ``(G, Q, N)``."""
     names = bases.split(",")
     return kernels_for(patterns, queries, names).scores(patterns, queries, weights, observed, names)
 
 
-@scores.register_fake
+@_shapes(scores)
 def _(patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None, bases: str) -> Tensor:
     return queries.new_empty(*queries.shape[:2], patterns.shape[1])
 
 
-@torch.library.custom_op("ahop::footprint_gradients", mutates_args=())
+@_operator
 def gradients(
     slopes: Tensor,
     patterns: Tensor,
@@ -44,7 +62,7 @@ def gradients(
     return [slopes.new_empty(0) if gradient is None else gradient.contiguous() for gradient in found]
 
 
-@gradients.register_fake
+@_shapes(gradients)
 def _(
     slopes: Tensor,
     patterns: Tensor,
@@ -69,10 +87,10 @@ def _scores_backward(ctx: Any, slopes: Tensor) -> tuple[Tensor | None, ...]:
     return *(gradient if needed else None for gradient, needed in zip(found, needs, strict=True)), None, None
 
 
-scores.register_autograd(_scores_backward, setup_context=_keep_for_scores)
+torch.library.register_autograd(scores.name(), _scores_backward, setup_context=_keep_for_scores, lib=_library)
 
 
-@torch.library.custom_op("ahop::footprint_retrieve", mutates_args=())
+@_operator
 def retrieve(
     patterns: Tensor,
     queries: Tensor,
@@ -99,7 +117,7 @@ def retrieve(
     return blend, log_sums
 
 
-@retrieve.register_fake
+@_shapes(retrieve)
 def _(
     patterns: Tensor,
     queries: Tensor,
@@ -112,7 +130,7 @@ def _(
     return queries.new_empty(*queries.shape[:2], values.shape[-1]), queries.new_empty(queries.shape[:2])
 
 
-@torch.library.custom_op("ahop::footprint_retrieve_gradients", mutates_args=())
+@_operator
 def retrieve_gradients(
     slopes: Tensor,
     log_slopes: Tensor,
@@ -156,7 +174,7 @@ def retrieve_gradients(
     return totals
 
 
-@retrieve_gradients.register_fake
+@_shapes(retrieve_gradients)
 def _(
     slopes: Tensor,
     log_slopes: Tensor,
@@ -193,10 +211,10 @@ def _retrieve_backward(ctx: Any, slopes: Tensor, log_slopes: Tensor) -> tuple[Te
     return *given[:3], None, None, *given[3:]
 
 
-retrieve.register_autograd(_retrieve_backward, setup_context=_keep_for_retrieve)
+torch.library.register_autograd(retrieve.name(), _retrieve_backward, setup_context=_keep_for_retrieve, lib=_library)
 
 
-@torch.library.custom_op("ahop::footprint_recall", mutates_args=())
+@_operator
 def recall(
     patterns: Tensor,
     queries: Tensor,
@@ -221,7 +239,7 @@ def recall(
     return best, indices, log_sums
 
 
-@recall.register_fake
+@_shapes(recall)
 def _(
     patterns: Tensor,
     queries: Tensor,

@@ -47,6 +47,8 @@ retrieve(const float *patterns, const float *queries, const float *weights, cons
             float sums_here[8];
 #pragma unroll
             for (int i = 0; i < 8; i++) sums_here[i] = blend[(q + i) * width + c] * fade[q + i];
+            // Several loads under way at once.
+#pragma unroll 8
             for (int i = 0; i < min(per_tile, end - start); i++) {
                 float value = values[(size_t)(start + i) * width + c];
                 const float4 *chances = vectors(table + i * column + q);
