@@ -128,11 +128,10 @@ class Features:
         some = self.order[shares[self.order] > 0][: max(8, _SKETCH // self.pairs)]
         block = self._make(some) if self.kept is None else self.kept[some]
         chances = torch.softmax(block @ u + self.offsets, dim=-1)
-        means = (chances[:, None] @ block).squeeze(1)
-        # In place, where the block is a copy of the kept features: it is the largest thing around.
-        block.mul_(chances.sqrt()[..., None])
-        flat = block.flatten(0, 1)
-        curve = (flat.mT @ flat - means.mT @ means) / len(some)
+        # Centred before it is squared, or rounding would bend the curve where one pattern has all the weight; in place,
+        # because the block is a copy, and the largest thing around.
+        flat = block.sub_(chances[:, None] @ block).mul_(chances.sqrt()[..., None]).flatten(0, 1)
+        curve = flat.mT @ flat / len(some)
         steps = torch.eye(self.width // self.bases).diff(dim=0).to(curve)
         return curve + 2 * smoothness * torch.block_diag(*[steps.mT @ steps] * self.bases)
 
@@ -168,8 +167,16 @@ class Features:
         # One part is one piece, unless a single query with all patterns is more than the budget allows.
         step = max(self.room // len(self.queries[part]), 1)
         pieces = [self._pick(part, slice(start, start + step)) for start in range(0, self.pairs, step)]
-        terms = torch.cat([piece if self.hats is None else piece @ self.hats for piece in pieces], dim=1)
-        return terms.flatten(-2)
+        return torch.cat([self._knotted(piece) for piece in pieces], dim=1).flatten(-2)
+
+    def _knotted(self, terms: Tensor) -> Tensor:
+        """Terms ``(rows, columns, bases, d)`` summed into the knots."""
+        if self.hats is None:
+            return terms
+        if terms.is_cuda:
+            return terms @ self.hats
+        # With the patterns last, as they lie in memory.
+        return (self.hats.mT @ terms.movedim(1, -1)).movedim(-1, 1)
 
     def _pick(self, part: slice | Tensor, columns: slice) -> Tensor:
         """The terms of some samples and some of their patterns, ``(rows, columns, bases, d)``."""

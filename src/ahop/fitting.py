@@ -219,9 +219,11 @@ def _newton(
                 if ahead <= loss + 1e-4 * size * slope:
                     break
                 size /= 2
-                # Down here the loss moves by less than its rounding.
-                converged = size < 1e-9
-            if converged:
+                if size < 1e-9:
+                    break
+            if converged or size < 1e-9:
+                # Steps this short are lost in rounding: as far down as these numbers can tell, or a curvature gone wrong.
+                converged = converged or -slope <= 1e-3 * max(1.0, abs(loss))
                 break
             change, turn = size * direction, following - gradient
             point, loss, gradient = point + change, ahead, following

@@ -266,9 +266,9 @@ def gradients(
 
 def _prepare(patterns: Tensor, queries: Tensor, observed: Tensor | None, bases: Sequence[str]) -> _Problem:
     groups, count, dim = patterns.shape
-    # Narrower blocks where there would be too few for all threads.
-    wanted = -(-groups * count // torch.get_num_threads())
-    lanes = min(_LANES, 16 * max(1, -(-wanted // 16)))
+    # Narrower blocks where there would be too few for all threads, and blocks of like size in a group.
+    most = min(_LANES, -(-groups * count // torch.get_num_threads()))
+    lanes = 16 * -(-count // (16 * -(-count // most)))
     padded = torch.nn.functional.pad(patterns.detach(), (0, 0, 0, -count % lanes))
     blocks = padded.unflatten(1, (-1, lanes)).transpose(2, 3).contiguous().numpy()
     if observed is None:
