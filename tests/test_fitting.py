@@ -166,3 +166,22 @@ def test_bad_arguments_are_named(problem, options, message):
     patterns, seen, _ = problem
     with pytest.raises(ValueError, match=message):
         ahop.AdaptiveHopfield(patterns).fit(*seen, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"solver": "adam", "steps": 5}, {"negatives": 8}])
+@pytest.mark.parametrize("isolated", [False, True])
+def test_memories_in_half_precision_can_be_fitted(problem, options, isolated):
+    patterns, seen, _ = problem
+    memory = ahop.AdaptiveHopfield(patterns.bfloat16(), isolated=isolated).fit(*seen, **options)
+    exact = ahop.AdaptiveHopfield(patterns, isolated=isolated).fit(*seen, **options)
+    assert memory.similarity.weight.dtype == torch.bfloat16
+    assert memory.report.loss == pytest.approx(exact.report.loss, rel=0.1)
+
+
+def test_a_fit_of_columns_that_are_all_the_same_still_goes_down():
+    patterns = uniform(100, 1).expand(100, 64).contiguous()
+    memory = ahop.AdaptiveHopfield(patterns, sort=False)
+    seen = Noisy(0.1).sample(patterns, 100)
+    before = fitting.retrieval_loss(memory.scores(seen.queries), seen.origins).item()
+    report = memory.fit(*seen).report
+    assert report.loss < before

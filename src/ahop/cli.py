@@ -223,7 +223,7 @@ def run_timing(
     sizes, repetitions = (timing.SIZES[:1], 1) if quick else (timing.SIZES, 5)
     config = timing.Config(sizes, samples, batch, repetitions, device=device)
     result = timing.run(config)
-    unit = "relative to the first row" if device == "cpu" else "milliseconds"
+    unit = "relative to the first row" if device.startswith("cpu") else "milliseconds"
     table = Table(title=f"a-hop, {samples} samples, batches of {batch}: {unit}", title_justify="left")
     for column in ("d", "N", "sort", "fit", "paper", "fit by Adam", "a query", "paper"):
         table.add_column(column, justify="right")

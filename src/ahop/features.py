@@ -47,6 +47,9 @@ class Features:
         knots: int,
         seed: int,
     ) -> None:
+        # Sums over many pairs need more digits than a half has.
+        half = patterns.dtype in (torch.float16, torch.bfloat16)
+        patterns, queries = (tensor.float() if half else tensor for tensor in (patterns, queries))
         self.similarity, self.patterns, self.queries = similarity, patterns, queries
         self.hats = _hats(similarity.dim, knots).to(patterns) if knots < similarity.dim else None
         self.bases, self.samples = len(similarity.bases), len(queries)
@@ -71,12 +74,14 @@ class Features:
         if self.samples * self.pairs * size <= _CACHE * budget():
             self.kept = self._make_all()
             # What is already there can be worked on all at once; a GPU would only wait between parts.
-            self.parts = [slice(None)] if patterns.is_cuda else self.parts
+            whole = patterns.is_cuda and similarity.deviation is None
+            self.parts = [slice(None)] if whole else self.parts
         order = torch.randperm(self.samples, generator=torch.Generator().manual_seed(seed))
         self.order = order.to(patterns.device)
 
     def to_knots(self, u: Tensor) -> Tensor:
         """Weights ``(bases, d)`` at the knots."""
+        u = u.to(self.patterns.dtype)
         return u if self.hats is None else u @ torch.linalg.pinv(self.hats).mT
 
     def from_knots(self, values: Tensor) -> Tensor:
@@ -125,7 +130,8 @@ class Features:
 
         .. math:: \sum_i a_i \mathrm{Cov}_{j \sim p_i}(\phi_{ij}) + 2 \lambda D^\top D
         """
-        some = self.order[shares[self.order] > 0][: max(8, _SKETCH // self.pairs)]
+        most = min(_SKETCH, budget() // (self.width * self.patterns.element_size()))
+        some = self.order[shares[self.order] > 0][: max(1, most // self.pairs)]
         block = self._make(some) if self.kept is None else self.kept[some]
         chances = torch.softmax(block @ u + self.offsets, dim=-1)
         # Centred before it is squared, or rounding would bend the curve where one pattern has all the weight; in place,
@@ -153,7 +159,7 @@ class Features:
         return total
 
     def _make_all(self) -> Tensor:
-        # On the CPU, patterns lie next to each other: so kernels leave them, and so they are read fastest.
+        # On the CPU, patterns lie next to each other: so its kernels leave them, and so they are read fastest.
         if self.hats is None and self.similarity.kernel_bases(self.patterns) is not None:
             return self._pick(slice(None), slice(None)).flatten(-2)
         order = (0, 1, 2) if self.patterns.is_cuda else (0, 2, 1)

@@ -119,8 +119,8 @@ def fit_adaptive(
 
         def backward() -> Tensor:
             u = similarity.order_weights().flatten()
-            loss, gradient = table.loss_and_gradient(u.detach())
-            u.backward(gradient)
+            loss, gradient = table.loss_and_gradient(u.detach().to(table.patterns.dtype))
+            u.backward(gradient.to(u.dtype))
             return loss
 
         moving = [similarity.weight] + ([similarity.matrix_values] if similarity.learn_matrix else [])
@@ -181,7 +181,7 @@ def _fit_deviations(similarity: Adaptive, deviation: Tensor, table: Features, st
         loss = table.visit(score, collect, table.even_shares())
         return loss + ridge * flat.square().sum(), gradient.flatten() + 2 * ridge * flat
 
-    start = deviation.new_zeros(len(deviation) * len(u))
+    start = u.new_zeros(len(deviation) * len(u))
     flat, report = _lbfgs(own, start, steps, "each pattern's own weights")
     deviation.copy_(table.from_knots(flat.view(len(deviation), len(similarity.bases), -1)))
     return report
@@ -202,8 +202,9 @@ def _newton(
 
     point = start.cpu().double().numpy()
     curve = table.curvature(start, smoothness, shares).cpu().double().numpy()
-    # Directions that change nothing have no curvature.
-    inverse = np.linalg.inv(curve + (1e-6 * curve.trace() / len(curve) + 1e-12) * np.eye(len(curve)))
+    # Directions that change nothing have no curvature, or by rounding a negative one.
+    levels, ways = np.linalg.eigh(curve)
+    inverse = ways / np.maximum(levels, 1e-6 * levels[-1] + 1e-12) @ ways.T
     loss, gradient = evaluate(point)
     iterations, converged = 0, False
     with progress(title) as bar:
@@ -222,7 +223,7 @@ def _newton(
                 if size < 1e-9:
                     break
             if converged or size < 1e-9:
-                # Steps this short are lost in rounding: as far down as these numbers can tell, or a curvature gone wrong.
+                # So short a step is lost in rounding: at the bottom, as far as these numbers can tell, or stuck.
                 converged = converged or -slope <= 1e-3 * max(1.0, abs(loss))
                 break
             change, turn = size * direction, following - gradient

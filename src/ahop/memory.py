@@ -14,7 +14,7 @@ from ahop._blocks import split
 from ahop._checks import Observed, as_matrix, as_origins, as_queries, as_tensor, require_finite
 from ahop._component import Component
 from ahop.modulation import Modulation
-from ahop.separation import Separation
+from ahop.separation import Exponential, Separation, Softmax
 from ahop.similarity import Similarity
 
 if TYPE_CHECKING:
@@ -274,11 +274,12 @@ class AssociativeMemory(Memory):
 
     @property
     def _fusible(self) -> bool:
-        """Whether a similarity may do the separation too."""
-        return self.separation.exponential and self.modulation is None
+        """Whether the similarity may do the separation too: a plain softmax, and nothing in between replaced."""
+        plain = type(self)._scores is AssociativeMemory._scores and self.modulation is None
+        return plain and type(self.separation) in (Exponential, Softmax)
 
     def _blend(self, queries: Tensor, observed: Tensor | None, values: Tensor) -> Tensor:
-        """The weights times some values, without a table of weights where the similarity has a way."""
+        """The weights times some values, by the similarity's own way where it has one."""
         if self._fusible:
             with torch.autocast(queries.device.type, enabled=False):
                 beta = self.separation.inverse_temperature

@@ -17,12 +17,10 @@ class Separation(Component):
     """Turns scores ``(..., N)`` into weights ``(..., N)`` that favour the best patterns.
 
     ``probabilistic`` tells whether the weights are a distribution over the patterns; only then does a prior
-    over them have a meaning. ``exponential`` tells whether they are the softmax of the scores times the inverse
-    temperature.
+    over them have a meaning.
     """
 
     probabilistic = True
-    exponential = False
 
     @abstractmethod
     def forward(self, scores: Tensor) -> Tensor: ...
@@ -98,8 +96,6 @@ class Exponential(Separation):
         tensor([0.5000, 0.5000])
     """
 
-    exponential = True
-
     def forward(self, scores: Tensor) -> Tensor:
         return torch.softmax(scores, dim=-1)
 
@@ -160,8 +156,6 @@ class Softmax(_Tempered):
         >>> Softmax(beta=2.0)(torch.tensor([0.0, 0.0]))
         tensor([0.5000, 0.5000])
     """
-
-    exponential = True
 
     def forward(self, scores: Tensor) -> Tensor:
         return torch.softmax(self.beta * scores, dim=-1)

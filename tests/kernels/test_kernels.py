@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+import sys
 
 import pytest
 import torch
@@ -238,6 +239,56 @@ def test_the_compiler_sees_one_graph(device):
     torch.testing.assert_close(found, expected)
 
 
+def test_second_derivatives_need_float64():
+    patterns, weights = normal(4, 5), smooth(1, 5)
+    queries = normal(2, 5, seed=1).requires_grad_()
+    scores = kernels.scores(patterns, queries, weights, ["distance"])
+    (slopes,) = torch.autograd.grad(scores.sum(), queries, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiated once; use float64"):
+        slopes.sum().backward()
+    memory = ahop.AdaptiveHopfield(patterns.double())
+    torch.autograd.functional.hessian(lambda x: memory.energy(x).sum(), queries.detach().double())
+
+
+def test_a_ranking_has_no_gradient():
+    patterns = normal(4, 5).requires_grad_()
+    assert not kernels.recall(patterns, patterns, smooth(1, 5), ["dot"], 2).scores.requires_grad
+
+
+def test_autocast_does_not_reach_the_scores_in_either_pass():
+    patterns, weights = 10 * normal(40, 16), smooth(1, 16)
+    queries = patterns[:5].clone().requires_grad_()
+
+    def slopes():
+        blend = kernels.retrieve(patterns, queries, weights, ["distance"], patterns)
+        return torch.autograd.grad(blend.square().sum(), queries)[0]
+
+    expected = slopes()
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(slopes(), expected)
+
+
+@pytest.mark.parametrize("backend", ["reference", *FAST])
+def test_no_groups_at_all(backend):
+    device = "cuda" if backend == "cuda" else "cpu"
+    patterns, weights = torch.empty(0, 4, 8, device=device, requires_grad=True), smooth(1, 8).to(device)
+    with kernels.use(backend):
+        scores = kernels.scores(patterns, patterns, weights, ["dot"])
+        scores.sum().backward()
+    assert scores.shape == (0, 4, 4)
+    assert patterns.grad.shape == patterns.shape
+
+
+def test_numbers_that_are_not_finite_do_no_harm_on_the_way_back():
+    patterns = normal(20, 100)
+    patterns[0, 0] = 1e20
+    patterns[1, 3] = torch.nan
+    queries = normal(3, 100, seed=1).requires_grad_()
+    with kernels.use("cpu"):
+        kernels.scores(patterns, queries, smooth(1, 100), ["distance"]).sum().backward()
+    assert queries.grad.shape == (3, 100)
+
+
 # --- which one runs ------------------------------------------------------------------------------------------
 
 
@@ -252,6 +303,16 @@ def test_small_problems_run_the_reference_and_large_or_repeated_ones_do_not(monk
     assert kernels.last_used() == "cpu"
     kernels.scores(patterns.double(), patterns.double(), weights.double(), ["dot"])
     assert kernels.last_used() == "reference"
+
+
+def test_without_its_compiler_the_reference_runs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ahop.kernels.cpu", None)
+    monkeypatch.setitem(dispatch._PATIENCE, "cpu", 0)
+    patterns, weights = normal(4, 10), smooth(1, 10)
+    kernels.scores(patterns, patterns, weights, ["dot"])
+    assert kernels.last_used() == "reference"
+    with kernels.use("cpu"), pytest.raises(ValueError, match="cpu kernels cannot run this"):
+        kernels.scores(patterns, patterns, weights, ["dot"])
 
 
 def test_what_a_backend_cannot_do_is_an_error():
@@ -287,6 +348,12 @@ def test_bad_input_is_refused():
         kernels.recall(patterns, queries, weights, ["dot"], 5)
     with pytest.raises(ValueError, match="values must have one row"):
         kernels.retrieve(patterns, queries, weights, ["dot"], normal(3, 2))
+    with pytest.raises(
+        ValueError, match=r"weights must be like the patterns, torch\.float32 on cpu; got torch\.float64"
+    ):
+        kernels.scores(patterns, queries, weights.double(), ["dot"])
+    with pytest.raises(ValueError, match="values must be like the patterns"):
+        kernels.retrieve(patterns, queries, weights, ["dot"], patterns.double())
     with pytest.raises(ValueError, match="bias must have one number"):
         kernels.retrieve(patterns, queries, weights, ["dot"], patterns, bias=normal(3))
 
@@ -305,3 +372,29 @@ def test_a_memory_gives_the_same_answers_on_every_backend(backend):
         found = memory.retrieve(queries, observed=observed), *memory.recall(queries, 3), memory.scores(queries)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours.cpu(), theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_what_a_subclass_replaces_is_not_passed_by():
+    class Sharp(ahop.separation.Softmax):
+        def forward(self, scores):
+            return torch.softmax(100 * scores, dim=-1)
+
+    class Shifted(ahop.similarity.Adaptive):
+        def forward(self, patterns, queries, observed=None):
+            return super().forward(patterns, queries, observed) + torch.arange(len(patterns))
+
+    class Reversed(ahop.AdaptiveHopfield):
+        name = "reversed"
+
+        def _scores(self, queries, observed):
+            return -super()._scores(queries, observed)
+
+    patterns, queries = normal(6, 8), normal(3, 8, seed=1)
+    for memory in (
+        ahop.AdaptiveHopfield(patterns, separation=Sharp()),
+        ahop.AssociativeMemory(patterns, Shifted(8), "softmax"),
+        Reversed(patterns),
+    ):
+        weights = memory.weights(queries)
+        torch.testing.assert_close(memory.retrieve(queries), weights @ patterns)
+        assert (memory.recall(queries).indices.squeeze(-1) == weights.argmax(-1)).all()

@@ -4,7 +4,8 @@ r"""Fast footprints: scores, readouts and rankings of :class:`~ahop.similarity.A
 
 Each function picks its backend by device, size and what is there (:func:`use` overrides, :func:`last_used` tells):
 ``"reference"`` is the definition in plain PyTorch, ``"cpu"`` and ``"cuda"`` are sorting networks compiled at run time.
-All are differentiable; nothing of size queries x patterns x dimensions is kept for the backward pass.
+:func:`scores` and :func:`retrieve` are differentiable, once; nothing of size queries x patterns x dimensions is kept
+for the backward pass. Numbers must be finite: NaN and infinities mean nothing here, except where ``observed`` is False.
 """
 
 from __future__ import annotations
@@ -84,10 +85,13 @@ def retrieve(
     if values.shape[:-1] != patterns.shape[:-1]:
         shapes = f"got values {tuple(values.shape)} for patterns {tuple(patterns.shape)}"
         raise ValueError(f"values must have one row per pattern; {shapes}")
-    blend, _ = operators.retrieve(*groups, _flat(values, 2), _flat_bias(bias, patterns))
+    rows, offsets = _flat(values, 2), _flat_bias(bias, patterns)
+    _alike(groups[0], values=rows, bias=offsets)
+    blend, _ = operators.retrieve(*groups, rows, offsets)
     return blend.reshape(*queries.shape[:-1], values.shape[-1])
 
 
+@torch.no_grad()
 def recall(
     patterns: Tensor,
     queries: Tensor,
@@ -99,6 +103,8 @@ def recall(
     observed: Tensor | None = None,
 ) -> Ranking:
     """The k best patterns of each query, best first, on a GPU in one pass without a table of scores.
+
+    Where a bias of minus infinity leaves fewer than k, the rest have that score, and their indices mean nothing.
 
     Args:
         patterns, queries, weights, bases, bias, observed: As in :func:`retrieve`.
@@ -113,7 +119,9 @@ def recall(
     if not 1 <= k <= patterns.shape[-2]:
         raise ValueError(f"k must lie in 1 to {patterns.shape[-2]}, the number of patterns; got {k}")
     groups = _grouped(patterns, queries, weights, bases, observed)
-    best, indices, log_sums = operators.recall(*groups, k, _flat_bias(bias, patterns))
+    offsets = _flat_bias(bias, patterns)
+    _alike(groups[0], bias=offsets)
+    best, indices, log_sums = operators.recall(*groups, k, offsets)
     shape = queries.shape[:-1]
     return Ranking(best.reshape(*shape, k), indices.reshape(*shape, k), log_sums.reshape(shape))
 
@@ -134,6 +142,7 @@ def sorted_terms(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Ten
     dim = patterns.shape[-1]
     _check(patterns, queries, patterns.new_empty(len(bases), dim), bases, None)
     flat = _flat(patterns, 2), _flat(queries, 2)
+    _alike(flat[0], queries=flat[1])
     table = kernels_for(*flat, bases).sorted_terms(*flat, bases)
     return table.reshape(*queries.shape[:-1], patterns.shape[-2], len(bases), dim)
 
@@ -157,6 +166,7 @@ def _grouped(
     """The operators' arguments: leading dimensions made one, and each query's own weights where some is unobserved."""
     _check(patterns, queries, weights, bases, observed)
     patterns, queries, weights = _flat(patterns, 2), _flat(queries, 2), _flat(weights, 2)[:, None]
+    _alike(patterns, queries=queries, weights=weights)
     if observed is not None:
         observed = _flat(observed, 2)
         groups, rows, dim = observed.shape
@@ -172,6 +182,14 @@ def _flat(tensor: Tensor, kept: int) -> Tensor:
     if tensor.dtype in (torch.float16, torch.bfloat16):
         tensor = tensor.float()
     return tensor.flatten(0, -kept - 1) if tensor.ndim > kept else tensor[None]
+
+
+def _alike(patterns: Tensor, **others: Tensor | None) -> None:
+    """Kernels read memory as it lies: all of it must be of one type, in one place."""
+    for name, other in others.items():
+        if other is not None and (other.dtype, other.device) != (patterns.dtype, patterns.device):
+            wanted, got = f"{patterns.dtype} on {patterns.device}", f"{other.dtype} on {other.device}"
+            raise ValueError(f"{name} must be like the patterns, {wanted}; got {got}")
 
 
 def _flat_bias(bias: Tensor | None, patterns: Tensor) -> Tensor | None:

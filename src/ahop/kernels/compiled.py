@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import torch
 
-# All but the guards against NaN, infinities and signed zeros, which nothing here makes.
+# Numbers are taken to be finite, sums may be made in any order, and the sign of a zero does not matter.
 _FAST = {"nnan", "ninf", "nsz", "contract", "reassoc"}
 
 

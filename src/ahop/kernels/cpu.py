@@ -23,7 +23,6 @@ from ahop.kernels.reference import TERMS
 
 Array = npt.NDArray[Any]
 
-MAX_DIM = 4096
 _LANES = 128
 _SPARE = network.SPARE
 _LOWEST = np.float32(np.finfo(np.float32).min)
@@ -52,7 +51,7 @@ _TEXT = _render()
 
 def _compiled(function: Callable[..., Any]) -> Any:
     # The name is the key of numba's cache on disk: another network must have another name.
-    function.__qualname__ += "_" + hashlib.sha256(_TEXT.encode()).hexdigest()[:12]
+    function.__qualname__ += "_" + hashlib.sha256(f"{_TEXT}{_SPARE}".encode()).hexdigest()[:12]
     return compiled(function)
 
 
@@ -149,11 +148,13 @@ def _pull_blocks(  # type: ignore[no-untyped-def]
     """All gradients. Each term carries its place in its lowest bits, so that after the sort its rank is known."""
     per_group, dim, lanes = blocks.shape[1:]
     rows, slope = np.empty((dim + _SPARE, lanes), np.float32), np.empty(lanes, np.float32)
-    pulls, keys = np.empty((dim, lanes), np.float32), rows.view(np.int32)
+    keys = rows.view(np.int32)
     shapes, starts, network = plan
     mask = np.int32(1)
     while mask < dim:
         mask *= np.int32(2)
+    # A row for every place that the bits can name: numbers that are not finite may name any.
+    pulls = np.zeros((mask, lanes), np.float32)
     mask -= np.int32(1)
     for item in range(items[0], items[1]):
         group, first = item // per_group, item % per_group * lanes
@@ -244,8 +245,8 @@ def gradients(
 ) -> list[Tensor | None]:
     """See :func:`ahop.kernels.reference.gradients`.
 
-    In the gradients to patterns and queries, terms closer than about d parts in 2^23 may change places, which a
-    smooth u does not feel.
+    Where patterns or queries need one, terms closer than about d parts in 2^23 may change places, which a smooth u does
+    not feel, and the gradient to the weights is as exact as that; alone, it is made from the terms themselves.
     """
     problem, own, pulls = _prepare(patterns, queries, observed, bases), _array(weights), _array(slopes)
     # Blocks are shared out among the threads; what several of them add to, each has a copy of.
@@ -267,7 +268,7 @@ def gradients(
 def _prepare(patterns: Tensor, queries: Tensor, observed: Tensor | None, bases: Sequence[str]) -> _Problem:
     groups, count, dim = patterns.shape
     # Narrower blocks where there would be too few for all threads, and blocks of like size in a group.
-    most = min(_LANES, -(-groups * count // torch.get_num_threads()))
+    most = max(1, min(_LANES, -(-groups * count // torch.get_num_threads())))
     lanes = 16 * -(-count // (16 * -(-count // most)))
     padded = torch.nn.functional.pad(patterns.detach(), (0, 0, 0, -count % lanes))
     blocks = padded.unflatten(1, (-1, lanes)).transpose(2, 3).contiguous().numpy()

@@ -16,8 +16,6 @@ from ahop.kernels import cuda_text
 from ahop.kernels.cuda_text import MOST_KEPT, THREADS, Layout, Recipe
 from ahop.kernels.reference import TERMS
 
-MAX_DIM = 1024
-MAX_BASES = 16
 _KINDS = {name: index for index, name in enumerate(TERMS)}
 # What a block of threads may always have; more must be asked for.
 _SHARED = 46 * 1024
@@ -86,8 +84,9 @@ def gradients(
 ) -> list[Tensor | None]:
     """See :func:`ahop.kernels.reference.gradients`.
 
-    In the gradients to patterns and queries, terms closer than about d parts in 2^23 may change places, which a
-    smooth u does not feel. Sums are made by atomic additions, so that their last digits differ from run to run.
+    Where patterns or queries need one, terms closer than about d parts in 2^23 may change places, which a smooth u does
+    not feel, and the gradient to the weights is as exact as that; alone, it is made from the terms themselves.
+    Sums are made by atomic additions, so that their last digits differ from run to run.
     """
     slopes = slopes.contiguous()
     found: list[Tensor | None] = [None, None, None]
@@ -155,7 +154,7 @@ def retrieve(
     None where a block's share of the readout does not fit the multiprocessor.
     """
     (groups, rows), width = queries.shape[:2], values.shape[-1]
-    walk = _Walk("retrieve", patterns, queries, weights, bases, lambda tile: tile * width, width + 2)
+    walk = _Walk(patterns, queries, weights, bases, lambda tile: tile * width, width + 2)
     if walk.shared > _most_shared(patterns):
         return None
     parts = (walk.splits, groups, rows)
@@ -191,7 +190,7 @@ def recall(
     None for more than 32, one a lane.
     """
     groups, rows = queries.shape[:2]
-    walk = _Walk("retrieve", patterns, queries, weights, bases, lambda tile: 2 * tile * MOST_KEPT, 2 * k + 2)
+    walk = _Walk(patterns, queries, weights, bases, lambda tile: 2 * tile * MOST_KEPT, 2 * k + 2)
     if k > MOST_KEPT or walk.shared > _most_shared(patterns):
         return None
     parts = (walk.splits, groups, rows)
@@ -212,7 +211,6 @@ class _Walk:
 
     def __init__(
         self,
-        name: str,
         patterns: Tensor,
         queries: Tensor,
         weights: Tensor,
@@ -222,7 +220,7 @@ class _Walk:
     ) -> None:
         (self.groups, self.count, dim), self.rows = patterns.shape, queries.shape[1]
         self.own = weights.shape[1] > 1
-        self.layout = layout = _layout(name, dim)
+        self.layout = layout = _layout("retrieve", dim)
         per_tile = THREADS // layout.lanes
         for self.tile in (32, 16, 8):
             rows = layout.stride * (self.tile + len(bases) * (self.tile if self.own else 1))
@@ -281,7 +279,8 @@ def _rows(tensor: Tensor, layout: Layout, observed: Tensor | None = None) -> Ten
 def _weights(weights: Tensor, layout: Layout) -> Tensor:
     """The weights in the order in which the lanes hold the sorted terms, zero past the last of them."""
     if layout.lanes == 1 and layout.stride == layout.dim:
-        return weights.contiguous()
+        # Kernels read four numbers at once, from addresses that are whole vectors.
+        return weights.contiguous() if weights.data_ptr() % 16 == 0 else weights.clone().contiguous()
     return torch.nn.functional.pad(weights, (0, 1))[..., _ranks(layout, weights.device)]
 
 

@@ -17,6 +17,8 @@ BACKENDS = ("reference", "cpu", "cuda")
 # Terms that the reference sorts before the fast kernels are compiled: a small problem never waits for a compiler,
 # and one that comes again and again waits once.
 _PATIENCE = {"cpu": 2**25, "cuda": 2**30}
+_MOST_DIMENSIONS = {"cpu": 4096, "cuda": 1024}
+_MOST_BASES = {"cpu": 99, "cuda": 8}
 
 _forced: str | None = None
 _last = "reference"
@@ -51,7 +53,10 @@ def last_used() -> str:
 
 
 def kernels_for(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Any:
-    """The module whose kernels score these pairs."""
+    """The module whose kernels score these pairs.
+
+    A call may run on the reference and the same call later on compiled kernels: the last digits then differ.
+    """
     global _last
     name = _forced or patterns.device.type
     if name not in BACKENDS:
@@ -62,8 +67,15 @@ def kernels_for(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Any:
             raise ValueError(f"the {name} kernels cannot run this: {obstacle}")
         if obstacle or not (_forced or _worth_compiling(name, patterns, queries, bases)):
             name = "reference"
+    try:
+        kernels = import_module(f"ahop.kernels.{name}")
+    except ImportError as error:
+        # The compiler may lag behind a new Python or NumPy.
+        if _forced:
+            raise ValueError(f"the {name} kernels cannot run this: {error}") from error
+        name, kernels = "reference", import_module("ahop.kernels.reference")
     _last = name
-    return import_module(f"ahop.kernels.{name}")
+    return kernels
 
 
 def _obstacle(name: str, patterns: Tensor, bases: Sequence[str]) -> str | None:
@@ -71,14 +83,13 @@ def _obstacle(name: str, patterns: Tensor, bases: Sequence[str]) -> str | None:
         return f"the patterns are on {patterns.device}"
     if patterns.dtype != torch.float32:
         return f"they compute in float32, and the patterns are {patterns.dtype}"
-    limits = import_module(f"ahop.kernels.{name}")
-    if patterns.shape[-1] > limits.MAX_DIM:
-        return f"they take up to {limits.MAX_DIM} dimensions, got {patterns.shape[-1]}"
+    if patterns.shape[-1] > _MOST_DIMENSIONS[name]:
+        return f"they take up to {_MOST_DIMENSIONS[name]} dimensions, got {patterns.shape[-1]}"
+    if len(bases) > _MOST_BASES[name]:
+        return f"they take up to {_MOST_BASES[name]} bases, got {len(bases)}"
     if name == "cuda":
         if torch.version.hip or not hasattr(torch.cuda, "_compile_kernel"):
             return "this PyTorch cannot compile CUDA at run time"
-        if len(bases) > limits.MAX_BASES:
-            return f"they take up to {limits.MAX_BASES} bases, got {len(bases)}"
         if torch.are_deterministic_algorithms_enabled():
             return "their gradients are not deterministic, which was asked for"
     return None

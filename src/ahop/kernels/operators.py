@@ -23,8 +23,14 @@ def _operator(function: Callable[..., Any]) -> Any:
     Not by ``torch.library.custom_op``, whose first call imports the compiler: two seconds for everybody.
     """
     name = f"footprint_{function.__name__}"
+
+    def run(*args: Any) -> Any:
+        # Here, in a backward pass too, a score in half precision could not tell close patterns apart.
+        with torch.autocast(args[0].device.type, enabled=False):
+            return function(*args)
+
     _library.define(name + torch.library.infer_schema(function, mutates_args=()))
-    _library.impl(name, function, "CompositeExplicitAutograd")
+    _library.impl(name, run, "CompositeExplicitAutograd")
     return getattr(torch.ops.ahop, name).default
 
 
@@ -74,6 +80,17 @@ def _(
 ) -> list[Tensor]:
     inputs = zip((patterns, queries, weights), needs, strict=True)
     return [tensor.new_empty(tensor.shape) if needed else tensor.new_empty(0) for tensor, needed in inputs]
+
+
+def _only_once(ctx: Any, *slopes: Any) -> None:
+    raise RuntimeError("footprints in float32 can be differentiated once; use float64 for second derivatives")
+
+
+def _keep_nothing(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    pass
+
+
+torch.library.register_autograd(gradients.name(), _only_once, setup_context=_keep_nothing, lib=_library)
 
 
 def _keep_for_scores(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -194,6 +211,9 @@ def _(
         tensor.new_empty(tensor.shape) if tensor is not None and needed else queries.new_empty(0)
         for tensor, needed in zip(inputs, needs, strict=True)
     ]
+
+
+torch.library.register_autograd(retrieve_gradients.name(), _only_once, setup_context=_keep_nothing, lib=_library)
 
 
 def _keep_for_retrieve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

@@ -69,6 +69,8 @@ def gradients(
         for index, base in enumerate(bases):
             best, places = _sorted(base, ours, theirs, mask)
             _take(to_weights, g, q)[:, :, index] += (best * pulls).sum(2).sum_to_size(*weight.shape[:2], dim)
+            if not (needs[0] or needs[1]):
+                continue
             # The weight of each term, back where the term came from.
             found = torch.zeros_like(best).scatter_(-1, places, (pulls * weight[:, :, None, index]).expand_as(best))
             for total, slope, others in (
@@ -78,7 +80,7 @@ def gradients(
                 pull = slope * found
                 total += (pull if mask is None else pull.masked_fill(~mask[:, :, None], 0.0)).sum(others)
     if len(full) != len(weights):
-        to_weights = to_weights.unflatten(0, (-1, len(weights))).sum(0)
+        to_weights = to_weights.reshape(groups // len(weights), *weights.shape).sum(0)
     every = (to_patterns, to_queries, to_weights)
     return [gradient if needed else None for gradient, needed in zip(every, needs, strict=True)]
 

@@ -34,7 +34,7 @@ class Similarity(Component):
         beta: Tensor | float,
         log_prior: Tensor | None,
     ) -> Tensor | None:
-        """``softmax(beta * scores + log_prior) @ values`` without a table of scores; None where there is no such way.
+        """``softmax(beta * scores + log_prior) @ values`` by a way of this similarity's own; None where it has none.
 
         Shape:
             values ``(N, v)``, log_prior ``(N,)``, to ``(Q, v)``.

@@ -148,6 +148,7 @@ class Adaptive(Similarity):
         """
         names = [_KERNELS.get(type(base), "") for base in self.bases]
         wanted = self.sort and self.deviation is None and patterns.dtype != torch.float64
+        wanted = wanted and type(self).forward is Adaptive.forward
         return names if wanted and all(names) else None
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:

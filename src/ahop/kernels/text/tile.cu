@@ -1,5 +1,5 @@
 // For kernels that never write scores to memory: a tile of patterns by queries at a time, in shared memory.
-// The scores of one tile, patterns by queries, each column of a query QSTRIDE apart; -infinity past the last pattern.
+// The scores of one tile, a row for each pattern, `column` numbers apart; minus infinity past the last.
 __device__ __forceinline__ void score_tile(float *table, int column, const float4 *rows, const float4 *weight_rows,
                                            const float *patterns, const float *bias, int n, int end, int count,
                                            int own_weights) {

@@ -1,0 +1,26 @@
+from typer.testing import CliRunner
+
+from ahop.cli import app
+from ahop.experiments import timing
+
+
+def test_times_on_a_processor_are_ratios_to_the_first_size():
+    config = timing.Config(sizes=((64, 2048), (8, 60)), samples=20, batch=16, repetitions=1)
+    rows = timing.run(config)["rows"]
+    assert [(row["dim"], row["patterns"], row["sort"]) for row in rows] == [
+        *((64, 2048, True), (64, 2048, False), (8, 60, True), (8, 60, False))
+    ]
+    assert rows[0]["fit"] == rows[0]["adam"] == rows[0]["query"] == 1
+    assert all(row["fit"] > 0 and row["query"] > 0 for row in rows)
+    # The paper's figures, as far as it has any, are ratios too.
+    assert rows[0]["paper"] == {"fit": 1, "query": 1}
+    assert rows[1]["paper"]["fit"] == round(2093 / 840, 2)
+    assert rows[2]["paper"] == {"fit": None, "query": None}
+
+
+def test_the_command_prints_the_table(tmp_path):
+    out = tmp_path / "timing.json"
+    result = CliRunner().invoke(app, ["timing", "--quick", "--samples", "10", "--batch", "8", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "relative to the first row" in result.output
+    assert out.exists()
