@@ -1,5 +1,6 @@
 """The fast kernels against the reference in float64, on any shape; those of the GPU where there is one."""
 
+import importlib
 import importlib.util
 import math
 import sys
@@ -21,6 +22,7 @@ FAST = [
     )
     if there
 ]
+needs_numba = pytest.mark.skipif("cpu" not in FAST, reason="needs numba")
 DIMS = [1, 2, 3, 7, 8, 9, 16, 17, 31, 33, 63, 64, 65, 127, 200]
 BASES = st.lists(st.sampled_from(["distance", "dot", "manhattan"]), min_size=1, max_size=4)
 
@@ -171,6 +173,35 @@ def test_larger_problems(backend, dim, count, rows):
     close(blend, kernels.retrieve(*doubled(*inputs), bases, values.double()), 1e-4)
 
 
+@needs_numba
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("wanted", [[True, True, True], [False, False, True], [True, False, False]])
+def test_gradients_on_the_cpu_keep_to_the_memory_budget(masked, wanted, monkeypatch):
+    patterns, queries, weights = normal(30, 200), normal(900, 200, seed=1), smooth(2, 200)
+    observed = normal(900, 200, seed=2) < 1 if masked else None
+    calls = []
+    cpu = importlib.import_module("ahop.kernels.cpu")
+    prepare = cpu._prepare
+    monkeypatch.setattr(cpu, "_prepare", lambda *problem: calls.append(len(problem[1][0])) or prepare(*problem))
+
+    def slopes():
+        leaves = [t.clone().requires_grad_(need) for t, need in zip((patterns, queries, weights), wanted, strict=True)]
+        scores = kernels.scores(*leaves, ["distance", "dot"], observed=observed)
+        calls.clear()
+        return torch.autograd.grad(scores, [leaf for leaf in leaves if leaf.requires_grad], scores.detach())
+
+    with kernels.use("cpu"):
+        whole = slopes()
+        assert calls == [900]
+        with ahop.memory_budget(2**20):
+            pieces = slopes()
+    assert len(calls) > 1
+    assert sum(calls) == 900
+    assert 4 * torch.get_num_threads() * max(calls) * 200 * (3 if masked else 1) <= 2**20
+    for ours, expected in zip(pieces, whole, strict=True):
+        close(ours, expected.double(), 1e-5)
+
+
 @pytest.mark.parametrize("backend", FAST)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_halves_are_summed_in_float32(backend, dtype):
@@ -279,6 +310,7 @@ def test_no_groups_at_all(backend):
     assert patterns.grad.shape == patterns.shape
 
 
+@needs_numba
 def test_numbers_that_are_not_finite_do_no_harm_on_the_way_back():
     patterns = normal(20, 100)
     patterns[0, 0] = 1e20
@@ -292,6 +324,7 @@ def test_numbers_that_are_not_finite_do_no_harm_on_the_way_back():
 # --- which one runs ------------------------------------------------------------------------------------------
 
 
+@needs_numba
 def test_small_problems_run_the_reference_and_large_or_repeated_ones_do_not(monkeypatch):
     monkeypatch.setattr(dispatch, "_sorted_so_far", type(dispatch._sorted_so_far)())
     monkeypatch.setitem(dispatch._PATIENCE, "cpu", 1000)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from ahop._blocks import split
 from ahop.kernels import network
 from ahop.kernels.compiled import compiled, share
 from ahop.kernels.reference import TERMS
@@ -248,9 +249,28 @@ def gradients(
     Where patterns or queries need one, terms closer than about d parts in 2^23 may change places, which a smooth u does
     not feel, and the gradient to the weights is as exact as that; alone, it is made from the terms themselves.
     """
+    # Blocks are shared out among the threads; what several of them add to, each has a copy of. If these were too large
+    # together, some queries are done at a time.
+    threads, separate = torch.get_num_threads(), weights.shape[1] > 1
+    numbers = threads * len(patterns) * patterns.shape[2] * (1 + separate * len(bases))
+    pieces = split(queries.shape[1], numbers * patterns.element_size())
+    if len(pieces) > 1:
+        found = [
+            gradients(
+                slopes[:, piece],
+                patterns,
+                queries[:, piece],
+                weights[:, piece] if separate else weights,
+                None if observed is None else observed[:, piece],
+                bases,
+                needs,
+            )
+            for piece in pieces
+        ]
+        parts = list(zip(*found, strict=True))
+        joins = (sum, partial(torch.cat, dim=1), partial(torch.cat, dim=1) if separate else sum)
+        return [join(part) if needed else None for join, part, needed in zip(joins, parts, needs, strict=True)]
     problem, own, pulls = _prepare(patterns, queries, observed, bases), _array(weights), _array(slopes)
-    # Blocks are shared out among the threads; what several of them add to, each has a copy of.
-    threads = torch.get_num_threads()
     to_weights = np.zeros((threads, *weights.shape), np.float32)
     if not (needs[0] or needs[1]):
         # All that a fit needs, at half the price.
