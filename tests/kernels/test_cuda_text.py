@@ -10,6 +10,7 @@ import torch
 from ahop.kernels import cuda
 from ahop.kernels.cuda_text import Recipe
 from ahop.kernels.network import Compare, lane_steps
+from ahop.kernels.reference import Pairs
 
 KERNELS = ["scores", "list", "retrieve", "recall", "pull_inputs", "pull_weights", "pull_inputs_weights"]
 
@@ -71,19 +72,19 @@ def test_the_host_hands_over_whole_vectors_and_takes_back_what_was_asked_for(dim
     patterns, queries, slopes = torch.zeros(2, 300, dim), torch.zeros(2, 40, dim), torch.zeros(2, 40, 300)
     weights = torch.zeros(2, 40, 2, dim) if own else torch.zeros(1, 1, 2, dim)
     observed = torch.ones(2, 40, dim, dtype=torch.bool) if own else None
-    problem = (patterns, queries, weights, observed, ["distance", "dot"])
+    pairs = Pairs(patterns, queries, weights, observed, ["distance", "dot"])
 
-    assert cuda.scores(*problem).shape == (2, 40, 300)
+    assert cuda.scores(pairs).shape == (2, 40, 300)
     assert cuda.sorted_terms(patterns, queries, ["dot"]).shape == (2, 40, 300, 1, dim)
-    assert [tuple(part.shape) for part in cuda.retrieve(*problem, torch.zeros(2, 300, 7), None)] == [
+    assert [tuple(part.shape) for part in cuda.retrieve(pairs, torch.zeros(2, 300, 7), None)] == [
         (2, 40, 7),
         (2, 40),
     ]
-    best = cuda.recall(*problem, 3, torch.zeros(2, 300))
+    best = cuda.recall(pairs, 3, torch.zeros(2, 300))
     assert [tuple(part.shape) for part in best] == [(2, 40, 3), (2, 40, 3), (2, 40)]
-    assert cuda.recall(*problem, 33, None) is None
+    assert cuda.recall(pairs, 33, None) is None
     for needs in ([True, True, True], [False, True, False], [False, False, True], [True, False, False]):
-        found = cuda.gradients(slopes, *problem, needs)
+        found = cuda.gradients(pairs, slopes, needs)
         wanted = [t.shape if needed else None for t, needed in zip((patterns, queries, weights), needs, strict=True)]
         assert [None if gradient is None else gradient.shape for gradient in found] == wanted
     assert set(launched) == set(KERNELS)

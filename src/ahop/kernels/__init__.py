@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ahop.kernels import operators
 from ahop.kernels.dispatch import kernels_for, last_used, use
-from ahop.kernels.reference import TERMS
+from ahop.kernels.reference import TERMS, Pairs
 
 __all__ = ["TERMS", "Ranking", "last_used", "recall", "retrieve", "scores", "sorted_terms", "stretch", "use"]
 
@@ -140,10 +140,9 @@ def sorted_terms(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Ten
                  [[1., 0.]]]])
     """
     dim = patterns.shape[-1]
-    _check(patterns, queries, patterns.new_empty(len(bases), dim), bases, None)
-    flat = _flat(patterns, 2), _flat(queries, 2)
-    _alike(flat[0], queries=flat[1])
-    table = kernels_for(*flat, bases).sorted_terms(*flat, bases)
+    # No weights are needed, but all else is checked and arranged in the same way.
+    pairs = Pairs(*_grouped(patterns, queries, patterns.new_empty(len(bases), dim), bases, None)[:4], bases)
+    table = kernels_for(pairs).sorted_terms(pairs.patterns, pairs.queries, bases)
     return table.reshape(*queries.shape[:-1], patterns.shape[-2], len(bases), dim)
 
 

@@ -2,7 +2,7 @@
 
 The terms of up to 128 patterns with one query lie in rows, one a dimension, so that each comparator is a minimum and a
 maximum of two rows: no branch, and as many pairs at once as a vector holds. See :mod:`ahop.kernels.network` for the
-passes, and :mod:`ahop.kernels.reference` for the arguments.
+passes, and :class:`ahop.kernels.reference.Pairs` for the arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 from ahop._blocks import split
 from ahop.kernels import network
 from ahop.kernels.compiled import compiled, share
-from ahop.kernels.reference import TERMS
+from ahop.kernels.reference import TERMS, Pairs
 
 Array = npt.NDArray[Any]
 
@@ -218,10 +218,10 @@ class _Problem(NamedTuple):
         share(self.blocks.shape[0] * self.blocks.shape[1], lambda first, last, part: work((first, last), part))
 
 
-def scores(patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None, bases: Sequence[str]) -> Tensor:
+def scores(pairs: Pairs) -> Tensor:
     """See :func:`ahop.kernels.reference.scores`."""
-    problem, own = _prepare(patterns, queries, observed, bases), _array(weights)
-    table = np.empty((*queries.shape[:2], patterns.shape[1]), np.float32)
+    problem, own = _prepare(pairs.patterns, pairs.queries, pairs.observed, pairs.bases), _array(pairs.weights)
+    table = np.empty((*pairs.queries.shape[:2], pairs.patterns.shape[1]), np.float32)
     problem.share(lambda items, part: _score_blocks(items, *problem, own, table))
     return torch.from_numpy(table)
 
@@ -235,40 +235,21 @@ def sorted_terms(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Ten
     return torch.from_numpy(table).movedim(-1, 2)
 
 
-def gradients(
-    slopes: Tensor,
-    patterns: Tensor,
-    queries: Tensor,
-    weights: Tensor,
-    observed: Tensor | None,
-    bases: Sequence[str],
-    needs: Sequence[bool],
-) -> list[Tensor | None]:
+def gradients(pairs: Pairs, slopes: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
     """See :func:`ahop.kernels.reference.gradients`.
 
     Where patterns or queries need one, terms closer than about d parts in 2^23 may change places, which a smooth u does
     not feel, and the gradient to the weights is as exact as that; alone, it is made from the terms themselves.
     """
+    patterns, queries, weights, observed, bases = pairs
     # Blocks are shared out among the threads; what several of them add to, each has a copy of. If these were too large
     # together, some queries are done at a time.
-    threads, separate = torch.get_num_threads(), weights.shape[1] > 1
-    numbers = threads * len(patterns) * patterns.shape[2] * (1 + separate * len(bases))
+    threads = torch.get_num_threads()
+    numbers = threads * len(patterns) * patterns.shape[2] * (1 + pairs.separate * len(bases))
     pieces = split(queries.shape[1], numbers * patterns.element_size())
     if len(pieces) > 1:
-        found = [
-            gradients(
-                slopes[:, piece],
-                patterns,
-                queries[:, piece],
-                weights[:, piece] if separate else weights,
-                None if observed is None else observed[:, piece],
-                bases,
-                needs,
-            )
-            for piece in pieces
-        ]
-        parts = list(zip(*found, strict=True))
-        joins = (sum, partial(torch.cat, dim=1), partial(torch.cat, dim=1) if separate else sum)
+        parts = zip(*(gradients(pairs.some(piece), slopes[:, piece], needs) for piece in pieces), strict=True)
+        joins = (sum, partial(torch.cat, dim=1), partial(torch.cat, dim=1) if pairs.separate else sum)
         return [join(part) if needed else None for join, part, needed in zip(joins, parts, needs, strict=True)]
     problem, own, pulls = _prepare(patterns, queries, observed, bases), _array(weights), _array(slopes)
     to_weights = np.zeros((threads, *weights.shape), np.float32)

@@ -1,11 +1,11 @@
 """Footprints on an NVIDIA GPU: the text of :mod:`ahop.kernels.cuda_text`, compiled for each d on first use.
 
-NVRTC comes with PyTorch, so no CUDA toolkit is needed. See :mod:`ahop.kernels.reference` for the arguments.
+NVRTC comes with PyTorch, so no CUDA toolkit is needed. See :class:`ahop.kernels.reference.Pairs` for the arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,16 +14,17 @@ from torch import Tensor
 
 from ahop.kernels import cuda_text
 from ahop.kernels.cuda_text import MOST_KEPT, THREADS, Layout, Recipe
-from ahop.kernels.reference import TERMS
+from ahop.kernels.reference import TERMS, Pairs
 
 _KINDS = {name: index for index, name in enumerate(TERMS)}
 # What a block of threads may always have; more must be asked for.
 _SHARED = 46 * 1024
 
 
-def scores(patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None, bases: Sequence[str]) -> Tensor:
+def scores(pairs: Pairs) -> Tensor:
     """See :func:`ahop.kernels.reference.scores`."""
-    (groups, count, dim), rows, own = patterns.shape, queries.shape[1], weights.shape[1] > 1
+    patterns, queries, weights, observed, bases = pairs
+    (groups, count, dim), rows, own = patterns.shape, queries.shape[1], pairs.separate
     layout = _layout("scores", dim)
     table = queries.new_empty(groups, rows, count)
     row = 4 * layout.stride
@@ -73,15 +74,7 @@ class _Grid:
             _launch(kernel, recipe, (self.blocks, 1), self.threads, self.shared, [*tensors, *numbers])
 
 
-def gradients(
-    slopes: Tensor,
-    patterns: Tensor,
-    queries: Tensor,
-    weights: Tensor,
-    observed: Tensor | None,
-    bases: Sequence[str],
-    needs: Sequence[bool],
-) -> list[Tensor | None]:
+def gradients(pairs: Pairs, slopes: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
     """See :func:`ahop.kernels.reference.gradients`.
 
     Where patterns or queries need one, terms closer than about d parts in 2^23 may change places, which a smooth u does
@@ -91,28 +84,16 @@ def gradients(
     slopes = slopes.contiguous()
     found: list[Tensor | None] = [None, None, None]
     if needs[0]:
-        found[0] = _pull(slopes, patterns, queries, weights, observed, bases, query_owns=False, inputs=True)[0]
+        found[0] = _pull(pairs, slopes, query_owns=False, inputs=True)[0]
     if needs[1] or needs[2]:
-        to_queries, to_weights = _pull(
-            *(slopes, patterns, queries, weights, observed, bases), query_owns=True, inputs=needs[1], sums=needs[2]
-        )
+        to_queries, to_weights = _pull(pairs, slopes, query_owns=True, inputs=needs[1], sums=needs[2])
         found[1:] = [to_queries if needs[1] else None, to_weights if needs[2] else None]
     return found
 
 
-def _pull(
-    slopes: Tensor,
-    patterns: Tensor,
-    queries: Tensor,
-    weights: Tensor,
-    observed: Tensor | None,
-    bases: Sequence[str],
-    *,
-    query_owns: bool,
-    inputs: bool,
-    sums: bool = False,
-) -> tuple[Tensor, Tensor]:
+def _pull(pairs: Pairs, slopes: Tensor, *, query_owns: bool, inputs: bool, sums: bool = False) -> tuple[Tensor, Tensor]:
     """Gradients to the owners, one side of the pairs, and to the weights."""
+    patterns, queries, weights, observed, bases = pairs
     (groups, count, dim), rows = patterns.shape, queries.shape[1]
     kernel = "pull" + "_inputs" * inputs + "_weights" * sums
     layout = _layout(kernel, dim)
@@ -133,74 +114,50 @@ def _pull(
             4 * tile * layout.stride + columns,
             [
                 *(owners, others, _weights(weights, layout), slopes, to_owners, shares),
-                *(owner_count, other_count, owner_step, other_step, len(weights), int(weights.shape[1] > 1)),
+                *(owner_count, other_count, owner_step, other_step, len(weights), int(pairs.separate)),
                 *(int(query_owns), tiles, tile, -(-other_count // splits)),
             ],
         )
     return to_owners[..., :dim], shares[..., _places(layout, weights.device)]
 
 
-def retrieve(
-    patterns: Tensor,
-    queries: Tensor,
-    weights: Tensor,
-    observed: Tensor | None,
-    bases: Sequence[str],
-    values: Tensor,
-    bias: Tensor | None,
-) -> tuple[Tensor, Tensor] | None:
+def retrieve(pairs: Pairs, values: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor] | None:
     """The softmax of the scores times ``values (G, N, v)``, and its log-sum-exp ``(G, Q)``, in one pass.
 
     None where a block's share of the readout does not fit the multiprocessor.
     """
-    (groups, rows), width = queries.shape[:2], values.shape[-1]
-    walk = _Walk(patterns, queries, weights, bases, lambda tile: tile * width, width + 2)
-    if walk.shared > _most_shared(patterns):
+    (groups, rows), width = pairs.queries.shape[:2], values.shape[-1]
+    walk = _Walk(pairs, lambda tile: tile * width, width + 2)
+    if walk.shared > _most_shared(values):
         return None
     parts = (walk.splits, groups, rows)
-    blends, peaks, sums = (queries.new_empty(size) for size in ((*parts, width), parts, parts))
+    blends, peaks, sums = (values.new_empty(size) for size in ((*parts, width), parts, parts))
     walk.launch(
         "retrieve",
-        _recipe(walk.layout, bases, observed),
-        [
-            *walk.tensors(patterns, queries, weights, observed),
-            values.contiguous(),
-            _or(bias, peaks),
-            blends,
-            peaks,
-            sums,
-        ],
-        [width, len(weights), int(walk.own), int(bias is not None)],
+        [values.contiguous(), _or(bias, peaks), blends, peaks, sums],
+        [width, len(pairs.weights), int(pairs.separate), int(bias is not None)],
     )
     shares, total, log_total = _combine(peaks, sums)
     return (blends * shares[..., None]).sum(0) / total[..., None], log_total
 
 
-def recall(
-    patterns: Tensor,
-    queries: Tensor,
-    weights: Tensor,
-    observed: Tensor | None,
-    bases: Sequence[str],
-    k: int,
-    bias: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor] | None:
+def recall(pairs: Pairs, k: int, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor] | None:
     """The k best scores, their indices, both ``(G, Q, k)``, and the log-sum-exp of all ``(G, Q)``, in one pass.
 
     None for more than 32, one a lane.
     """
+    queries = pairs.queries
     groups, rows = queries.shape[:2]
-    walk = _Walk(patterns, queries, weights, bases, lambda tile: 2 * tile * MOST_KEPT, 2 * k + 2)
-    if k > MOST_KEPT or walk.shared > _most_shared(patterns):
+    walk = _Walk(pairs, lambda tile: 2 * tile * MOST_KEPT, 2 * k + 2)
+    if k > MOST_KEPT or walk.shared > _most_shared(queries):
         return None
     parts = (walk.splits, groups, rows)
     best, peaks, sums = (queries.new_empty(size) for size in ((*parts, k), parts, parts))
     indices = torch.empty_like(best, dtype=torch.int32)
     walk.launch(
         "recall",
-        _recipe(walk.layout, bases, observed),
-        [*walk.tensors(patterns, queries, weights, observed), _or(bias, peaks), best, indices, peaks, sums],
-        [k, len(weights), int(walk.own), int(bias is not None)],
+        [_or(bias, peaks), best, indices, peaks, sums],
+        [k, len(pairs.weights), int(pairs.separate), int(bias is not None)],
     )
     found = best.movedim(0, 2).flatten(2).topk(k, dim=-1)
     return found.values, indices.movedim(0, 2).flatten(2).gather(-1, found.indices).long(), _combine(peaks, sums)[2]
@@ -209,21 +166,13 @@ def recall(
 class _Walk:
     """How the fused kernels share the pairs out: blocks of queries, each walking over a part of the patterns."""
 
-    def __init__(
-        self,
-        patterns: Tensor,
-        queries: Tensor,
-        weights: Tensor,
-        bases: Sequence[str],
-        state: Any,
-        numbers: int,
-    ) -> None:
+    def __init__(self, pairs: Pairs, state: Callable[[int], int], numbers: int) -> None:
+        self.pairs, patterns, queries = pairs, pairs.patterns, pairs.queries
         (self.groups, self.count, dim), self.rows = patterns.shape, queries.shape[1]
-        self.own = weights.shape[1] > 1
         self.layout = layout = _layout("retrieve", dim)
         per_tile = THREADS // layout.lanes
         for self.tile in (32, 16, 8):
-            rows = layout.stride * (self.tile + len(bases) * (self.tile if self.own else 1))
+            rows = layout.stride * (self.tile + len(pairs.bases) * (self.tile if pairs.separate else 1))
             self.shared = 4 * (rows + per_tile * (self.tile + 4) + state(self.tile) + 3 * self.tile)
             if self.shared <= _SHARED:
                 break
@@ -239,14 +188,17 @@ class _Walk:
         self.per_split = per_tile * -(-steps // min(range(1, min(steps, most, 512) + 1), key=cost))
         self.splits = -(-self.count // self.per_split)
 
-    def tensors(self, patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None) -> list[Tensor]:
-        layout = self.layout
-        return [_rows(patterns, layout), _rows(queries, layout, observed), _weights(weights, layout)]
-
-    def launch(self, kernel: str, recipe: Recipe, tensors: list[Tensor], numbers: list[int]) -> None:
+    def launch(self, kernel: str, tensors: list[Tensor], numbers: list[int]) -> None:
         if self.groups * self.rows:
+            patterns, queries, weights, observed, bases = self.pairs
+            common = [
+                _rows(patterns, self.layout),
+                _rows(queries, self.layout, observed),
+                _weights(weights, self.layout),
+            ]
             sizes = [self.count, self.rows, *numbers, self.tiles, self.tile, self.per_split]
-            _launch(kernel, recipe, (self.groups * self.tiles, self.splits), THREADS, self.shared, [*tensors, *sizes])
+            grid, recipe = (self.groups * self.tiles, self.splits), _recipe(self.layout, bases, observed)
+            _launch(kernel, recipe, grid, THREADS, self.shared, [*common, *tensors, *sizes])
 
 
 def _combine(peaks: Tensor, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import choice
+from ahop.kernels.reference import Pairs
 
 BACKENDS = ("reference", "cpu", "cuda")
 # Terms that the reference sorts before the fast kernels are compiled: a small problem never waits for a compiler,
@@ -52,12 +53,13 @@ def last_used() -> str:
     return _last
 
 
-def kernels_for(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Any:
+def kernels_for(pairs: Pairs) -> Any:
     """The module whose kernels score these pairs.
 
     A call may run on the reference and the same call later on compiled kernels: the last digits then differ.
     """
     global _last
+    patterns, queries, _, _, bases = pairs
     name = _forced or patterns.device.type
     if name not in BACKENDS:
         name = "reference"

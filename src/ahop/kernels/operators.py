@@ -1,6 +1,6 @@
 """The footprint's scores, readout and ranking as PyTorch operators: differentiable, and whole under ``torch.compile``.
 
-Arguments are those of :mod:`ahop.kernels.reference`, with the bases joined by commas.
+Arguments are those of :class:`ahop.kernels.reference.Pairs`, with the bases joined by commas.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop.kernels.dispatch import kernels_for
+from ahop.kernels.reference import Pairs
 
 _library = torch.library.Library("ahop", "DEF")
 
@@ -42,8 +43,8 @@ def _shapes(operator: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 @_operator
 def scores(patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None, bases: str) -> Tensor:
     """All scores, ``(G, Q, N)``."""
-    names = bases.split(",")
-    return kernels_for(patterns, queries, names).scores(patterns, queries, weights, observed, names)
+    pairs = Pairs(patterns, queries, weights, observed, bases.split(","))
+    return kernels_for(pairs).scores(pairs)
 
 
 @_shapes(scores)
@@ -62,9 +63,8 @@ def gradients(
     needs: Sequence[bool],
 ) -> list[Tensor]:
     """The gradients to patterns, queries and weights; an empty tensor for what is not needed."""
-    names = bases.split(",")
-    kernels = kernels_for(patterns, queries, names)
-    found = kernels.gradients(slopes, patterns, queries, weights, observed, names, needs)
+    pairs = Pairs(patterns, queries, weights, observed, bases.split(","))
+    found = kernels_for(pairs).gradients(pairs, slopes, needs)
     return [slopes.new_empty(0) if gradient is None else gradient.contiguous() for gradient in found]
 
 
@@ -121,14 +121,14 @@ def retrieve(
 
     A query for which the bias excludes every pattern (minus infinity) reads out zero.
     """
-    names = bases.split(",")
-    kernels = kernels_for(patterns, queries, names)
+    pairs = Pairs(patterns, queries, weights, observed, bases.split(","))
+    kernels = kernels_for(pairs)
     if hasattr(kernels, "retrieve"):
-        fused = kernels.retrieve(patterns, queries, weights, observed, names, values, bias)
+        fused = kernels.retrieve(pairs, values, bias)
         if fused is not None:
             return fused
     blend, log_sums = queries.new_empty(*queries.shape[:2], values.shape[-1]), queries.new_empty(queries.shape[:2])
-    for part, table in _tables(kernels, patterns, queries, weights, observed, names, bias):
+    for part, table in _tables(kernels, pairs, bias):
         log_sums[:, part] = table.logsumexp(-1)
         blend[:, part] = _chances(table, log_sums[:, part]) @ values
     return blend, log_sums
@@ -163,15 +163,14 @@ def retrieve_gradients(
     needs: Sequence[bool],
 ) -> list[Tensor]:
     """The gradients to patterns, queries, weights, values and bias, the scores of some queries at a time made again."""
-    names = bases.split(",")
-    kernels = kernels_for(patterns, queries, names)
+    pairs = Pairs(patterns, queries, weights, observed, bases.split(","))
+    kernels = kernels_for(pairs)
     inputs = (patterns, queries, weights, values, queries.new_empty(0) if bias is None else bias)
     totals = [
         torch.zeros_like(tensor) if needed else tensor.new_empty(0)
         for tensor, needed in zip(inputs, needs, strict=True)
     ]
-    own = weights.shape[1] > 1
-    for part, table in _tables(kernels, patterns, queries, weights, observed, names, bias):
+    for part, table in _tables(kernels, pairs, bias):
         chances, pull = _chances(table, log_sums[:, part]), slopes[:, part]
         # The softmax's own slope: what a score adds is weighed against what the blend already has.
         centre = (pull * blend[:, part]).sum(-1, keepdim=True) - log_slopes[:, part, None]
@@ -181,11 +180,9 @@ def retrieve_gradients(
         if needs[4]:
             totals[4] += on_scores.sum(1)
         if any(needs[:3]):
-            weight, mask = weights[:, part] if own else weights, None if observed is None else observed[:, part]
-            found = kernels.gradients(on_scores, patterns, queries[:, part], weight, mask, names, needs[:3])
-            for total, more in zip(
-                (totals[0], totals[1][:, part], totals[2][:, part] if own else totals[2]), found, strict=True
-            ):
+            found = kernels.gradients(pairs.some(part), on_scores, needs[:3])
+            places = (totals[0], totals[1][:, part], totals[2][:, part] if pairs.separate else totals[2])
+            for total, more in zip(places, found, strict=True):
                 if more is not None:
                     total += more
     return totals
@@ -245,15 +242,15 @@ def recall(
     bias: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The k best scores and their indices, ``(G, Q, k)`` each, and the log-sum-exp of all, ``(G, Q)``."""
-    names = bases.split(",")
-    kernels = kernels_for(patterns, queries, names)
+    pairs = Pairs(patterns, queries, weights, observed, bases.split(","))
+    kernels = kernels_for(pairs)
     if hasattr(kernels, "recall"):
-        fused = kernels.recall(patterns, queries, weights, observed, names, k, bias)
+        fused = kernels.recall(pairs, k, bias)
         if fused is not None:
             return fused
     best = queries.new_empty(*queries.shape[:2], k)
     indices, log_sums = torch.empty_like(best, dtype=torch.long), queries.new_empty(queries.shape[:2])
-    for part, table in _tables(kernels, patterns, queries, weights, observed, names, bias):
+    for part, table in _tables(kernels, pairs, bias):
         best[:, part], indices[:, part] = table.topk(k, dim=-1)
         log_sums[:, part] = table.logsumexp(-1)
     return best, indices, log_sums
@@ -273,20 +270,11 @@ def _(
     return best, torch.empty_like(best, dtype=torch.long), queries.new_empty(queries.shape[:2])
 
 
-def _tables(
-    kernels: Any,
-    patterns: Tensor,
-    queries: Tensor,
-    weights: Tensor,
-    observed: Tensor | None,
-    names: list[str],
-    bias: Tensor | None,
-) -> Iterator[tuple[slice, Tensor]]:
+def _tables(kernels: Any, pairs: Pairs, bias: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
     """The scores with their bias, for as many queries at a time as the memory budget allows."""
-    for part in split(queries.shape[1], patterns.shape[0] * patterns.shape[1] * patterns.element_size()):
-        weight = weights[:, part] if weights.shape[1] > 1 else weights
-        mask = None if observed is None else observed[:, part]
-        table = kernels.scores(patterns, queries[:, part], weight, mask, names)
+    patterns = pairs.patterns
+    for part in split(pairs.queries.shape[1], patterns.shape[0] * patterns.shape[1] * patterns.element_size()):
+        table = kernels.scores(pairs.some(part))
         yield part, table if bias is None else table + bias[:, None]
 
 

@@ -1,20 +1,12 @@
 r"""The footprint's scores in plain PyTorch: the definition that the fast kernels are held to.
 
 .. math:: s(\xi, x) = \sum_b \sum_j u_{b,j} \, \tilde q_{b,j}, \qquad \tilde q_b = \mathrm{sort}_\downarrow(q_b)
-
-All kernels take the same arguments, in groups (the heads of a layer, say; a memory has one):
-
-- ``patterns (G, N, d)`` and ``queries (G, Q, d)``;
-- ``weights (W, R, B, d)``: the u of B bases; group g uses those of ``g % W``, and either all queries share them
-  (R = 1) or each has its own (R = Q);
-- ``observed (G, Q, d)``, or None: the terms of unobserved dimensions are sorted to the end, where the caller's
-  weights are zero;
-- ``bases``: names of :data:`TERMS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -36,8 +28,39 @@ SLOPES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 """... and so do their derivatives by the first of the two."""
 
 
-def scores(patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None, bases: Sequence[str]) -> Tensor:
+class Pairs(NamedTuple):
+    """What all kernels take, in groups: the heads of a layer, say; a memory has one.
+
+    Attributes:
+        patterns, queries: ``(G, N, d)`` and ``(G, Q, d)``.
+        weights: The u of B bases, ``(W, R, B, d)``: group g uses those of ``g % W``, and either all queries share them
+            (R = 1) or each has its own (R = Q).
+        observed: ``(G, Q, d)``, or None: the terms of unobserved dimensions are sorted to the end, where the caller's
+            weights are zero.
+        bases: Names of :data:`TERMS`.
+    """
+
+    patterns: Tensor
+    queries: Tensor
+    weights: Tensor
+    observed: Tensor | None
+    bases: Sequence[str]
+
+    @property
+    def separate(self) -> bool:
+        """Whether each query has weights of its own."""
+        return self.weights.shape[1] > 1
+
+    def some(self, part: slice) -> Pairs:
+        """The same for some of the queries."""
+        weights = self.weights[:, part] if self.separate else self.weights
+        observed = None if self.observed is None else self.observed[:, part]
+        return Pairs(self.patterns, self.queries[:, part], weights, observed, self.bases)
+
+
+def scores(pairs: Pairs) -> Tensor:
     """All scores, ``(G, Q, N)``, in blocks that keep to the memory budget."""
+    patterns, queries, weights, observed, bases = pairs
     (groups, count, dim), rows = patterns.shape, queries.shape[1]
     weights = _for_each_group(weights, groups)
     table = queries.new_empty(groups, rows, count)
@@ -47,19 +70,12 @@ def scores(patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor 
     return table
 
 
-def gradients(
-    slopes: Tensor,
-    patterns: Tensor,
-    queries: Tensor,
-    weights: Tensor,
-    observed: Tensor | None,
-    bases: Sequence[str],
-    needs: Sequence[bool],
-) -> list[Tensor | None]:
+def gradients(pairs: Pairs, slopes: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
     """What ``slopes (G, Q, N)`` of the scores mean for patterns, queries and weights; None for what nobody needs.
 
     Nothing is kept from the forward pass: each block is made again.
     """
+    patterns, queries, weights, observed, bases = pairs
     (groups, count, dim), rows = patterns.shape, queries.shape[1]
     full = _for_each_group(weights, groups)
     to_patterns, to_queries, to_weights = (torch.zeros_like(tensor) for tensor in (patterns, queries, full))
