@@ -67,7 +67,7 @@ _sort_rows = _compiled(_made())
 
 
 @_compiled
-def _fill(rows, block, query, dims, count, kind, lanes):  # type: ignore[no-untyped-def]
+def _fill(rows, block, query, dims, count, kind, lanes):
     """Write the terms of the observed dimensions; all rows after them, the spare ones too, hold the lowest number."""
     for place in range(count):
         row, pattern, value = rows[place], block[dims[place]], query[dims[place]]
@@ -84,7 +84,7 @@ def _fill(rows, block, query, dims, count, kind, lanes):  # type: ignore[no-unty
 
 
 @_compiled
-def _score_blocks(items, blocks, queries, dims, counts, kinds, plan, weights, table):  # type: ignore[no-untyped-def]
+def _score_blocks(items, blocks, queries, dims, counts, kinds, plan, weights, table):
     per_group, dim, lanes = blocks.shape[1:]
     rows, total = np.empty((dim + _SPARE, lanes), np.float32), np.empty(lanes, np.float32)
     shapes, starts, network = plan
@@ -105,7 +105,7 @@ def _score_blocks(items, blocks, queries, dims, counts, kinds, plan, weights, ta
 
 
 @_compiled
-def _list_blocks(items, blocks, queries, dims, counts, kinds, plan, table):  # type: ignore[no-untyped-def]
+def _list_blocks(items, blocks, queries, dims, counts, kinds, plan, table):
     per_group, dim, lanes = blocks.shape[1:]
     rows = np.empty((dim + _SPARE, lanes), np.float32)
     shapes, starts, network = plan
@@ -120,7 +120,7 @@ def _list_blocks(items, blocks, queries, dims, counts, kinds, plan, table):  # t
 
 
 @_compiled
-def _weigh_blocks(items, blocks, queries, dims, counts, kinds, plan, slopes, to_weights):  # type: ignore[no-untyped-def]
+def _weigh_blocks(items, blocks, queries, dims, counts, kinds, plan, slopes, to_weights):
     """The gradient to the weights alone: a second forward pass."""
     per_group, dim, lanes = blocks.shape[1:]
     rows, slope = np.empty((dim + _SPARE, lanes), np.float32), np.empty(lanes, np.float32)
@@ -143,9 +143,7 @@ def _weigh_blocks(items, blocks, queries, dims, counts, kinds, plan, slopes, to_
 
 
 @_compiled
-def _pull_blocks(  # type: ignore[no-untyped-def]
-    items, blocks, queries, dims, counts, kinds, plan, weights, slopes, to_blocks, to_queries, to_weights
-):
+def _pull_blocks(items, blocks, queries, dims, counts, kinds, plan, weights, slopes, to_blocks, to_queries, to_weights):
     """All gradients. Each term carries its place in its lowest bits, so that after the sort its rank is known."""
     per_group, dim, lanes = blocks.shape[1:]
     rows, slope = np.empty((dim + _SPARE, lanes), np.float32), np.empty(lanes, np.float32)

@@ -14,7 +14,7 @@ from ahop.kernels.compiled import compiled, share
 
 
 @compiled
-def _read(first, last, features, weights, offsets, targets, shares, gradient):  # type: ignore[no-untyped-def]
+def _read(first, last, features, weights, offsets, targets, shares, gradient):
     width, patterns = features.shape[1:]
     chances, total = np.empty(patterns, np.float32), 0.0
     for sample in range(first, last):
