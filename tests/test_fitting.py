@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import ahop
-from ahop import fitting
+from ahop import features, fitting
 from ahop.features import Features
 from ahop.metrics import retrieval_accuracy
 from ahop.variants import Biased, Mixed, Noisy
@@ -185,3 +185,22 @@ def test_a_fit_of_columns_that_are_all_the_same_still_goes_down():
     before = fitting.retrieval_loss(memory.scores(seen.queries), seen.origins).item()
     report = memory.fit(*seen).report
     assert report.loss < before
+
+
+@pytest.mark.parametrize("sort", [True, False])
+def test_features_are_read_once_or_twice_to_the_same_end(monkeypatch, sort):
+    patterns = uniform(300, 20)
+    queries, origins = Noisy(0.3).sample(patterns, 40)
+    similarity = ahop.similarity.Adaptive(20, sort=sort)
+    with ahop.kernels.use("cpu"):
+        table = Features(similarity, patterns, queries, origins, 0, 64, 0)
+    u = uniform(40, seed=1)
+    twice = table.loss_and_gradient(u, smoothness=0.1)
+    assert not table._read_once
+    monkeypatch.setattr(features, "_LARGE", 0)
+    assert table._read_once
+    once = table.loss_and_gradient(u, smoothness=0.1)
+    torch.testing.assert_close(once, twice, rtol=1e-4, atol=1e-5)
+    # Without a compiler, the long way is taken.
+    monkeypatch.setattr(features, "_compiled", lambda: None)
+    torch.testing.assert_close(table.loss_and_gradient(u, smoothness=0.1), twice)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -101,11 +104,9 @@ class Features:
             shares: How much each sample counts, ``(n,)``, one in all; None counts all alike.
         """
         shares = self.even_shares() if shares is None else shares
-        if self._read_once:
-            assert self.kept is not None
-            from ahop.kernels.regression import loss_and_gradient
-
-            loss, gradient = loss_and_gradient(self.kept.mT, u, self.offsets, self.target, shares)
+        kept, compiled = self.kept, _compiled() if self._read_once else None
+        if kept is not None and compiled is not None:
+            loss, gradient = compiled.loss_and_gradient(kept.mT, u, self.offsets, self.target, shares)
         else:
             gradient = torch.zeros_like(u)
 
@@ -198,6 +199,15 @@ class Features:
             return kernels.sorted_terms(patterns, queries, names)
         pairs = patterns[..., None, :, :], queries[..., None, :]
         return torch.stack([self.similarity.features(base, *pairs) for base in range(self.bases)], dim=-2)
+
+
+@cache
+def _compiled() -> ModuleType | None:
+    """The pass that reads features once; None where there is no compiler for it."""
+    try:
+        return import_module("ahop.kernels.regression")
+    except ImportError:
+        return None
 
 
 def _hats(dim: int, knots: int) -> Tensor:
