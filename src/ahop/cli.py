@@ -7,6 +7,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -116,7 +117,7 @@ def run_retrieval(
         queries=queries,
         runs=runs,
         seed=seed,
-        device=device,
+        device=_device(device),
     )
     if quick:
         config = retrieval.quick(config)
@@ -165,7 +166,7 @@ def run_worlds(
         queries=queries,
         runs=runs,
         seed=seed,
-        device=device,
+        device=_device(device),
     )
     result = worlds.run(config)
     table = Table(title=f"Worlds: {patterns} patterns, {samples} samples, mean of {runs} runs", title_justify="left")
@@ -221,7 +222,7 @@ def run_timing(
 ) -> None:
     """How long a-hop takes to learn and to retrieve, with and without the sort: the paper's timing table."""
     sizes, repetitions = (timing.SIZES[:1], 1) if quick else (timing.SIZES, 5)
-    config = timing.Config(sizes, samples, batch, repetitions, device=device)
+    config = timing.Config(sizes, samples, batch, repetitions, device=_device(device))
     result = timing.run(config)
     unit = "relative to the first row" if device.startswith("cpu") else "milliseconds"
     table = Table(title=f"a-hop, {samples} samples, batches of {batch}: {unit}", title_justify="left")
@@ -246,6 +247,14 @@ def _say_whether_adaptation_helps(
         best, ours = max(found[name, model] for model in fixed), found[name, "b-hop*"]
         verdict = "helps" if ours > 1.1 * best else "hardly helps" if ours >= best else "does harm"
         console.print(f"{name}: learning without labels {verdict} ({_figure(ours)} against {_figure(best)} fixed)")
+
+
+def _device(name: str) -> str:
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device must be one that PyTorch can use here, got {name!r}") from error
+    return name
 
 
 def _names(text: str) -> tuple[str, ...]:

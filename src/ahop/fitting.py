@@ -123,8 +123,9 @@ def fit_adaptive(
             u.backward(gradient.to(u.dtype))
             return loss
 
-        moving = [similarity.weight] + ([similarity.matrix_values] if similarity.learn_matrix else [])
-        report = adam(moving, backward, steps=steps, rate=rate)  # type: ignore[arg-type]
+        matrix = similarity.matrix_values
+        moving = [similarity.weight, *([matrix] if isinstance(matrix, nn.Parameter) else [])]
+        report = adam(moving, backward, steps=steps, rate=rate)
     else:
         if not similarity.sort:
             smoothness = 0.0

@@ -24,3 +24,13 @@ def test_the_command_prints_the_table(tmp_path):
     assert result.exit_code == 0, result.output
     assert "relative to the first row" in result.output
     assert out.exists()
+
+
+def test_bad_sizes_and_devices_are_refused_in_one_line():
+    for arguments, words in (
+        (["--batch", "0"], "batch must be at least 1, got 0"),
+        (["--device", "toaster"], "device must be one that PyTorch can use here, got 'toaster'"),
+    ):
+        result = CliRunner().invoke(app, ["timing", "--quick", *arguments])
+        assert result.exit_code == 2
+        assert words in result.output

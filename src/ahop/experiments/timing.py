@@ -46,6 +46,11 @@ class Config:
     difficulty: float = 0.4
     device: str = "cpu"
 
+    def __post_init__(self) -> None:
+        for name in ("samples", "batch", "repetitions"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
 
 def run(config: Config) -> dict[str, Any]:
     """Medians over repetitions, after a first one that compiles what has to be compiled.

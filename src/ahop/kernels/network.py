@@ -7,7 +7,6 @@ the size, so that each can be proved by itself: a block of m zeros and ones that
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 Comparator = tuple[int, int]
@@ -151,7 +150,6 @@ class Pass:
     groups: tuple[tuple[int, ...], ...]
 
 
-@lru_cache(maxsize=64)
 def row_stages(size: int) -> list[list[Pass]]:
     """Sorts ``size`` rows, element by element; the :data:`SPARE` rows after them must hold the smallest value.
 
