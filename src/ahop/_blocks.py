@@ -70,22 +70,22 @@ def pairwise(
     ``learned`` are the tensors that ``function`` uses besides its arguments and that may need a gradient.
 
     Shape:
-        patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
+        patterns ``(..., N, d)``, queries ``(..., Q, d)`` to ``(..., Q, N)``. ``function`` meets one leading dimension
+        at the most; ``per_pattern`` has none.
     """
     pairs = max(1, block_budget(patterns) // (width * patterns.element_size()))
+    if patterns.ndim > 2:
+        return _many_tables(function, pairs, patterns, queries, width, per_pattern, per_query, tuple(learned))
     columns = min(len(patterns), pairs)
     rows = max(1, pairs // max(1, columns))
 
-    tracked = (patterns, queries, *per_pattern, *per_query, *learned)
-    learning = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tracked)
+    learning = _learning(patterns, queries, *per_pattern, *per_query, *learned)
 
     def block(q: int, p: int) -> Tensor:
         inputs = [patterns[p : p + columns], queries[q : q + rows]]
         extras = [t if t is None else t[p : p + columns] for t in per_pattern]
         extras += [t if t is None else t[q : q + rows] for t in per_query]
-        if learning:
-            return checkpoint(function, *inputs, *extras, use_reentrant=False)
-        return function(*inputs, *extras)
+        return _run(function, learning, *inputs, *extras)
 
     if learning:
         lines = [
@@ -99,3 +99,47 @@ def pairwise(
         for p in range(0, len(patterns), columns):
             table[q : q + rows, p : p + columns] = block(q, p)
     return table
+
+
+def _many_tables(
+    function: Callable[..., Tensor],
+    pairs: int,
+    patterns: Tensor,
+    queries: Tensor,
+    width: int,
+    per_pattern: tuple[Tensor | None, ...],
+    per_query: tuple[Tensor | None, ...],
+    learned: tuple[Tensor, ...],
+) -> Tensor:
+    """As many whole tables at a time as fit the budget; one after another, in blocks, where not even one does."""
+    shape, last = (*queries.shape[:-1], patterns.shape[-2]), queries.ndim - 3
+    patterns, queries = patterns.flatten(0, last), queries.flatten(0, last)
+    extras = [t if t is None else t.flatten(0, last) for t in per_query]
+    at_once = pairs // max(1, queries.shape[1] * patterns.shape[1])
+    learning = _learning(patterns, queries, *per_pattern, *per_query, *learned)
+
+    def tables(part: slice) -> Tensor:
+        own = [t if t is None else t[part] for t in extras]
+        return _run(function, learning, patterns[part], queries[part], *per_pattern, *own)
+
+    def table(place: int) -> Tensor:
+        own = tuple(t if t is None else t[place] for t in extras)
+        options = {"width": width, "per_pattern": per_pattern, "per_query": own, "learned": learned}
+        return pairwise(function, patterns[place], queries[place], **options)  # type: ignore[arg-type]
+
+    if at_once:
+        found = [tables(slice(start, start + at_once)) for start in range(0, len(queries), at_once)]
+    else:
+        found = [table(place)[None] for place in range(len(queries))]
+    return torch.cat(found).reshape(shape) if found else queries.new_empty(shape)
+
+
+def _learning(*tensors: Tensor | None) -> bool:
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def _run(function: Callable[..., Tensor], learning: bool, *inputs: Tensor | None) -> Tensor:
+    """Keep nothing of a block for the backward pass but its inputs."""
+    if learning:
+        return checkpoint(function, *inputs, use_reentrant=False)
+    return function(*inputs)

@@ -60,7 +60,7 @@ class _Grid:
     def __init__(
         self, layout: Layout, groups: int, count: int, rows: int, bytes_each: int, bytes_once: int, like: Tensor
     ) -> None:
-        self.threads = min(THREADS, 32 * -(-count * layout.lanes // 32))
+        self.threads = _threads(count, layout)
         self.tiles = -(-count * layout.lanes // self.threads)
         # As many queries a block as fit, unless some multiprocessors would have nothing to do.
         fit = (_SHARED - bytes_once) // bytes_each
@@ -102,15 +102,16 @@ def _pull(pairs: Pairs, slopes: Tensor, *, query_owns: bool, inputs: bool, sums:
     to_owners = torch.zeros_like(owners)
     shares = weights.new_zeros(*weights.shape[:3], layout.stride)
     if slopes.numel():
-        tiles = -(-owner_count * layout.lanes // THREADS)
-        columns = 4 * THREADS * layout.values * inputs
+        threads = _threads(owner_count, layout)
+        tiles = -(-owner_count * layout.lanes // threads)
+        columns = 4 * threads * layout.values * inputs
         tile = max(1, min(16, (_SHARED - columns) // (4 * layout.stride), other_count))
         splits = min(-(-other_count // tile), max(1, 8 * _slots(3, patterns) // (groups * tiles)))
         _launch(
             kernel,
             _recipe(layout, bases, observed),
             (groups * tiles, splits),
-            THREADS,
+            threads,
             4 * tile * layout.stride + columns,
             [
                 *(owners, others, _weights(weights, layout), slopes, to_owners, shares),
@@ -219,6 +220,11 @@ _WIDE = {"scores": 256, "retrieve": 256, "pull_weights": 256, "pull_inputs": 128
 
 def _layout(kernel: str, dim: int) -> Layout:
     return cuda_text.layout(dim, 64 if dim <= _WIDE[kernel] else 32)
+
+
+def _threads(count: int, layout: Layout) -> int:
+    """Whole warps for so many pairs at a time, where a block of the usual size would stand half idle."""
+    return min(THREADS, 32 * -(-count * layout.lanes // 32))
 
 
 def _rows(tensor: Tensor, layout: Layout, observed: Tensor | None = None) -> Tensor:

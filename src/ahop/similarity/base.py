@@ -16,7 +16,8 @@ class Similarity(Component):
     """Scores every stored pattern against every query; higher is more alike.
 
     Shape:
-        patterns ``(N, d)``, queries ``(Q, d)``, observed ``(Q, d)`` or None (all observed), to ``(Q, N)``.
+        patterns ``(..., N, d)``, queries ``(..., Q, d)``, observed ``(..., Q, d)`` or None (all observed), to
+        ``(..., Q, N)``, with the same leading dimensions in all, if any.
     """
 
     dim: int | None = None
@@ -75,8 +76,8 @@ class Decomposable(Similarity, abstract=True):
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         def block(patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
-            terms = self.terms(patterns, queries[:, None])
-            return (terms if observed is None else terms * observed[:, None]).sum(-1)
+            terms = self.terms(patterns.unsqueeze(-3), queries.unsqueeze(-2))
+            return (terms if observed is None else terms * observed.unsqueeze(-2)).sum(-1)
 
         width = 2 * patterns.shape[-1]
         return pairwise(block, patterns, queries, width=width, per_query=(observed,), learned=self.parameters())
@@ -116,7 +117,8 @@ class Distance(Decomposable):
         centre = patterns.detach().mean(-2, keepdim=True)
         patterns, queries = patterns - centre, queries - centre
         if observed is None:
-            return 2 * queries @ patterns.mT - patterns.square().sum(-1) - queries.square().sum(-1, keepdim=True)
+            lengths = patterns.square().sum(-1).unsqueeze(-2)
+            return 2 * queries @ patterns.mT - lengths - queries.square().sum(-1, keepdim=True)
         mask = observed.to(queries.dtype)
         queries = queries * mask
         return 2 * queries @ patterns.mT - mask @ patterns.square().mT - queries.square().sum(-1, keepdim=True)

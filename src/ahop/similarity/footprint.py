@@ -208,15 +208,15 @@ class Adaptive(Similarity):
 
         def block(patterns: Tensor, queries: Tensor, *rest: Any) -> Tensor:
             weights, (mask, ranks) = (rest[0] if own else u), rest[-2:]
-            terms = base.terms(patterns, queries[:, None])  # type: ignore[operator]
+            terms = base.terms(patterns.unsqueeze(-3), queries.unsqueeze(-2))  # type: ignore[operator]
             if mask is not None:
                 # Unobserved terms are sorted to the end, and weigh nothing there.
-                terms = terms.masked_fill(~mask[:, None], -torch.inf if self.sort else 0.0)
+                terms = terms.masked_fill(~mask.unsqueeze(-2), -torch.inf if self.sort else 0.0)
             if self.sort:
                 terms = terms.sort(dim=-1, descending=True).values
             if ranks is not None:
                 terms = terms.masked_fill(terms == -torch.inf, 0.0)
-                weights = weights[..., ranks].transpose(0, 1) if own else weights[ranks][:, None]
+                weights = weights[..., ranks].movedim(0, -2) if own else weights[ranks].unsqueeze(-2)
             return terms @ weights if weights.ndim == 1 else (terms * weights).sum(-1)
 
         # Numbers a pair: the terms, their sorted copy, the sort's 64-bit indices, and what masks and weights add.

@@ -111,7 +111,7 @@ class Likelihood(Decomposable):
         return torch.logaddexp(kept, self.lost(queries))
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        if observed is None and not torch.is_grad_enabled():
+        if observed is None and patterns.ndim == 2 and not torch.is_grad_enabled():
             # Imported here because it is made of likelihoods itself.
             from ahop.similarity import inner
 
@@ -119,10 +119,10 @@ class Likelihood(Decomposable):
                 return products
 
         def block(patterns: Tensor, queries: Tensor, lost: Tensor, observed: Tensor | None) -> Tensor:
-            kept = self.kept(patterns, queries[:, None])
+            kept = self.kept(patterns.unsqueeze(-3), queries.unsqueeze(-2))
             kept = kept[0] if self.components == 1 else kept.logsumexp(0)
-            terms = torch.logaddexp(kept, lost[:, None])
-            return (terms if observed is None else terms * observed[:, None]).sum(-1)
+            terms = torch.logaddexp(kept, lost.unsqueeze(-2))
+            return (terms if observed is None else terms * observed.unsqueeze(-2)).sum(-1)
 
         width = (2 + 2 * self.components) * self.dim
         return pairwise(

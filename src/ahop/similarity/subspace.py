@@ -78,26 +78,27 @@ class Subspace(Similarity):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         if observed is not None and not bool(observed.all()):
             return self._of_the_observed(patterns, queries, observed.to(queries.dtype))
-        rows, log_determinant = self.whiten(torch.cat([self.gain * patterns, queries - self.bias]))
-        squares = -Distance()(rows[: len(patterns)], rows[len(patterns) :])
+        rows, log_determinant = self.whiten(torch.cat([self.gain * patterns, queries - self.bias], -2))
+        count = patterns.shape[-2]
+        squares = -Distance()(rows[..., :count, :], rows[..., count:, :])
         return self.log_beta.exp() * self.density(squares.clamp_min(0), log_determinant, self.dim)
 
     def _of_the_observed(self, patterns: Tensor, queries: Tensor, mask: Tensor) -> Tensor:
         """Each query has a covariance of its own, inverted by way of its few hidden causes (Woodbury)."""
         precision = mask * (-self.log_psi).exp()
-        inner = torch.eye(self.rank).to(queries) + torch.einsum("qi,ir,is->qrs", precision, self.loading, self.loading)
+        inner = torch.eye(self.rank).to(queries) + torch.einsum("...i,ir,is->...rs", precision, self.loading, self.loading)
         factor = torch.linalg.cholesky(inner)
         log_determinant = (mask * self.log_psi).sum(-1) + 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
         def block(
             patterns: Tensor, queries: Tensor, mask: Tensor, precision: Tensor, factor: Tensor, log_determinant: Tensor
         ) -> Tensor:
-            gaps = (queries - self.bias)[:, None] - self.gain * patterns
-            weighed = gaps * precision[:, None]
+            gaps = (queries - self.bias).unsqueeze(-2) - self.gain * patterns.unsqueeze(-3)
+            weighed = gaps * precision.unsqueeze(-2)
             moved = torch.linalg.solve_triangular(factor, (weighed @ self.loading).mT, upper=False)
             squares = (gaps * weighed).sum(-1) - moved.square().sum(-2)
             count = mask.sum(-1, keepdim=True)
-            return self.log_beta.exp() * self.density(squares.clamp_min(0), log_determinant[:, None], count)
+            return self.log_beta.exp() * self.density(squares.clamp_min(0), log_determinant[..., None], count)
 
         return pairwise(
             block,

@@ -5,7 +5,7 @@ pull(const float *owners, const float *others, const float *weights, const float
      int weight_groups, int own_weights, int owner_is_query, int tiles, int tile, int per_split) {
     extern __shared__ float4 shared[];
     int group = blockIdx.x / tiles, lane = threadIdx.x % LANES, warp = threadIdx.x / 32;
-    int n = (blockIdx.x % tiles * THREADS + threadIdx.x) / LANES;
+    int n = (blockIdx.x % tiles * blockDim.x + threadIdx.x) / LANES;
     bool inside = n < owner_count;
     int owner = min(n, owner_count - 1);
     float4 *rows = shared;
