@@ -1,6 +1,6 @@
 """Associative memory: every Hopfield network in one framework, with similarities that learn."""
 
-from ahop import datasets, energy, fitting, kernels, metrics, modulation, separation, similarity, theory, variants
+from ahop import datasets, energy, fitting, kernels, metrics, modulation, nn, separation, similarity, theory, variants
 from ahop._blocks import memory_budget
 from ahop.bayesian import BayesianHopfield
 from ahop.memory import AssociativeMemory, Recall
@@ -42,6 +42,7 @@ __all__ = [
     "memory_budget",
     "metrics",
     "modulation",
+    "nn",
     "separation",
     "similarity",
     "theory",

@@ -86,7 +86,9 @@ class Subspace(Similarity):
     def _of_the_observed(self, patterns: Tensor, queries: Tensor, mask: Tensor) -> Tensor:
         """Each query has a covariance of its own, inverted by way of its few hidden causes (Woodbury)."""
         precision = mask * (-self.log_psi).exp()
-        inner = torch.eye(self.rank).to(queries) + torch.einsum("...i,ir,is->...rs", precision, self.loading, self.loading)
+        inner = torch.eye(self.rank).to(queries) + torch.einsum(
+            "...i,ir,is->...rs", precision, self.loading, self.loading
+        )
         factor = torch.linalg.cholesky(inner)
         log_determinant = (mask * self.log_psi).sum(-1) + 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 

@@ -1,0 +1,17 @@
+"""Hopfield layers for PyTorch networks, with a choice of similarity and separation."""
+
+from ahop.nn.association import Association
+from ahop.nn.bags import AttentionPooling, BagNetwork, MaxPooling, MeanPooling, pad
+from ahop.nn.hopfield import Hopfield, HopfieldLayer, HopfieldPooling
+
+__all__ = [
+    "Association",
+    "AttentionPooling",
+    "BagNetwork",
+    "Hopfield",
+    "HopfieldLayer",
+    "HopfieldPooling",
+    "MaxPooling",
+    "MeanPooling",
+    "pad",
+]

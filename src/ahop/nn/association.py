@@ -1,0 +1,286 @@
+"""The heart of a Hopfield layer: scores, weights and readout for several heads at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ahop import kernels
+from ahop._blocks import budget
+from ahop.modulation import Modulation
+from ahop.separation import Exponential, Separation, Softmax
+from ahop.similarity import Adaptive, Dot, Similarity
+
+# How far below the best a pattern lies that must have no weight: beyond what any separation still sees.
+_FAR = 1e4
+
+
+class Mask:
+    """Which patterns a state may not see, and what is added to the scores of the others.
+
+    Args:
+        padding: ``(B, N)``, True where a stored pattern is padding.
+        association: ``(Q, N)``, ``(B * heads, Q, N)`` or ``(B, heads, Q, N)``, boolean (True = not to be seen) or a
+            number to add to the scores.
+
+    Attributes:
+        blocked: True where not to be seen, broadcasts to ``(B, heads, Q, N)``; or None.
+        added: Numbers likewise; or None.
+        padding: The padding alone, if that is all there is.
+    """
+
+    def __init__(self, padding: Tensor | None, association: Tensor | None, shape: tuple[int, int, int, int]) -> None:
+        batch, heads, queries, stored = shape
+        self.blocked: Tensor | None = None
+        self.added: Tensor | None = None
+        self.padding = padding if association is None else None
+        if padding is not None:
+            if padding.dtype != torch.bool or padding.shape != (batch, stored):
+                got = f"{padding.dtype} of shape {tuple(padding.shape)}"
+                wanted = f"boolean (True = padding), of shape ({batch}, {stored})"
+                raise ValueError(f"stored_pattern_padding_mask must be {wanted}; got {got}")
+            self.blocked = padding[:, None, None]
+        if association is not None:
+            forms = {2: (queries, stored), 3: (batch * heads, queries, stored), 4: shape}
+            if association.shape != forms.get(association.ndim):
+                wanted = " or ".join(map(str, forms.values()))
+                raise ValueError(f"association_mask must have shape {wanted}; got {tuple(association.shape)}")
+            table = association.reshape(-1, heads if association.ndim > 2 else 1, queries, stored)
+            if association.dtype != torch.bool:
+                self.added = table.masked_fill(table == -torch.inf, 0.0)
+                table = table == -torch.inf
+            self.blocked = table if self.blocked is None else self.blocked | table
+
+    def fold(self, batch: int, heads: int, queries: int) -> None:
+        """Follow states of a batch that were laid behind each other: ``(1, heads, B * Q, N)``."""
+        self.padding = None
+        for name in ("blocked", "added"):
+            table = getattr(self, name)
+            if table is not None:
+                wide = table.expand(batch, table.shape[1], queries, -1)
+                setattr(self, name, wide.transpose(0, 1).reshape(1, table.shape[1], batch * queries, -1))
+
+
+class Association(nn.Module):
+    r"""What every Hopfield layer does between its projections, one head at a time.
+
+    .. math:: y_h = \mathrm{sep}\big(\beta_h \, \mathrm{sim}_h(\Xi_h, x_h)\big) \, V_h
+
+    Args:
+        dim: Width of the space where states and stored patterns are compared; None where it is not known.
+        heads: How many heads.
+        similarity: A name (each head then learns its own), a part (shared by all heads), or a list of one a head.
+        separation: A separation, or its name.
+        modulation: Applied to states and stored patterns before they are compared.
+        scaling: :math:`\beta`, for all heads or one each.
+        learn_scaling: Learn it.
+        dropout: Probability that a weight is dropped in training.
+
+    Shape:
+        stored ``(B, heads, N, d)``, state ``(B, heads, Q, d)``, values ``(B, heads, N, v)`` to ``(B, heads, Q, v)``.
+    """
+
+    def __init__(
+        self,
+        dim: int | None,
+        heads: int,
+        similarity: Similarity | str | Sequence[Similarity],
+        separation: Separation | str,
+        modulation: Modulation | None,
+        scaling: float | Tensor,
+        learn_scaling: bool,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.similarities = nn.ModuleList(_similarities(similarity, dim, heads))
+        self.separation = Separation.of(separation)
+        if modulation is not None and not isinstance(modulation, Modulation):
+            raise TypeError(f"modulation must be a Modulation or None, got {type(modulation).__name__}")
+        self.modulation = modulation
+        # A log, so that what is learned cannot cross zero.
+        self.log_beta = nn.Parameter(_per_head(scaling, heads).log(), requires_grad=learn_scaling)
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {dropout}")
+
+    @property
+    def beta(self) -> Tensor:
+        """The inverse temperature of each head, ``(heads,)``."""
+        return self.log_beta.exp()
+
+    def scores(self, stored: Tensor, state: Tensor, mask: Mask) -> Tensor:
+        """Similarities times beta plus what the mask adds, in float32 or better, ``(B, heads, Q, N)``."""
+        stored, state = self._modulated(stored, state)
+        # A score in half precision could not tell close patterns apart.
+        with torch.autocast(state.device.type, enabled=False):
+            stored, state = _single(stored), _single(state)
+            bases = self._kernel_bases(stored)
+            if bases is not None:
+                table = kernels.scores(stored, state, self._order_weights(), bases)
+            elif len(self.similarities) == 1:
+                table = self.similarities[0](stored, state)
+            else:
+                parts = zip(self.similarities, stored.unbind(1), state.unbind(1), strict=True)
+                table = torch.stack([similarity(*sides) for similarity, *sides in parts], 1)
+            table = table * _single(self.beta)[:, None, None]
+            return table if mask.added is None else table + mask.added
+
+    def weights(self, stored: Tensor, state: Tensor, mask: Mask) -> Tensor:
+        """What each stored pattern has in the readout; all zero for a state that may see none."""
+        table = self._fenced(self.scores(stored, state, mask), mask)
+        weights: Tensor = self.separation(table)
+        return weights if mask.blocked is None else weights.masked_fill(mask.blocked, 0.0)
+
+    def forward(self, stored: Tensor, state: Tensor, values: Tensor, mask: Mask) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        if self._is_attention:
+            return self._attention(stored, state, values, mask, dropout)
+        if self._fuses(stored, state, values, mask, dropout):
+            return self._fused(stored, state, values, mask)
+        weights = self.weights(stored, state, mask)
+        if dropout:
+            weights = functional.dropout(weights, dropout)
+        return weights.to(values.dtype) @ values
+
+    def energy(self, stored: Tensor, state: Tensor, mask: Mask) -> Tensor:
+        r"""The energy of each state and head, ``(B, heads, Q)``.
+
+        .. math:: E(x) = \tfrac12 \lVert x \rVert^2 [\mathrm{sim} = \mathrm{dot}]
+            - \tfrac1\beta \Psi^\star(\beta\, \mathrm{sim}(\Xi, x))
+        """
+        table = self._fenced(self.scores(stored, state, mask), mask)
+        energy: Tensor = -self.separation.conjugate(table) / _single(self.beta)[:, None]
+        if all(type(similarity) is Dot for similarity in self.similarities):
+            energy = energy + 0.5 * _single(self._modulated(state, state)[1]).square().sum(-1)
+        return energy
+
+    # --- the ways to a readout -----------------------------------------------------------------------------
+
+    @property
+    def _is_attention(self) -> bool:
+        """Whether this is softmax attention as PyTorch has it."""
+        plain = len(self.similarities) == 1 and type(self.similarities[0]) is Dot
+        return plain and type(self.separation) in (Exponential, Softmax)
+
+    def _attention(self, stored: Tensor, state: Tensor, values: Tensor, mask: Mask, dropout: float) -> Tensor:
+        stored, state = self._modulated(stored, state)
+        beta = self.beta * self.separation.inverse_temperature
+        state = state * beta.to(state.dtype)[:, None, None]
+        allowed, empty = None, None
+        if mask.blocked is not None:
+            # A state that may see nothing sees everything, and its answer is thrown away: no NaN anywhere.
+            empty = mask.blocked.all(-1, keepdim=True)
+            allowed = ~mask.blocked | empty
+            if mask.added is not None:
+                allowed = mask.added.masked_fill(~allowed, -torch.inf).to(state.dtype)
+        readout = functional.scaled_dot_product_attention(
+            state, stored, values, attn_mask=allowed, dropout_p=dropout, scale=1.0
+        )
+        return readout if empty is None else readout.masked_fill(empty, 0.0)
+
+    def _kernel_bases(self, stored: Tensor) -> list[str] | None:
+        """The bases of adaptive similarities that one call of the kernels can do for all heads."""
+        if not all(isinstance(similarity, Adaptive) for similarity in self.similarities):
+            return None
+        names = [similarity.kernel_bases(stored) for similarity in self.similarities]  # type: ignore[operator]
+        return names[0] if all(other == names[0] for other in names) else None
+
+    def _order_weights(self) -> Tensor:
+        """Of every head where each has its own, ``(heads, B, d)``, else ``(B, d)``."""
+        weights = [similarity.order_weights() for similarity in self.similarities]  # type: ignore[operator]
+        return _single(weights[0] if len(weights) == 1 else torch.stack(weights))
+
+    def _fuses(self, stored: Tensor, state: Tensor, values: Tensor, mask: Mask, dropout: float) -> bool:
+        """Whether scores, softmax and readout go in one pass.
+
+        Its backward pass makes the scores again; where keeping them costs little, that is the faster way to learn.
+        """
+        able = type(self.separation) in (Exponential, Softmax) and self._kernel_bases(stored) is not None
+        able = able and not dropout and (mask.padding is not None or mask.blocked is None)
+        table = 4 * state.shape[0] * self.heads * state.shape[2] * stored.shape[2]
+        learns = torch.is_grad_enabled() and any(t.requires_grad for t in (stored, state, values, *self.parameters()))
+        return able and (table > budget() or not learns)
+
+    def _fused(self, stored: Tensor, state: Tensor, values: Tensor, mask: Mask) -> Tensor:
+        stored, state = self._modulated(stored, state)
+        bases = self._kernel_bases(stored)
+        assert bases is not None
+        with torch.autocast(state.device.type, enabled=False):
+            beta = _single(self.beta) * self.separation.inverse_temperature
+            weights = self._order_weights() * beta[:, None, None]
+            bias = None
+            if mask.padding is not None:
+                bias = torch.zeros(mask.padding.shape, device=state.device).masked_fill(mask.padding, -torch.inf)
+                bias = bias[:, None].expand(-1, self.heads, -1)
+            sides = _single(stored), _single(state)
+            return kernels.retrieve(*sides, weights, bases, _single(values), bias=bias).to(values.dtype)
+
+    def _modulated(self, stored: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        if self.modulation is None:
+            return stored, state
+        return self.modulation(stored), self.modulation(state)
+
+    def _fenced(self, table: Tensor, mask: Mask) -> Tensor:
+        """Scores of what may not be seen are put far below the others; not at minus infinity, which sums to NaN."""
+        if mask.blocked is None:
+            return table
+        if not self.separation.probabilistic:
+            return table.masked_fill(mask.blocked, 0.0)
+        best = table.detach().masked_fill(mask.blocked, -torch.inf).amax(-1, keepdim=True)
+        best = best.masked_fill(best == -torch.inf, 0.0)
+        return torch.where(mask.blocked, best - _FAR, table)
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, dropout={self.dropout}"
+
+
+def _similarities(
+    similarity: Similarity | str | Sequence[Similarity], dim: int | None, heads: int
+) -> Sequence[Similarity]:
+    if isinstance(similarity, str):
+        count = heads if similarity in _LEARNED else 1
+        parts: Sequence[Any] = [_named(similarity, dim) for _ in range(count)]
+    elif isinstance(similarity, Similarity):
+        parts = [similarity]
+    else:
+        parts = list(similarity)
+        if len(parts) != heads or not all(isinstance(part, Similarity) for part in parts):
+            kinds = [type(part).__name__ for part in parts]
+            raise ValueError(f"similarity must be a name, a Similarity, or one for each of {heads} heads; got {kinds}")
+    for part in parts:
+        if None not in (dim, part.dim) and dim != part.dim:
+            raise ValueError(f"similarity was made for {part.dim} dimensions, but the Hopfield space has {dim}")
+    return parts
+
+
+_LEARNED = ("adaptive", "likelihood")
+
+
+def _named(name: str, dim: int | None) -> Similarity:
+    if name not in _LEARNED:
+        return Similarity.of(name)
+    if dim is None:
+        raise ValueError(f"hidden_size must be given for a similarity that learns ({name!r})")
+    if name != "adaptive":
+        return Similarity.of(name, dim=dim)
+    adaptive = Adaptive(dim, bases=["dot", "distance"])
+    # The dot product exactly: what is learned begins where plain attention is.
+    adaptive.set_order_weights(torch.tensor([[1.0], [0.0]]).expand(2, dim))
+    return adaptive
+
+
+def _per_head(scaling: float | Tensor, heads: int) -> Tensor:
+    values = torch.as_tensor(scaling, dtype=torch.get_default_dtype()).detach()
+    if values.shape not in (torch.Size(), torch.Size([heads])) or not bool(((values > 0) & (values < math.inf)).all()):
+        raise ValueError(f"scaling must be positive, one number or one for each of {heads} heads; got {scaling!r}")
+    return values.expand(heads).clone()
+
+
+def _single(tensor: Tensor) -> Tensor:
+    """In float32 at least."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
