@@ -98,7 +98,7 @@ def test_a_download_with_another_checksum_is_not_kept(known, server):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match="unknown data set 'mnits'; known: digits, gas, mnist"):
+    with pytest.raises(ValueError, match=r"unknown data set 'mnits'; known: .*digits.*mnist"):
         datasets.load("mnits")
 
 

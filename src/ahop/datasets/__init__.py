@@ -4,6 +4,7 @@ from ahop.datasets import images as _images  # noqa: F401 (registers its data se
 from ahop.datasets import real as _real  # noqa: F401
 from ahop.datasets.bags import Bags, frequency_check, standard_check
 from ahop.datasets.base import ENTRIES, Dataset, load
+from ahop.datasets.photos import Photos
 from ahop.datasets.real import Measured
 
-__all__ = ["ENTRIES", "Bags", "Dataset", "Measured", "frequency_check", "load", "standard_check"]
+__all__ = ["ENTRIES", "Bags", "Dataset", "Measured", "Photos", "frequency_check", "load", "standard_check"]

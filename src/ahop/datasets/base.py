@@ -21,16 +21,19 @@ class Dataset(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set by name: how to load it, what it is, and the files it needs."""
+    """A data set by name: how to load it, what it is, the files it needs, and a copy of them that serves as well."""
 
     load: Callable[[], Any]
     about: str
     files: Sequence[DataFile]
+    copy: DataFile | None = None
 
     def where(self) -> str:
         """Where its files are now."""
         if not self.files:
             return "always there"
+        if self.copy is not None and (path := find(self.copy)) is not None:
+            return str(path.parent)
         found = [path for file in self.files if (path := find(file)) is not None]
         if len(found) == len(self.files):
             return str(found[0].parent)
@@ -41,11 +44,13 @@ ENTRIES: dict[str, Entry] = {}
 Loader = TypeVar("Loader", bound=Callable[[], Any])
 
 
-def register(name: str, *, about: str, files: Sequence[DataFile] = ()) -> Callable[[Loader], Loader]:
+def register(
+    name: str, *, about: str, files: Sequence[DataFile] = (), copy: DataFile | None = None
+) -> Callable[[Loader], Loader]:
     """Make a loader known under ``name``."""
 
     def enter(function: Loader) -> Loader:
-        ENTRIES[name] = Entry(function, about, files)
+        ENTRIES[name] = Entry(function, about, files, copy)
         return function
 
     return enter

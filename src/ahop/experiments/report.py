@@ -31,6 +31,25 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
     }
 
 
+def resume(path: Path | None, head: dict[str, Any], free: Sequence[str]) -> list[dict[str, Any]]:
+    """What an earlier run of the same experiment has already done, if it was set up alike but for what is ``free``."""
+    if path is None or not path.exists():
+        return []
+    try:
+        before = json.loads(path.read_text())
+        done = before["done"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no report that can be gone on with; choose another file") from error
+    # As it would be read back: JSON has no tuples.
+    now = json.loads(json.dumps(head))
+    alike = before["experiment"] == now["experiment"] and all(
+        before["config"].get(key) == value for key, value in now["config"].items() if key not in free
+    )
+    if not alike:
+        raise ValueError(f"{path} holds a run that was set up in another way; choose another file")
+    return list(done)
+
+
 def write(report: dict[str, Any], path: Path) -> None:
     """Write the report, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)

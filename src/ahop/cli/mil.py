@@ -1,0 +1,49 @@
+"""``ahop mil``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ahop.cli.common import Out, Runs, Seed, app, as_names, console, figure, plain_errors, require_file
+from ahop.experiments import mil
+
+
+@app.command("mil")
+@plain_errors
+def run_mil(
+    data: Annotated[str, typer.Option(help="Data sets, with commas between.")] = ",".join(mil.DATA),
+    models: Annotated[str, typer.Option(help="Poolings to compare, with commas between.")] = ",".join(mil.POOLINGS),
+    runs: Runs = 5,
+    seed: Seed = 0,
+    workers: Annotated[int, typer.Option(help="Processes to share the work; -1 is one a core.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="One run with little training, to see that it works.")] = False,
+    out: Out = None,
+) -> None:
+    """Multiple-instance learning by Hopfield pooling: Table 4 of the paper. With --out, a run can be gone on with."""
+    require_file(out, ".json")
+    if workers == 0:
+        raise ValueError("workers must be at least 1, or -1 for one a core; got 0")
+    config = mil.Config(data=as_names(data), models=as_names(models), runs=runs, seed=seed)
+    if quick:
+        config = mil.quick(config)
+    result = mil.run(config, out, workers)
+    size = f"{config.folds} folds, mean ± std of {config.runs} run{'s' * (config.runs > 1)}; (paper)"
+    table = Table(title=f"Area under the curve, {size}", title_justify="left")
+    for column in ("pooling", *config.data):
+        table.add_column(column, justify="left" if column == "pooling" else "right")
+    found = {(row["data"], row["model"]): row for row in result["rows"]}
+    best = {name: max(row["auc"]["mean"] for row in result["rows"] if row["data"] == name) for name in config.data}
+    for model in config.models:
+        cells = []
+        for name in config.data:
+            row = found[name, model]
+            cell = f"{figure(row['auc']['mean'])} ± {figure(row['auc']['std'])}"
+            paper = f" ({figure(row['paper'])})" if row["paper"] else ""
+            cells.append((f"[bold]{cell}[/bold]" if row["auc"]["mean"] == best[name] else cell) + paper)
+        table.add_row(model, *cells)
+    console.print(table)
+    if out:
+        console.print(f"report: {out}")

@@ -1,0 +1,236 @@
+"""Multiple-instance learning: a label for a bag (Table 4 of the paper).
+
+Every model is selected inside the training part alone, from the same candidates, and all of them share the embedding,
+the optimiser and the head; only the pooling differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import torch
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import QuantileTransformer
+from torch import Tensor, nn
+
+from ahop import datasets
+from ahop._checks import choice
+from ahop._progress import progress
+from ahop.datasets.bags import FILES, Bags
+from ahop.experiments import report as reports
+from ahop.nn import AttentionPooling, BagNetwork, HopfieldPooling, MaxPooling, MeanPooling, pad
+
+DATA = tuple(FILES)
+HEADS = 4
+
+
+def _hopfield(**options: Any) -> Callable[[int], nn.Module]:
+    return lambda width: HopfieldPooling(width, num_heads=HEADS, **options)
+
+
+POOLINGS: dict[str, Callable[[int], nn.Module]] = {
+    "mean": MeanPooling,
+    "max": MaxPooling,
+    "attention": AttentionPooling,
+    "m-hop": _hopfield(),
+    "s-hop": _hopfield(separation="sparsemax"),
+    "a-hop": _hopfield(similarity="adaptive"),
+    "b-hop": _hopfield(similarity="likelihood"),
+}
+HOPFIELD = ("m-hop", "s-hop", "a-hop", "b-hop")
+# Mean area under the curve in the paper's Table 4.
+PAPER = {
+    "tiger": {"m-hop": 0.8924, "s-hop": 0.8923, "a-hop": 0.9030},
+    "fox": {"m-hop": 0.6327, "s-hop": 0.6433, "a-hop": 0.6753},
+    "elephant": {"m-hop": 0.9344, "s-hop": 0.9365, "a-hop": 0.9451},
+    "ucsb": {"m-hop": 0.8815, "s-hop": 0.8794, "a-hop": 0.8935},
+}
+
+
+class Candidate(NamedTuple):
+    """What is selected inside the training part, for every model from the same list."""
+
+    scaling: str
+    width: int
+
+
+CANDIDATES = tuple(Candidate(scaling, width) for scaling in ("standard", "quantile") for width in (64, 128))
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a run does."""
+
+    data: tuple[str, ...] = DATA
+    models: tuple[str, ...] = tuple(POOLINGS)
+    runs: int = 5
+    seed: int = 0
+    folds: int = 5
+    inner: int = 2
+    refits: int = 3
+    epochs: int = 40
+    batch: int = 32
+    rate: float = 2e-3
+    decay: float = 0.01
+    dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        for name in self.data:
+            choice(name, "data", DATA)
+        for model in self.models:
+            choice(model, "models", tuple(POOLINGS))
+        if self.runs < 1:
+            raise ValueError(f"runs must be at least 1, got {self.runs}")
+
+
+def quick(config: Config) -> Config:
+    """The same at a size that ends within a minute or two on two cores; the figures are those of little training."""
+    return Config(**{**vars(config), "runs": 1, "inner": 1, "refits": 1, "epochs": 10})
+
+
+def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, Any]:
+    """Every model on every data set; what ``out`` already holds is not done again, and each part is kept when ready."""
+    head = reports.stamp("mil", {**asdict(config), "candidates": [list(one) for one in CANDIDATES]})
+    done = reports.resume(out, head, free=("data", "models", "runs", "seed"))
+    known = {(one["data"], one["model"], one["seed"]) for one in done}
+    seeds = range(config.seed, config.seed + config.runs)
+    jobs = [(name, model, seed) for seed in seeds for name in config.data for model in config.models]
+    left = [job for job in jobs if job not in known]
+    result = summary(config, head, done)
+    with progress("bags", len(left)) as bar:
+        for one in _each(left, config, workers):
+            done.append(one)
+            bar.advance(f"{one['data']}, {one['model']}, seed {one['seed']}: {one['auc']:.3f}")
+            result = summary(config, head, done)
+            if out:
+                reports.write(result, out)
+    return result
+
+
+def _each(jobs: list[tuple[str, str, int]], config: Config, workers: int) -> Iterator[dict[str, Any]]:
+    if workers == 1:
+        return (cross_validate(*job, config) for job in jobs)
+    pool = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")
+    return pool(joblib.delayed(_alone)(*job, config) for job in jobs)
+
+
+def _alone(name: str, model: str, seed: int, config: Config) -> dict[str, Any]:
+    # Networks this small are slower when their threads get in each other's way.
+    torch.set_num_threads(1)
+    return cross_validate(name, model, seed, config)
+
+
+def cross_validate(name: str, model: str, seed: int, config: Config) -> dict[str, Any]:
+    """The mean area under the curve over the outer folds, for one data set, model and seed."""
+    data: Bags = datasets.load(name)
+    areas, chosen = [], []
+    folds = StratifiedKFold(config.folds, shuffle=True, random_state=seed)
+    for train, test in folds.split(data.labels, data.labels):
+        best = select(data, train, model, seed, config)
+        bags = scale(data.bags, train, best.scaling)
+        scores = [
+            predict(fit(bags, data.labels, train, model, best, 1000 * seed + repeat, config), bags, test)
+            for repeat in range(config.refits)
+        ]
+        areas.append(float(roc_auc_score(data.labels[test], torch.stack(scores).mean(0))))
+        chosen.append(list(best))
+    folds_areas = [round(area, 4) for area in areas]
+    return {
+        "data": name,
+        "model": model,
+        "seed": seed,
+        "auc": float(np.mean(areas)),
+        "folds": folds_areas,
+        "chosen": chosen,
+    }
+
+
+def select(data: Bags, train: np.ndarray, model: str, seed: int, config: Config) -> Candidate:
+    """The candidate that does best on bags held out of the training part, which is all that is looked at."""
+    parts = StratifiedKFold(4, shuffle=True, random_state=seed)
+    splits = list(parts.split(train, data.labels[train]))[: config.inner]
+
+    def area(candidate: Candidate) -> float:
+        found = []
+        for learn, check in splits:
+            bags = scale(data.bags, train[learn], candidate.scaling)
+            network = fit(bags, data.labels, train[learn], model, candidate, seed, config)
+            found.append(roc_auc_score(data.labels[train[check]], predict(network, bags, train[check])))
+        return float(np.mean(found))
+
+    return max(CANDIDATES, key=area)
+
+
+def scale(bags: list[Tensor], train: np.ndarray, scaling: str) -> tuple[Tensor, Tensor]:
+    """All bags, padded, by a scaling learned on the instances of the training bags."""
+    learn, sizes = torch.cat([bags[index] for index in train]), [len(bag) for bag in bags]
+    rows = torch.cat(bags)
+    if scaling == "quantile":
+        count = min(1000, len(learn))
+        by_rank = QuantileTransformer(n_quantiles=count, output_distribution="normal", random_state=0)
+        by_rank.fit(learn.numpy())
+        rows = torch.from_numpy(by_rank.transform(rows.numpy())).float().clamp(-3, 3)
+    else:
+        mean, std = learn.mean(0), learn.std(0)
+        # A feature that never varies says nothing.
+        rows = ((rows - mean) / torch.where(std > 1e-6, std, torch.inf)).clamp(-5, 5)
+    return pad(rows.split(sizes))
+
+
+def fit(
+    bags: tuple[Tensor, Tensor],
+    labels: Tensor,
+    train: np.ndarray,
+    model: str,
+    candidate: Candidate,
+    seed: int,
+    config: Config,
+) -> BagNetwork:
+    """A network trained on some of the bags: AdamW, one cycle of the learning rate, gradients clipped at 1."""
+    torch.manual_seed(seed)
+    instances, padding, targets = bags[0][train], bags[1][train], labels[train].float()
+    network = BagNetwork(
+        instances.shape[-1],
+        POOLINGS[model](candidate.width),
+        width=candidate.width,
+        dropout=config.dropout,
+        join_max=model in HOPFIELD,
+    )
+    optimizer = torch.optim.AdamW(network.parameters(), config.rate, weight_decay=config.decay)
+    steps = config.epochs * -(-len(targets) // config.batch)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.rate, total_steps=steps)
+    for _ in range(config.epochs):
+        for batch in torch.randperm(len(targets)).split(config.batch):
+            longest = int((~padding[batch]).sum(1).max())
+            logits = network(instances[batch, :longest], padding[batch, :longest]).squeeze(1)
+            loss = nn.functional.binary_cross_entropy_with_logits(logits, targets[batch])
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+    return network.eval()
+
+
+@torch.no_grad()
+def predict(network: BagNetwork, bags: tuple[Tensor, Tensor], chosen: np.ndarray) -> Tensor:
+    """A logit for each of the chosen bags."""
+    return network(bags[0][chosen], bags[1][chosen]).squeeze(1)
+
+
+def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
+    """The report: one row for a data set and model, and all that was run."""
+    rows = []
+    for name in config.data:
+        for model in config.models:
+            own = sorted((one["seed"], one["auc"]) for one in done if (one["data"], one["model"]) == (name, model))
+            if own:
+                spread = reports.spread([area for _, area in own])
+                rows.append({"data": name, "model": model, "auc": spread, "paper": PAPER.get(name, {}).get(model)})
+    return {**head, "rows": rows, "done": done}
