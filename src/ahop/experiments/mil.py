@@ -36,7 +36,11 @@ def _hopfield(**options: Any) -> Callable[[int], nn.Module]:
     """
 
     def make(width: int) -> nn.Module:
-        plain = {"pattern_size": width, "pattern_projection_as_static": True, "disable_out_projection": True}
+        plain: dict[str, Any] = {
+            "pattern_size": width,
+            "pattern_projection_as_static": True,
+            "disable_out_projection": True,
+        }
         return HopfieldPooling(width, num_heads=HEADS, scaling=0.02, **plain, **options)
 
     return make
@@ -68,25 +72,27 @@ class Candidate(NamedTuple):
     width: int
 
 
-CANDIDATES = tuple(Candidate(scaling, width) for scaling in ("standard", "quantile") for width in (64, 128))
+SCALINGS = ("standard", "quantile")
+CANDIDATES = tuple(Candidate(scaling, width) for scaling in SCALINGS for width in (64, 128))
 
 
 @dataclass(frozen=True)
 class Config:
-    """What a run does."""
+    """What a run does. Of a bag with more than ``most`` instances, a step of training sees so many, drawn anew."""
 
     data: tuple[str, ...] = DATA
     models: tuple[str, ...] = tuple(POOLINGS)
     runs: int = 5
     seed: int = 0
     folds: int = 5
-    inner: int = 3
+    inner: int = 2
     refits: int = 3
-    epochs: int = 40
+    epochs: int = 30
     batch: int = 32
     rate: float = 2e-3
     decay: float = 0.01
     dropout: float = 0.3
+    most: int = 128
 
     def __post_init__(self) -> None:
         for name in self.data:
@@ -99,7 +105,7 @@ class Config:
 
 def quick(config: Config) -> Config:
     """The same at a size that ends within a minute or two on two cores; the figures are those of little training."""
-    return Config(**{**vars(config), "runs": 1, "inner": 1, "refits": 1, "epochs": 10})
+    return Config(**{**vars(config), "runs": 1, "inner": 1, "refits": 1, "epochs": 5})
 
 
 def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, Any]:
@@ -164,15 +170,14 @@ def select(data: Bags, train: np.ndarray, model: str, seed: int, config: Config)
     parts = StratifiedKFold(4, shuffle=True, random_state=seed)
     splits = list(parts.split(train, data.labels[train]))[: config.inner]
 
-    def area(candidate: Candidate) -> float:
-        found = []
-        for learn, check in splits:
-            bags = scale(data.bags, train[learn], candidate.scaling)
+    areas = dict.fromkeys(CANDIDATES, 0.0)
+    for learn, check in splits:
+        scaled = {scaling: scale(data.bags, train[learn], scaling) for scaling in SCALINGS}
+        for candidate in CANDIDATES:
+            bags = scaled[candidate.scaling]
             network = fit(bags, data.labels, train[learn], model, candidate, seed, config)
-            found.append(roc_auc_score(data.labels[train[check]], predict(network, bags, train[check])))
-        return float(np.mean(found))
-
-    return max(CANDIDATES, key=area)
+            areas[candidate] += float(roc_auc_score(data.labels[train[check]], predict(network, bags, train[check])))
+    return max(CANDIDATES, key=areas.__getitem__)
 
 
 def scale(bags: list[Tensor], train: np.ndarray, scaling: str) -> tuple[Tensor, Tensor]:
@@ -180,7 +185,7 @@ def scale(bags: list[Tensor], train: np.ndarray, scaling: str) -> tuple[Tensor, 
     learn, sizes = torch.cat([bags[index] for index in train]), [len(bag) for bag in bags]
     rows = torch.cat(bags)
     if scaling == "quantile":
-        count = min(1000, len(learn))
+        count = min(100, len(learn))
         by_rank = QuantileTransformer(n_quantiles=count, output_distribution="normal", random_state=0)
         by_rank.fit(learn.numpy())
         rows = torch.from_numpy(by_rank.transform(rows.numpy())).float().clamp(-3, 3)
@@ -215,8 +220,7 @@ def fit(
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.rate, total_steps=steps)
     for _ in range(config.epochs):
         for batch in torch.randperm(len(targets)).split(config.batch):
-            longest = int((~padding[batch]).sum(1).max())
-            logits = network(instances[batch, :longest], padding[batch, :longest]).squeeze(1)
+            logits = network(*draw(instances[batch], padding[batch], config.most)).squeeze(1)
             loss = nn.functional.binary_cross_entropy_with_logits(logits, targets[batch])
             optimizer.zero_grad()
             loss.backward()
@@ -224,6 +228,17 @@ def fit(
             optimizer.step()
             schedule.step()
     return network.eval()
+
+
+def draw(instances: Tensor, padding: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Of each bag at most so many instances, at random, and no more padding than it takes."""
+    longest = int((~padding).sum(1).max())
+    if longest <= most:
+        return instances[:, :longest], padding[:, :longest]
+    # Padding comes last in a random order of the rest.
+    chosen = torch.rand(padding.shape).masked_fill(padding, -1.0).topk(most, dim=1).indices
+    rows = torch.arange(len(padding))[:, None]
+    return instances[rows, chosen], padding[rows, chosen]
 
 
 @torch.no_grad()
