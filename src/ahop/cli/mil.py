@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from ahop.cli.common import Out, Runs, Seed, app, as_names, console, figure, plain_errors, require_file
+from ahop.cli.common import Out, Runs, Seed, app, as_names, console, figure, keep, plain_errors, require_file
 from ahop.experiments import mil
 
 
@@ -15,11 +16,16 @@ from ahop.experiments import mil
 @plain_errors
 def run_mil(
     data: Annotated[str, typer.Option(help="Data sets, with commas between.")] = ",".join(mil.DATA),
-    models: Annotated[str, typer.Option(help="Poolings to compare, with commas between.")] = ",".join(mil.POOLINGS),
+    models: Annotated[str, typer.Option(help="Poolings to compare, with commas between.")] = ",".join(
+        mil.Config.models
+    ),
     runs: Runs = 5,
     seed: Seed = 0,
     workers: Annotated[int, typer.Option(help="Processes to share the work; -1 is one a core.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="One run with little training, to see that it works.")] = False,
+    checks: Annotated[
+        bool, typer.Option("--checks", help="Instead, Raff & Holt's checks of what a model may learn, on made-up bags.")
+    ] = False,
     out: Out = None,
 ) -> None:
     """Multiple-instance learning by Hopfield pooling: Table 4 of the paper. With --out, a run can be gone on with."""
@@ -27,6 +33,9 @@ def run_mil(
     if workers == 0:
         raise ValueError("workers must be at least 1, or -1 for one a core; got 0")
     config = mil.Config(data=as_names(data), models=as_names(models), runs=runs, seed=seed)
+    if checks:
+        _run_checks(config, out)
+        return
     if quick:
         config = mil.quick(config)
     result = mil.run(config, out, workers)
@@ -47,3 +56,17 @@ def run_mil(
     console.print(table)
     if out:
         console.print(f"report: {out}")
+
+
+def _run_checks(config: mil.Config, out: Path | None) -> None:
+    result = mil.run_checks((*config.models, "monotone"), config.runs, config.seed)
+    title = (
+        f"Area under the curve on training and on test bags, mean of {config.runs}; below .5: learned the wrong thing"
+    )
+    table = Table(title=title, title_justify="left")
+    for column in ("check", "pooling", "training", "test"):
+        table.add_column(column, justify="left" if column in ("check", "pooling") else "right")
+    for row in result["rows"]:
+        table.add_row(row["check"], row["model"], figure(row["train"]["mean"]), figure(row["test"]["mean"]))
+    console.print(table)
+    keep(result, out)
