@@ -1,4 +1,4 @@
-"""The code in README.md and CONTRIBUTING.md runs, block after block in one session each."""
+"""The code in the documents runs, block after block in one session each."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/from-hflayers.md"])
 def test_code_blocks_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
@@ -22,5 +22,5 @@ def test_code_blocks_run(document, tmp_path, monkeypatch):
 
 def test_the_documents_name_no_machine():
     folder = "/".join(["", "work", ""])
-    for path in [*ROOT.glob("*.md"), *(ROOT / "src").rglob("*.py")]:
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *(ROOT / "src").rglob("*.py")]:
         assert folder not in path.read_text(), path
