@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -5,7 +7,7 @@ from torch import nn
 import ahop
 from ahop.modulation import Kernel
 from ahop.nn import Hopfield, HopfieldLayer, HopfieldPooling
-from ahop.separation import Entmax
+from ahop.separation import Entmax, Softmax, Sparsemax
 from ahop.similarity import Adaptive, Distance, Dot, Likelihood, Manhattan
 
 BATCH, STORED, STATES, WIDTH, HEADS = 3, 7, 5, 8, 2
@@ -54,6 +56,7 @@ ADDED = torch.randn(BATCH * HEADS, STATES, STORED, generator=torch.Generator().m
         {"association_mask": ADDED.masked_fill(~ALLOWED, -torch.inf)},
         {"association_mask": (~ALLOWED).expand(BATCH * HEADS, -1, -1)},
         {"association_mask": ~ALLOWED, "stored_pattern_padding_mask": padding()},
+        {"association_mask": ADDED, "stored_pattern_padding_mask": padding()},
     ],
 )
 def test_the_default_is_multi_head_attention(masks):
@@ -61,7 +64,8 @@ def test_the_default_is_multi_head_attention(masks):
     stored, state, projection = inputs()
     theirs = {"key_padding_mask": masks.get("stored_pattern_padding_mask"), "attn_mask": masks.get("association_mask")}
     if None not in theirs.values() and theirs["attn_mask"].dtype != torch.bool:
-        theirs["key_padding_mask"] = theirs["key_padding_mask"].float().masked_fill(theirs["key_padding_mask"], -1e9)
+        # PyTorch wants both masks of one kind.
+        theirs["key_padding_mask"] = torch.zeros(BATCH, STORED).masked_fill(padding(), -torch.inf)
     wanted, weights = attention(state, stored, projection, average_attn_weights=False, **theirs)
     torch.testing.assert_close(layer((stored, state, projection), **masks), wanted)
     torch.testing.assert_close(layer.get_association_matrix((stored, state, projection), **masks), weights)
@@ -243,6 +247,15 @@ def test_a_state_that_never_rests_is_told(monkeypatch):
         layer((torch.randn(4, 3), torch.randn(2, 3), torch.randn(4, 3)))
 
 
+def test_each_head_has_the_energy_of_its_own_similarity():
+    torch.manual_seed(0)
+    layer = Hopfield(WIDTH, num_heads=HEADS, similarity=[Dot(), Distance()])
+    for head, part in enumerate((Dot(), Distance())):
+        other = Hopfield(WIDTH, num_heads=HEADS, similarity=part)
+        other.load_state_dict(layer.state_dict(), strict=False)
+        torch.testing.assert_close(layer.energy(inputs())[:, head], other.energy(inputs())[:, head])
+
+
 @pytest.mark.parametrize("separation", ["softmax", "sparsemax", "entmax"])
 @pytest.mark.parametrize("scaling", [0.3, 2.0])
 def test_updates_descend_the_energy(separation, scaling):
@@ -299,6 +312,7 @@ def test_shared_stored_patterns_with_masks(similarity, learning):
     "options", [{}, {"similarity": "adaptive"}, {"similarity": "distance"}, {"update_steps_max": 2}]
 )
 def test_the_whole_layer_compiles(options):
+    torch._dynamo.reset()
     torch.manual_seed(0)
     layer = Hopfield(WIDTH, num_heads=HEADS, **options)
     whole = torch.compile(layer, fullgraph=True, backend="aot_eager")
@@ -349,6 +363,52 @@ def test_dropout_drops_in_training_alone():
     assert not torch.equal(layer(inputs()), layer(inputs()))
     layer.eval()
     torch.testing.assert_close(layer(inputs()), layer(inputs()))
+
+
+def test_states_are_updated_without_dropout():
+    torch.manual_seed(0)
+    layer = Hopfield(WIDTH, num_heads=HEADS, dropout=0.5, update_steps_max=3)
+    weights = [layer.get_association_matrix(inputs()) for _ in range(2)]
+    torch.testing.assert_close(*weights)
+    resting = Hopfield(scaling=2.0, dropout=0.5, update_steps_max=None)
+    resting((torch.eye(6), torch.eye(6), torch.eye(6)))  # a state that cannot rest would warn
+
+
+@pytest.mark.parametrize("similarity", ["dot", "distance", "adaptive", "likelihood", Adaptive(4, sort=False)])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_modules_may_be_cast(similarity, dtype):
+    torch.manual_seed(0)
+    layer = Hopfield(WIDTH, num_heads=HEADS, similarity=similarity)
+    expected = layer(inputs(), stored_pattern_padding_mask=padding())
+    cast = copy.deepcopy(layer).to(dtype)
+    answer = cast(tuple(side.to(dtype) for side in inputs()), stored_pattern_padding_mask=padding())
+    answer.sum().backward()
+    assert answer.dtype == dtype
+    torch.testing.assert_close(answer.float(), expected, atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("mask", [None, padding(), padding(STORED)])
+def test_one_pass_has_the_gradients_of_several(mask, monkeypatch):
+    """Where a table of scores would be too big to keep, all goes in one pass and is made again in the backward pass."""
+    found = []
+    for budget in (2**30, 1):
+        monkeypatch.setattr("ahop.nn.association.budget", lambda budget=budget: budget)
+        torch.manual_seed(0)
+        layer = Hopfield(WIDTH, num_heads=HEADS, similarity="adaptive", learn_scaling=True)
+        sides = [side.requires_grad_() for side in inputs()]
+        layer(tuple(sides), stored_pattern_padding_mask=mask).square().sum().backward()
+        found.append([*(side.grad for side in sides), *(p.grad for p in layer.parameters())])
+    for kept, again in zip(*found, strict=True):
+        torch.testing.assert_close(kept, again, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("separation", [Softmax(1e-4), Sparsemax(1e-5), Entmax(1.5, beta=1e-4), "softmax"])
+@pytest.mark.parametrize("size", [1.0, 1e6])
+def test_what_is_masked_has_no_weight_at_any_temperature(separation, size):
+    layer = Hopfield(similarity="distance", separation=separation)
+    stored, state, _ = (size * side for side in inputs())
+    weights = layer.get_association_matrix((stored, state, stored), stored_pattern_padding_mask=padding())
+    torch.testing.assert_close(weights.sum(-1), torch.ones(BATCH, 1, STATES))
 
 
 def test_sizes_may_all_differ():
@@ -413,6 +473,9 @@ def test_a_layer_looks_up_what_it_stores():
     assert not any(p.requires_grad for p in layer.parameters())
     with pytest.raises(ValueError, match=r"patterns must have shape \(3, 4\), got \(2, 4\)"):
         layer.store(patterns[:2])
+    with pytest.raises(ValueError, match=r"targets must have shape \(3, 2\), got \(3, 4\)"):
+        layer.store(2 * patterns)
+    torch.testing.assert_close(layer.stored_patterns, patterns)
 
 
 def test_a_layer_trains_its_patterns():
@@ -438,6 +501,46 @@ def test_pooling_does_not_mind_order_or_padding(similarity):
     assert pooling.get_association_matrix(stored).shape == (BATCH, HEADS, 3, STORED)
 
 
+def test_a_layer_and_its_masks():
+    torch.manual_seed(0)
+    layer = HopfieldLayer(WIDTH, quantity=STORED, num_heads=HEADS, similarity="adaptive")
+    state, mask = inputs()[1], padding()
+    whole = layer(state, stored_pattern_padding_mask=mask)
+    energy = layer.energy(state, stored_pattern_padding_mask=mask)
+    assert energy.shape == (BATCH, HEADS, STATES)
+    for sample in range(BATCH):
+        alone = {"stored_pattern_padding_mask": mask[sample : sample + 1]}
+        torch.testing.assert_close(whole[sample], layer(state[sample : sample + 1], **alone)[0])
+        torch.testing.assert_close(energy[sample], layer.energy(state[sample : sample + 1], **alone)[0])
+
+
+def test_pooling_and_masks_of_single_states():
+    torch.manual_seed(0)
+    pooling = HopfieldPooling(WIDTH, quantity=2, num_heads=HEADS)
+    mask = torch.zeros(2, STORED, dtype=torch.bool)
+    mask[1, 3:] = True
+    first, second = pooling(inputs()[0], association_mask=mask).chunk(2, -1)
+    torch.testing.assert_close(first, pooling(inputs()[0]).chunk(2, -1)[0])
+    torch.testing.assert_close(second, pooling(inputs()[0][:, :3]).chunk(2, -1)[1])
+
+
+@pytest.mark.parametrize("similarity", ["dot", "adaptive"])
+def test_layers_that_learn_a_set_compile(similarity):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    for layer in (
+        HopfieldLayer(WIDTH, quantity=4, similarity=similarity),
+        HopfieldPooling(WIDTH, similarity=similarity),
+    ):
+        whole = torch.compile(layer, fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(whole(inputs()[0]), layer(inputs()[0]), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("layer", [Hopfield(WIDTH), HopfieldLayer(WIDTH, quantity=3), HopfieldPooling(WIDTH)])
+def test_a_batch_may_be_empty(layer):
+    assert layer(torch.empty(0, 4, WIDTH)).shape[0] == 0
+
+
 # --- bad input ------------------------------------------------------------------------------------------------
 
 
@@ -453,6 +556,16 @@ def test_pooling_does_not_mind_order_or_padding(similarity):
         ({"scaling": -1.0}, "scaling must be positive, one number or one for each of 1 heads; got -1.0"),
         ({"scaling": torch.ones(3)}, "scaling must be positive, one number or one for each of 1 heads"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
+        ({"modulation": Kernel(5)}, "modulation was made for 5 dimensions, but hidden_size is 8"),
+        ({"similarity": None}, "similarity must be a name, a Similarity, or one for each of 1 heads; got"),
+        (
+            {"pattern_projection_as_static": True, "pattern_projection_size": 20},
+            "pattern_projection_size must be 8, the width in a head, for a static input; got 20",
+        ),
+        (
+            {"output_size": 5, "disable_out_projection": True},
+            "output_size must be None where there is no output projection, got 5",
+        ),
         ({"update_steps_max": -1}, "update_steps_max must be at least 0, or None; got -1"),
     ],
 )
@@ -477,7 +590,8 @@ def test_what_needs_a_size_says_so():
     ("given", "message"),
     [
         ((torch.ones(2, 3, 8), torch.ones(2, 3, 8)), "input must be a tensor or .stored, state, projection., got 2"),
-        ((torch.ones(2, 3, 7),) * 3, "stored patterns must be .* got shape .2, 3, 7."),
+        ((torch.ones(2, 3, 7),) * 3, r"stored patterns must have shape \(B, n, 8\) or \(n, 8\); got \(2, 3, 7\)"),
+        ((None, torch.ones(2, 3, 8), torch.ones(2, 3, 8)), "stored patterns must be a tensor .*; got NoneType"),
         ((torch.ones(2, 3, 8), torch.ones(3, 3, 8), torch.ones(2, 3, 8)), "inputs must have one batch size"),
         ((torch.ones(2, 3, 8), torch.ones(2, 3, 8), torch.ones(2, 4, 8)), "a projection for each stored pattern"),
         ((torch.ones(2, 0, 8), torch.ones(2, 3, 8), torch.ones(2, 0, 8)), "stored patterns must be at least one"),
@@ -494,6 +608,10 @@ def test_masks_that_cannot_be():
         layer(inputs(), stored_pattern_padding_mask=torch.zeros(3, 6, dtype=torch.bool))
     with pytest.raises(ValueError, match=r"association_mask must have shape \(5, 7\) or .*; got \(4, 7\)"):
         layer(inputs(), association_mask=torch.zeros(4, 7, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"association_mask must be boolean or numbers to add, got torch.int64"):
+        layer(inputs(), association_mask=torch.zeros(5, 7, dtype=torch.long))
+    with pytest.raises(TypeError, match="association_mask must be a tensor or None, got list"):
+        layer(inputs(), association_mask=[[True]])
     with pytest.raises(ValueError, match="input must be a tensor of state patterns, got 3 tensors"):
         HopfieldLayer(WIDTH)(inputs())
     with pytest.raises(ValueError, match=r"input must be a tensor or \(stored, projection\), got 3 tensors"):

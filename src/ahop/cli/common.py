@@ -70,3 +70,9 @@ def as_names(text: str) -> tuple[str, ...]:
 def figure(value: float) -> str:
     """Three digits, without the zero in front."""
     return f"{value:.3f}".removeprefix("0")
+
+
+def with_spread(figures: dict[str, Any]) -> str:
+    """The mean, and the standard deviation where there is one."""
+    spread = f" ± {figure(figures['std'])}" if len(figures["runs"]) > 1 else ""
+    return figure(figures["mean"]) + spread

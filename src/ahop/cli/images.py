@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ahop.cli.common import Device, Out, Seed, app, as_device, as_names, console, figure, plain_errors, require_file
+from ahop.cli.common import (
+    Device,
+    Out,
+    Seed,
+    app,
+    as_device,
+    as_names,
+    console,
+    figure,
+    plain_errors,
+    require_file,
+    with_spread,
+)
 from ahop.experiments import images
 
 ONE_TOKEN = (
@@ -57,10 +69,13 @@ def run_images(
     for column in ("model", "accuracy", "parameters", *(["paper"] if protocol == "published" else [])):
         table.add_column(column, justify="left" if column == "model" else "right")
     for row in result["rows"]:
-        accuracy = f"{figure(row['accuracy']['mean'])} ± {figure(row['accuracy']['std'])}"
+        accuracy = with_spread(row["accuracy"])
         paper = [figure(row["paper"]) if row["paper"] else ""] if protocol == "published" else []
         table.add_row(row["model"], accuracy, f"{row['parameters']:,}", *paper)
     console.print(table)
+    used, published = result["images"]["train"], result["images"]["published"]
+    if used < published:
+        console.print(f"Trained on {used:,} of {published:,} images: not to be compared with figures of all of them.")
     if protocol == "published" and data != "tiny-imagenet":
         console.print(ONE_TOKEN)
     if out:

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ahop.cli.common import Out, Runs, Seed, app, as_names, console, figure, keep, plain_errors, require_file
+from ahop.cli.common import (
+    Out,
+    Runs,
+    Seed,
+    app,
+    as_names,
+    console,
+    figure,
+    keep,
+    plain_errors,
+    require_file,
+    with_spread,
+)
 from ahop.experiments import mil
 
 
@@ -49,7 +61,7 @@ def run_mil(
         cells = []
         for name in config.data:
             row = found[name, model]
-            cell = f"{figure(row['auc']['mean'])} ± {figure(row['auc']['std'])}"
+            cell = with_spread(row["auc"])
             paper = f" ({figure(row['paper'])})" if row["paper"] else ""
             cells.append((f"[bold]{cell}[/bold]" if row["auc"]["mean"] == best[name] else cell) + paper)
         table.add_row(model, *cells)
@@ -59,7 +71,7 @@ def run_mil(
 
 
 def _run_checks(config: mil.Config, out: Path | None) -> None:
-    result = mil.run_checks((*config.models, "monotone"), config.runs, config.seed)
+    result = mil.run_checks(tuple(dict.fromkeys((*config.models, "monotone"))), config.runs, config.seed)
     title = (
         f"Area under the curve on training and on test bags, mean of {config.runs}; below .5: learned the wrong thing"
     )

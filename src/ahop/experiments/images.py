@@ -21,6 +21,8 @@ from ahop.experiments.muon import Muon
 
 PROTOCOLS = ("transformer", "published")
 DATA = ("cifar10", "cifar100", "tiny-imagenet")
+# How many training images there are to have; a compact copy may hold fewer.
+PUBLISHED = {"cifar10": 50_000, "cifar100": 50_000, "tiny-imagenet": 100_000}
 # Accuracy in the paper's Table 4.
 PAPER = {
     "cifar10": {"m-hop": 0.5123, "k-hop": 0.5489, "a-hop": 0.5637},
@@ -51,6 +53,8 @@ class Config:
         for name in ("epochs", "seed", "holdout", "subset"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        if not self.models:
+            raise ValueError("models must name at least one")
         if self.runs < 1:
             raise ValueError(f"runs must be at least 1, got {self.runs}")
 
@@ -87,8 +91,9 @@ RECIPES = {
 def run(config: Config, out: Path | None = None) -> dict[str, Any]:
     """Train and test every model with every seed; what ``out`` already holds is not done again."""
     head = reports.stamp("images", {**asdict(config), **asdict(RECIPES[config.protocol])})
-    done = reports.resume(out, head, free=("models", "runs", "seed", "device"))
+    done = reports.resume(out, head, free=("models", "runs", "seed"))
     photos = part(datasets.load(config.data), config)
+    head["images"] = {"train": len(photos.train), "published": PUBLISHED[config.data]}
     jobs = [(model, seed) for seed in range(config.seed, config.seed + config.runs) for model in config.models]
     result = summary(config, head, done)
     with progress("images", len(jobs) * config.passes) as bar:
@@ -130,7 +135,6 @@ def train(model: str, seed: int, photos: Photos, config: Config, bar: Bar) -> di
     pixels = images.float() / 255
     spread = (pixels.mean((0, 1, 2)), pixels.std((0, 1, 2)))
     del pixels
-    steps = -(-len(images) // recipe.batch)
     if model == "k-hop":
         part_patterns(network, vision.prepare(images[: recipe.batch], *spread))
     step = Step(network, recipe, images, labels, spread, len(photos.names))
@@ -143,7 +147,7 @@ def train(model: str, seed: int, photos: Photos, config: Config, bar: Bar) -> di
         bar.advance(f"{model}, seed {seed}: loss {float(step.loss):.2f}")
     accuracy = test(network, photos, spread, device)
     count = sum(p.numel() for p in network.parameters() if p.requires_grad)
-    return {"accuracy": round(accuracy, 4), "loss": round(float(step.loss), 4), "parameters": count, "steps": steps}
+    return {"accuracy": round(accuracy, 4), "loss": round(float(step.loss), 4), "parameters": count}
 
 
 def build(model: str, config: Config, photos: Photos) -> nn.Module:
@@ -222,7 +226,7 @@ class Step:
         self.batch = batch.clone()
         aside = torch.cuda.Stream()
         aside.wait_stream(torch.cuda.current_stream())
-        # A few steps to compile all that must be, at a rate that changes nothing.
+        # A few steps to compile all that must be, at a rate that moves no weight; momentum sees one batch more often.
         rate = self.rate.clone()
         self.rate.zero_()
         with torch.cuda.stream(aside):
@@ -266,7 +270,8 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
     """The report: one row a model, and all that was run."""
     rows = []
     for model in config.models:
-        own = [one for one in done if one["model"] == model]
+        seeds = range(config.seed, config.seed + config.runs)
+        own = [one for one in done if one["model"] == model and one["seed"] in seeds]
         if own:
             paper = PAPER[config.data].get(model) if config.protocol == "published" else None
             figures = reports.spread([one["accuracy"] for one in own])

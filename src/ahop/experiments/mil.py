@@ -1,7 +1,8 @@
 """Multiple-instance learning: a label for a bag (Table 4 of the paper).
 
-Every model is selected inside the training part alone, from the same candidates, and all of them share the embedding,
-the optimiser and the head; only the pooling differs.
+Every model is selected inside the training part alone, from the same candidates, and all share embedding and optimiser.
+Mean, max and attention are plain; what Hopfield pooling reads out stands beside the largest values (``join_max``), as a
+bag network of this library is meant to be used. The answer is the mean of a few networks that differ in their seed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ahop.experiments import report as reports
 from ahop.nn import AttentionPooling, BagNetwork, HopfieldPooling, MaxPooling, MeanPooling, pad
 
 DATA = tuple(FILES)
-HEADS = 4
+HEADS, SCALING = 4, 0.02
 
 
 def _hopfield(**options: Any) -> Callable[[int], nn.Module]:
@@ -41,7 +42,7 @@ def _hopfield(**options: Any) -> Callable[[int], nn.Module]:
             "pattern_projection_as_static": True,
             "disable_out_projection": True,
         }
-        return HopfieldPooling(width, num_heads=HEADS, scaling=0.02, **plain, **options)
+        return HopfieldPooling(width, num_heads=HEADS, scaling=SCALING, **plain, **options)
 
     return make
 
@@ -100,6 +101,8 @@ class Config:
             choice(name, "data", DATA)
         for model in self.models:
             choice(model, "models", tuple(POOLINGS))
+        if not self.data or not self.models:
+            raise ValueError("data and models must name at least one each")
         if self.runs < 1:
             raise ValueError(f"runs must be at least 1, got {self.runs}")
 
@@ -111,7 +114,8 @@ def quick(config: Config) -> Config:
 
 def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, Any]:
     """Every model on every data set; what ``out`` already holds is not done again, and each part is kept when ready."""
-    head = reports.stamp("mil", {**asdict(config), "candidates": [list(one) for one in CANDIDATES]})
+    fixed = {"candidates": CANDIDATES, "hopfield": {"heads": HEADS, "scaling": SCALING, "join_max": True}}
+    head = reports.stamp("mil", {**asdict(config), **fixed})
     done = reports.resume(out, head, free=("data", "models", "runs", "seed"))
     known = {(one["data"], one["model"], one["seed"]) for one in done}
     seeds = range(config.seed, config.seed + config.runs)
@@ -254,7 +258,8 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
     rows = []
     for name in config.data:
         for model in config.models:
-            own = sorted((one["seed"], one["auc"]) for one in done if (one["data"], one["model"]) == (name, model))
+            found = {one["seed"]: one["auc"] for one in done if (one["data"], one["model"]) == (name, model)}
+            own = [(seed, found[seed]) for seed in range(config.seed, config.seed + config.runs) if seed in found]
             if own:
                 spread = reports.spread([area for _, area in own])
                 rows.append({"data": name, "model": model, "auc": spread, "paper": PAPER.get(name, {}).get(model)})

@@ -37,13 +37,13 @@ def resume(path: Path | None, head: dict[str, Any], free: Sequence[str]) -> list
         return []
     try:
         before = json.loads(path.read_text())
-        done = before["done"]
+        done, config, experiment = before["done"], before["config"], before["experiment"]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is no report that can be gone on with; choose another file") from error
     # As it would be read back: JSON has no tuples.
     now = json.loads(json.dumps(head))
-    alike = before["experiment"] == now["experiment"] and all(
-        before["config"].get(key) == value for key, value in now["config"].items() if key not in free
+    alike = experiment == now["experiment"] and all(
+        config.get(key) == value for key, value in now["config"].items() if key not in free
     )
     if not alike:
         raise ValueError(f"{path} holds a run that was set up in another way; choose another file")

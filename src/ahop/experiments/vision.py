@@ -105,10 +105,10 @@ class _Block(nn.Module):
         return tokens + self.perceptron(tokens)
 
 
-def _separation(hopfield: Hopfield, tokens: Tensor, most: int = 512) -> Tensor:
+def _separation(hopfield: Hopfield, tokens: Tensor) -> Tensor:
     kernel = hopfield.association.modulation
     assert isinstance(kernel, Kernel)
-    return kernel.separation_loss(hopfield.stored(tokens).flatten(0, 2)[:most])
+    return kernel.separation_loss(hopfield.stored(tokens).flatten(0, 2))
 
 
 def patches(images: Tensor, size: int) -> Tensor:

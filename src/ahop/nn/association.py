@@ -16,7 +16,8 @@ from ahop.modulation import Modulation
 from ahop.separation import Exponential, Separation, Softmax
 from ahop.similarity import Adaptive, Dot, Similarity
 
-# How far below the best a pattern lies that must have no weight: beyond what any separation still sees.
+# How far below the best a pattern lies that must have no weight, in units of the temperature and of the scores' own
+# size: beyond what any separation still sees.
 _FAR = 1e4
 
 
@@ -39,6 +40,9 @@ class Mask:
         self.blocked: Tensor | None = None
         self.added: Tensor | None = None
         self.padding = padding if association is None else None
+        for name, mask in (("stored_pattern_padding_mask", padding), ("association_mask", association)):
+            if mask is not None and not isinstance(mask, Tensor):
+                raise TypeError(f"{name} must be a tensor or None, got {type(mask).__name__}")
         if padding is not None:
             if padding.dtype != torch.bool or padding.shape != (batch, stored):
                 got = f"{padding.dtype} of shape {tuple(padding.shape)}"
@@ -50,6 +54,8 @@ class Mask:
             if association.shape != forms.get(association.ndim):
                 wanted = " or ".join(map(str, forms.values()))
                 raise ValueError(f"association_mask must have shape {wanted}; got {tuple(association.shape)}")
+            if association.dtype != torch.bool and not association.is_floating_point():
+                raise ValueError(f"association_mask must be boolean or numbers to add, got {association.dtype}")
             table = association.reshape(-1, heads if association.ndim > 2 else 1, queries, stored)
             if association.dtype != torch.bool:
                 self.added = table.masked_fill(table == -torch.inf, 0.0)
@@ -79,11 +85,12 @@ class Association(nn.Module):
         modulation: Applied to states and stored patterns before they are compared.
         scaling: :math:`\beta`, for all heads or one each.
         learn_scaling: Learn it.
-        dropout: Probability that a weight is dropped in training.
 
     Shape:
         stored ``(B, heads, N, d)``, state ``(B, heads, Q, d)``, values ``(B, heads, N, v)`` to ``(B, heads, Q, v)``.
     """
+
+    log_beta: Tensor
 
     def __init__(
         self,
@@ -94,19 +101,20 @@ class Association(nn.Module):
         modulation: Modulation | None,
         scaling: float | Tensor,
         learn_scaling: bool,
-        dropout: float,
     ) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads = heads
         self.similarities = nn.ModuleList(_similarities(similarity, dim, heads))
         self.separation = Separation.of(separation)
         if modulation is not None and not isinstance(modulation, Modulation):
             raise TypeError(f"modulation must be a Modulation or None, got {type(modulation).__name__}")
         self.modulation = modulation
         # A log, so that what is learned cannot cross zero.
-        self.log_beta = nn.Parameter(_per_head(scaling, heads).log(), requires_grad=learn_scaling)
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {dropout}")
+        log_beta = _per_head(scaling, heads).log()
+        if learn_scaling:
+            self.log_beta = nn.Parameter(log_beta)
+        else:
+            self.register_buffer("log_beta", log_beta)
 
     @property
     def beta(self) -> Tensor:
@@ -136,8 +144,8 @@ class Association(nn.Module):
         weights: Tensor = self.separation(table)
         return weights if mask.blocked is None else weights.masked_fill(mask.blocked, 0.0)
 
-    def forward(self, stored: Tensor, state: Tensor, values: Tensor, mask: Mask) -> Tensor:
-        dropout = self.dropout if self.training else 0.0
+    def forward(self, stored: Tensor, state: Tensor, values: Tensor, mask: Mask, dropout: float = 0.0) -> Tensor:
+        """The readout; each weight is dropped with probability ``dropout``."""
         if self._is_attention:
             return self._attention(stored, state, values, mask, dropout)
         if self._fuses(stored, state, values, mask, dropout):
@@ -152,12 +160,14 @@ class Association(nn.Module):
 
         .. math:: E(x) = \tfrac12 \lVert x \rVert^2 [\mathrm{sim} = \mathrm{dot}]
             - \tfrac1\beta \Psi^\star(\beta\, \mathrm{sim}(\Xi, x))
+
+        Large, but finite, for a state that may see nothing.
         """
         table = self._fenced(self.scores(stored, state, mask), mask)
         energy: Tensor = -self.separation.conjugate(table) / _single(self.beta)[:, None]
-        if all(type(similarity) is Dot for similarity in self.similarities):
-            energy = energy + 0.5 * _single(self._modulated(state, state)[1]).square().sum(-1)
-        return energy
+        bowl = [[0.5 * (type(similarity) is Dot)] for similarity in self.similarities]
+        state = _single(state if self.modulation is None else self.modulation(state))
+        return energy + state.new_tensor(bowl) * state.square().sum(-1)
 
     # --- the ways to a readout -----------------------------------------------------------------------------
 
@@ -215,8 +225,8 @@ class Association(nn.Module):
             weights = self._order_weights() * beta[:, None, None]
             bias = None
             if mask.padding is not None:
-                bias = torch.zeros(mask.padding.shape, device=state.device).masked_fill(mask.padding, -torch.inf)
-                bias = bias[:, None].expand(-1, self.heads, -1)
+                bias = torch.zeros(mask.padding.shape, dtype=torch.float32, device=state.device)
+                bias = bias.masked_fill(mask.padding, -torch.inf)[:, None].expand(-1, self.heads, -1)
             sides = _single(stored), _single(state)
             return kernels.retrieve(*sides, weights, bases, _single(values), bias=bias).to(values.dtype)
 
@@ -233,10 +243,11 @@ class Association(nn.Module):
             return table.masked_fill(mask.blocked, 0.0)
         best = table.detach().masked_fill(mask.blocked, -torch.inf).amax(-1, keepdim=True)
         best = best.masked_fill(best == -torch.inf, 0.0)
-        return torch.where(mask.blocked, best - _FAR, table)
+        temperature = 1 / torch.as_tensor(self.separation.inverse_temperature).detach()
+        return torch.where(mask.blocked, best - _FAR * (best.abs() + temperature), table)
 
     def extra_repr(self) -> str:
-        return f"heads={self.heads}, dropout={self.dropout}"
+        return f"heads={self.heads}"
 
 
 def _similarities(
@@ -248,7 +259,7 @@ def _similarities(
     elif isinstance(similarity, Similarity):
         parts = [similarity]
     else:
-        parts = list(similarity)
+        parts = list(similarity) if isinstance(similarity, Sequence) else [similarity]
         if len(parts) != heads or not all(isinstance(part, Similarity) for part in parts):
             kinds = [type(part).__name__ for part in parts]
             raise ValueError(f"similarity must be a name, a Similarity, or one for each of {heads} heads; got {kinds}")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ahop.modulation import Modulation
+from ahop.modulation import Kernel, Modulation
 from ahop.nn.association import Association, Mask
 from ahop.separation import Separation
 from ahop.similarity import Similarity
@@ -111,8 +111,12 @@ class Hopfield(nn.Module):
                 raise ValueError(f"{name} must be at least 1, got {size}")
         if update_steps_max is not None and update_steps_max < 0:
             raise ValueError(f"update_steps_max must be at least 0, or None; got {update_steps_max}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {dropout}")
+        if output_size is not None and (input_size is None or disable_out_projection):
+            raise ValueError(f"output_size must be None where there is no output projection, got {output_size}")
         self.num_heads, self.update_steps_max, self.update_steps_eps = num_heads, update_steps_max, update_steps_eps
-        self.normalize_hopfield_space = normalize_hopfield_space
+        self.normalize_hopfield_space, self.dropout = normalize_hopfield_space, dropout
 
         plain = input_size is None
         if hidden_size is None and input_size is not None:
@@ -122,6 +126,13 @@ class Hopfield(nn.Module):
         pattern_size = hidden_size if pattern_size is None else pattern_size
         self.input_size, self.hidden_size, self.pattern_size = input_size, hidden_size, pattern_size
 
+        for name, size, target, fixed in (
+            ("stored_pattern_size", stored_pattern_size, hidden_size, stored_pattern_as_static),
+            ("pattern_projection_size", pattern_projection_size, pattern_size, pattern_projection_as_static),
+        ):
+            if fixed and None not in (size, target) and size != target:
+                raise ValueError(f"{name} must be {target}, the width in a head, for a static input; got {size}")
+
         widths = (stored_pattern_size or input_size, input_size, pattern_projection_size or input_size)
         normalised = (normalize_stored_pattern, normalize_state_pattern, normalize_pattern_projection)
         static = (stored_pattern_as_static, state_pattern_as_static, pattern_projection_as_static)
@@ -129,14 +140,13 @@ class Hopfield(nn.Module):
         inputs = zip(widths, normalised, (plain or flag for flag in static), targets, strict=True)
         self.stored, self.state, self.projection = (_Side(*side, num_heads, input_bias) for side in inputs)
         self.association = Association(
-            dim=hidden_size,
+            dim=_meeting(modulation, hidden_size),
             heads=num_heads,
             similarity=similarity,
             separation=separation,
             modulation=modulation,
             scaling=(1.0 if plain or hidden_size is None else hidden_size**-0.5) if scaling is None else scaling,
             learn_scaling=learn_scaling,
-            dropout=dropout,
         )
         self.out_projection = None
         if not plain and not disable_out_projection and pattern_size is not None:
@@ -158,7 +168,8 @@ class Hopfield(nn.Module):
                 see a stored pattern, or numbers to add to the scores. A state that may see nothing reads out zero.
         """
         walk = _Walk(self, input, stored_pattern_padding_mask, association_mask)
-        readout = walk.unfold(self.association(walk.stored, walk.state, walk.values, walk.mask))
+        dropout = self.dropout if self.training else 0.0
+        readout = walk.unfold(self.association(walk.stored, walk.state, walk.values, walk.mask, dropout))
         readout = readout.transpose(1, 2).flatten(2)
         if self.out_projection is not None:
             readout = self.out_projection(readout)
@@ -210,14 +221,15 @@ class Hopfield(nn.Module):
                 break
         else:
             if steps is None:
-                warnings.warn(f"states still moved after {_MOST_STEPS} steps", RuntimeWarning, stacklevel=4)
+                warnings.warn(f"states still moved after {_MOST_STEPS} steps", RuntimeWarning, stacklevel=6)
         return state
 
     def _normal(self, patterns: Tensor) -> Tensor:
         return functional.layer_norm(patterns, patterns.shape[-1:]) if self.normalize_hopfield_space else patterns
 
     def extra_repr(self) -> str:
-        return f"num_heads={self.num_heads}, hidden_size={self.hidden_size}, update_steps_max={self.update_steps_max}"
+        sizes = f"input_size={self.input_size}, hidden_size={self.hidden_size}, num_heads={self.num_heads}"
+        return f"{sizes}, update_steps_max={self.update_steps_max}, dropout={self.dropout}"
 
 
 class HopfieldLayer(Hopfield):
@@ -246,11 +258,13 @@ class HopfieldLayer(Hopfield):
 
     @torch.no_grad()
     def store(self, patterns: Tensor, targets: Tensor | None = None) -> None:
-        """Put patterns, and what to read out for them, in the place of those that are stored."""
-        for table, rows, name in ((self.stored_patterns, patterns, "patterns"), (self.targets, targets, "targets")):
-            rows = patterns if rows is None else rows
+        """Put patterns in the place of those that are stored, and what to read out for them: themselves by default."""
+        targets = patterns if targets is None else targets
+        pairs = ((self.stored_patterns, patterns, "patterns"), (self.targets, targets, "targets"))
+        for table, rows, name in pairs:
             if rows.shape != table.shape:
                 raise ValueError(f"{name} must have shape {tuple(table.shape)}, got {tuple(rows.shape)}")
+        for table, rows, _ in pairs:
             table.copy_(rows)
 
     def _sides(self, input: Input) -> tuple[Tensor, Tensor, Tensor]:
@@ -361,14 +375,16 @@ class _Walk:
         sides = [*layer._sides(input)]
         names = ("stored patterns", "state patterns", "pattern projections")
         given = [input] if isinstance(input, Tensor) else list(input)
-        self.single = all(side.ndim == 2 for side in given)
         for place, (side, part) in enumerate(zip(sides, (layer.stored, layer.state, layer.projection), strict=True)):
+            shape = f"(B, n, {part.width or 'd'}) or (n, {part.width or 'd'})"
+            if not isinstance(side, Tensor):
+                raise ValueError(f"{names[place]} must be a tensor {shape}; got {type(side).__name__}")
             if side.ndim not in (2, 3) or (part.width is not None and side.shape[-1] != part.width):
-                width = part.width or "width"
-                shape = f"({width}) wide, (B, n, {width}) or (n, {width})"
-                raise ValueError(f"{names[place]} must be {shape}; got shape {tuple(side.shape)}")
+                raise ValueError(f"{names[place]} must have shape {shape}; got {tuple(side.shape)}")
             sides[place] = side if side.ndim == 3 else side[None]
-        batch = max(side.shape[0] for side in sides)
+        self.single = all(side.ndim == 2 for side in given)
+        # Not the largest: a batch may be empty.
+        batch = next((side.shape[0] for side in sides if side.shape[0] != 1), 1)
         if any(side.shape[0] not in (1, batch) for side in sides) or sides[0].shape[1] != sides[2].shape[1]:
             shapes = ", ".join(str(tuple(side.shape)) for side in sides)
             raise ValueError(f"inputs must have one batch size, and a projection for each stored pattern; got {shapes}")
@@ -384,9 +400,9 @@ class _Walk:
             raise ValueError(f"stored and state patterns must be equally wide where they meet; got {widths}")
         heads, queries = state.shape[1:3]
         self.mask = Mask(padding, association, (batch, heads, queries, self.stored.shape[2]))
-        self.folded = (batch, heads, queries) if batch > 1 and sides[0].shape[0] == sides[2].shape[0] == 1 else None
+        self.folded = (batch, heads, queries) if batch != 1 and sides[0].shape[0] == sides[2].shape[0] == 1 else None
         if self.folded:
-            state = state.expand(batch, -1, -1, -1).transpose(0, 1).reshape(1, heads, batch * queries, -1)
+            state = state.expand(batch, -1, -1, -1).transpose(0, 1).reshape(1, heads, batch * queries, state.shape[-1])
             self.mask.fold(batch, heads, queries)
         else:
             self.stored, self.values, state = (
@@ -399,10 +415,19 @@ class _Walk:
         if self.folded is None:
             return table
         batch, heads, queries = self.folded
-        return table.reshape(heads, batch, queries, -1).transpose(0, 1)
+        return table.reshape(heads, batch, queries, table.shape[-1]).transpose(0, 1)
 
     def unbatch(self, table: Tensor) -> Tensor:
         return table.squeeze(0) if self.single else table
+
+
+def _meeting(modulation: Modulation | None, hidden_size: int | None) -> int | None:
+    """The width of the space where scores are made: that of the heads, unless a kernel leads to another."""
+    if not isinstance(modulation, Kernel):
+        return hidden_size
+    if hidden_size not in (None, modulation.dim):
+        raise ValueError(f"modulation was made for {modulation.dim} dimensions, but hidden_size is {hidden_size}")
+    return modulation.features or modulation.dim
 
 
 def _quantity(quantity: int) -> int:

@@ -217,7 +217,7 @@ class Adaptive(Similarity):
             if ranks is not None:
                 terms = terms.masked_fill(terms == -torch.inf, 0.0)
                 weights = weights[..., ranks].movedim(0, -2) if own else weights[ranks].unsqueeze(-2)
-            return terms @ weights if weights.ndim == 1 else (terms * weights).sum(-1)
+            return terms @ weights.to(terms) if weights.ndim == 1 else (terms * weights).sum(-1)
 
         # Numbers a pair: the terms, their sorted copy, the sort's 64-bit indices, and what masks and weights add.
         width = 6 * self.dim

@@ -87,7 +87,9 @@ class Likelihood(Decomposable):
         hats = torch.ones_like(self.background)
         hats[0] = hats[-1] = 0.5
         weights = torch.softmax(self.background, 0) / hats
-        density = torch.lerp(weights[left], weights[left + 1], way) * ((self.knots - 1) / (self.high - self.low))
+        density = torch.lerp(weights[left].to(way), weights[left + 1].to(way), way) * (
+            (self.knots - 1) / (self.high - self.low)
+        )
         inside = (values >= self.low) & (values <= self.high)
         density = torch.where(inside, density, 0.0).clamp_min(_LEAST_DENSITY)
         return nn.functional.logsigmoid(self.mask_logits) + density.log()
