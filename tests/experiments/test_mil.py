@@ -40,7 +40,7 @@ def test_the_table_of_bags(little, tmp_path):
     assert [row["model"] for row in report["rows"]] == ["max", "m-hop", "a-hop"]
     assert all(0 <= row["auc"]["mean"] <= 1 for row in report["rows"])
     assert [row["paper"] for row in report["rows"]] == [None, 0.8924, 0.9030]
-    assert all(len(one["folds"]) == 5 and len(one["chosen"]) == 5 for one in report["done"])
+    assert all(len(one["folds"]) == len(one["chosen"]) == 2 for one in report["done"])
 
 
 def test_a_run_goes_on_where_it_was_stopped(little, tmp_path, monkeypatch):

@@ -109,7 +109,7 @@ class Config:
 
 def quick(config: Config) -> Config:
     """The same at a size that ends within a minute or two on two cores; the figures are those of little training."""
-    return Config(**{**vars(config), "runs": 1, "inner": 1, "refits": 1, "epochs": 5})
+    return Config(**{**vars(config), "runs": 1, "folds": 2, "inner": 1, "refits": 1, "epochs": 5})
 
 
 def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, Any]:
