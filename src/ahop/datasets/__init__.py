@@ -6,5 +6,17 @@ from ahop.datasets.bags import Bags, frequency_check, standard_check
 from ahop.datasets.base import ENTRIES, Dataset, load
 from ahop.datasets.photos import Photos
 from ahop.datasets.real import Measured
+from ahop.datasets.tables import Table, table
 
-__all__ = ["ENTRIES", "Bags", "Dataset", "Measured", "Photos", "frequency_check", "load", "standard_check"]
+__all__ = [
+    "ENTRIES",
+    "Bags",
+    "Dataset",
+    "Measured",
+    "Photos",
+    "Table",
+    "frequency_check",
+    "load",
+    "standard_check",
+    "table",
+]
