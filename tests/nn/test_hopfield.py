@@ -6,9 +6,9 @@ from torch import nn
 
 import ahop
 from ahop.modulation import Kernel
-from ahop.nn import Hopfield, HopfieldLayer, HopfieldPooling
+from ahop.nn import Hopfield
 from ahop.separation import Entmax, Softmax, Sparsemax
-from ahop.similarity import Adaptive, Distance, Dot, Likelihood, Manhattan
+from ahop.similarity import Adaptive, Distance, Dot
 
 BATCH, STORED, STATES, WIDTH, HEADS = 3, 7, 5, 8, 2
 
@@ -264,7 +264,7 @@ def test_updates_descend_the_energy(separation, scaling):
     energies, options = [], {"separation": separation, "scaling": scaling, "update_steps_eps": 0.0}
     for steps in range(5):
         layer = Hopfield(update_steps_max=steps, **options).double()
-        walk = ahop.nn.hopfield._Walk(layer, (stored, state, stored), mask, None)
+        walk = ahop.nn.inputs.Walk(layer, (stored, state, stored), mask, None)
         energies.append(layer.energy((stored, walk.state[:, 0], stored), stored_pattern_padding_mask=mask))
     falls = torch.stack(energies).diff(dim=0)
     assert bool((falls <= 1e-10).all())
@@ -444,175 +444,6 @@ def test_modulation_makes_a_kernel_network():
 
 def test_the_hopfield_space_can_be_normalised():
     layer = Hopfield(WIDTH, num_heads=HEADS, normalize_hopfield_space=True)
-    walk = ahop.nn.hopfield._Walk(layer, inputs(), None, None)
+    walk = ahop.nn.inputs.Walk(layer, inputs(), None, None)
     for side in (walk.stored, walk.state):
         torch.testing.assert_close(side.square().mean(-1), torch.ones(side.shape[:-1]), atol=1e-3, rtol=1e-3)
-
-
-# --- layers that learn one of the sets ------------------------------------------------------------------------
-
-
-def test_a_layer_looks_up_what_it_stores():
-    torch.manual_seed(0)
-    layer = HopfieldLayer(
-        4,
-        quantity=3,
-        hidden_size=4,
-        pattern_size=2,
-        pattern_projection_size=2,
-        stored_pattern_as_static=True,
-        state_pattern_as_static=True,
-        pattern_projection_as_static=True,
-        disable_out_projection=True,
-        scaling=50.0,
-        trainable=False,
-    )
-    patterns, targets = torch.eye(4)[:3], torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]])
-    layer.store(patterns, targets)
-    torch.testing.assert_close(layer(patterns), targets, atol=1e-4, rtol=1e-4)
-    assert not any(p.requires_grad for p in layer.parameters())
-    with pytest.raises(ValueError, match=r"patterns must have shape \(3, 4\), got \(2, 4\)"):
-        layer.store(patterns[:2])
-    with pytest.raises(ValueError, match=r"targets must have shape \(3, 2\), got \(3, 4\)"):
-        layer.store(2 * patterns)
-    torch.testing.assert_close(layer.stored_patterns, patterns)
-
-
-def test_a_layer_trains_its_patterns():
-    torch.manual_seed(0)
-    layer = HopfieldLayer(WIDTH, quantity=11, num_heads=HEADS, similarity="adaptive")
-    layer(torch.randn(BATCH, STATES, WIDTH)).square().sum().backward()
-    assert layer.stored_patterns.grad.abs().sum() > 0
-    assert layer.targets.grad.abs().sum() > 0
-
-
-@pytest.mark.parametrize("similarity", ["dot", "adaptive", "likelihood"])
-def test_pooling_does_not_mind_order_or_padding(similarity):
-    torch.manual_seed(0)
-    pooling = HopfieldPooling(WIDTH, quantity=3, num_heads=HEADS, similarity=similarity, output_size=5)
-    stored = inputs()[0]
-    pooled = pooling(stored)
-    assert pooled.shape == (BATCH, 15) == (BATCH, pooling.pooled_size)
-    torch.testing.assert_close(pooling(stored[:, torch.randperm(STORED)]), pooled, atol=1e-6, rtol=1e-5)
-    wide = torch.cat([stored, torch.full((BATCH, 4, WIDTH), 1e3)], 1)
-    mask = torch.arange(STORED + 4).expand(BATCH, -1) >= STORED
-    torch.testing.assert_close(pooling(wide, stored_pattern_padding_mask=mask), pooled, atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(pooling((stored, stored)), pooled)
-    assert pooling.get_association_matrix(stored).shape == (BATCH, HEADS, 3, STORED)
-
-
-def test_a_layer_and_its_masks():
-    torch.manual_seed(0)
-    layer = HopfieldLayer(WIDTH, quantity=STORED, num_heads=HEADS, similarity="adaptive")
-    state, mask = inputs()[1], padding()
-    whole = layer(state, stored_pattern_padding_mask=mask)
-    energy = layer.energy(state, stored_pattern_padding_mask=mask)
-    assert energy.shape == (BATCH, HEADS, STATES)
-    for sample in range(BATCH):
-        alone = {"stored_pattern_padding_mask": mask[sample : sample + 1]}
-        torch.testing.assert_close(whole[sample], layer(state[sample : sample + 1], **alone)[0])
-        torch.testing.assert_close(energy[sample], layer.energy(state[sample : sample + 1], **alone)[0])
-
-
-def test_pooling_and_masks_of_single_states():
-    torch.manual_seed(0)
-    pooling = HopfieldPooling(WIDTH, quantity=2, num_heads=HEADS)
-    mask = torch.zeros(2, STORED, dtype=torch.bool)
-    mask[1, 3:] = True
-    first, second = pooling(inputs()[0], association_mask=mask).chunk(2, -1)
-    torch.testing.assert_close(first, pooling(inputs()[0]).chunk(2, -1)[0])
-    torch.testing.assert_close(second, pooling(inputs()[0][:, :3]).chunk(2, -1)[1])
-
-
-@pytest.mark.parametrize("similarity", ["dot", "adaptive"])
-def test_layers_that_learn_a_set_compile(similarity):
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    for layer in (
-        HopfieldLayer(WIDTH, quantity=4, similarity=similarity),
-        HopfieldPooling(WIDTH, similarity=similarity),
-    ):
-        whole = torch.compile(layer, fullgraph=True, backend="aot_eager")
-        torch.testing.assert_close(whole(inputs()[0]), layer(inputs()[0]), atol=1e-6, rtol=1e-5)
-
-
-@pytest.mark.parametrize("layer", [Hopfield(WIDTH), HopfieldLayer(WIDTH, quantity=3), HopfieldPooling(WIDTH)])
-def test_a_batch_may_be_empty(layer):
-    assert layer(torch.empty(0, 4, WIDTH)).shape[0] == 0
-
-
-# --- bad input ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_heads": 3}, "hidden_size must be given: 8 values do not divide by 3 heads"),
-        ({"num_heads": 0}, "num_heads must be at least 1, got 0"),
-        ({"similarity": "guess"}, "unknown similarity 'guess'"),
-        ({"separation": "guess"}, "unknown separation 'guess'"),
-        ({"similarity": [Dot()] * 3, "num_heads": 2}, "one for each of 2 heads; got"),
-        ({"similarity": Likelihood(3)}, "similarity was made for 3 dimensions, but the Hopfield space has 8"),
-        ({"scaling": -1.0}, "scaling must be positive, one number or one for each of 1 heads; got -1.0"),
-        ({"scaling": torch.ones(3)}, "scaling must be positive, one number or one for each of 1 heads"),
-        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
-        ({"modulation": Kernel(5)}, "modulation was made for 5 dimensions, but hidden_size is 8"),
-        ({"similarity": None}, "similarity must be a name, a Similarity, or one for each of 1 heads; got"),
-        (
-            {"pattern_projection_as_static": True, "pattern_projection_size": 20},
-            "pattern_projection_size must be 8, the width in a head, for a static input; got 20",
-        ),
-        (
-            {"output_size": 5, "disable_out_projection": True},
-            "output_size must be None where there is no output projection, got 5",
-        ),
-        ({"update_steps_max": -1}, "update_steps_max must be at least 0, or None; got -1"),
-    ],
-)
-def test_arguments_that_cannot_be(options, message):
-    with pytest.raises(ValueError, match=message):
-        Hopfield(WIDTH, **options)
-
-
-def test_what_needs_a_size_says_so():
-    with pytest.raises(ValueError, match="hidden_size must be given for a similarity that learns"):
-        Hopfield(similarity="adaptive")
-    with pytest.raises(ValueError, match="input_size must be given for inputs to be normalised"):
-        Hopfield(normalize_state_pattern=True)
-    with pytest.raises(ValueError, match="quantity must be at least 1, got 0"):
-        HopfieldPooling(WIDTH, quantity=0)
-    with pytest.raises(TypeError, match="modulation must be a Modulation or None, got Linear"):
-        Hopfield(WIDTH, modulation=nn.Linear(8, 8))
-    Hopfield(similarity=Manhattan())
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((torch.ones(2, 3, 8), torch.ones(2, 3, 8)), "input must be a tensor or .stored, state, projection., got 2"),
-        ((torch.ones(2, 3, 7),) * 3, r"stored patterns must have shape \(B, n, 8\) or \(n, 8\); got \(2, 3, 7\)"),
-        ((None, torch.ones(2, 3, 8), torch.ones(2, 3, 8)), "stored patterns must be a tensor .*; got NoneType"),
-        ((torch.ones(2, 3, 8), torch.ones(3, 3, 8), torch.ones(2, 3, 8)), "inputs must have one batch size"),
-        ((torch.ones(2, 3, 8), torch.ones(2, 3, 8), torch.ones(2, 4, 8)), "a projection for each stored pattern"),
-        ((torch.ones(2, 0, 8), torch.ones(2, 3, 8), torch.ones(2, 0, 8)), "stored patterns must be at least one"),
-    ],
-)
-def test_inputs_that_cannot_be(given, message):
-    with pytest.raises(ValueError, match=message):
-        Hopfield(WIDTH)(given)
-
-
-def test_masks_that_cannot_be():
-    layer = Hopfield(WIDTH)
-    with pytest.raises(ValueError, match=r"stored_pattern_padding_mask must be boolean .* of shape \(3, 7\); got"):
-        layer(inputs(), stored_pattern_padding_mask=torch.zeros(3, 6, dtype=torch.bool))
-    with pytest.raises(ValueError, match=r"association_mask must have shape \(5, 7\) or .*; got \(4, 7\)"):
-        layer(inputs(), association_mask=torch.zeros(4, 7, dtype=torch.bool))
-    with pytest.raises(ValueError, match=r"association_mask must be boolean or numbers to add, got torch.int64"):
-        layer(inputs(), association_mask=torch.zeros(5, 7, dtype=torch.long))
-    with pytest.raises(TypeError, match="association_mask must be a tensor or None, got list"):
-        layer(inputs(), association_mask=[[True]])
-    with pytest.raises(ValueError, match="input must be a tensor of state patterns, got 3 tensors"):
-        HopfieldLayer(WIDTH)(inputs())
-    with pytest.raises(ValueError, match=r"input must be a tensor or \(stored, projection\), got 3 tensors"):
-        HopfieldPooling(WIDTH)(inputs())

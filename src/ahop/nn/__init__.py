@@ -2,7 +2,8 @@
 
 from ahop.nn.association import Association
 from ahop.nn.bags import AttentionPooling, BagNetwork, MaxPooling, MeanPooling, pad
-from ahop.nn.hopfield import Hopfield, HopfieldLayer, HopfieldPooling
+from ahop.nn.hopfield import Hopfield
+from ahop.nn.learned import HopfieldLayer, HopfieldPooling
 
 __all__ = [
     "Association",
