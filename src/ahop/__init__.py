@@ -1,6 +1,19 @@
 """Associative memory: every Hopfield network in one framework, with similarities that learn."""
 
-from ahop import datasets, energy, fitting, kernels, metrics, modulation, nn, separation, similarity, theory, variants
+from ahop import (
+    datasets,
+    energy,
+    estimators,
+    fitting,
+    kernels,
+    metrics,
+    modulation,
+    nn,
+    separation,
+    similarity,
+    theory,
+    variants,
+)
 from ahop._blocks import memory_budget
 from ahop.bayesian import BayesianHopfield
 from ahop.memory import AssociativeMemory, Recall
@@ -36,6 +49,7 @@ __all__ = [
     "create",
     "datasets",
     "energy",
+    "estimators",
     "fitting",
     "kernels",
     "load",

@@ -1,0 +1,99 @@
+import joblib
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ahop.datasets import standard_check
+from ahop.estimators import HopfieldBagClassifier
+
+
+@parametrize_with_checks([HopfieldBagClassifier(epochs=30, batch_size=16, learning_rate=5e-3, width=32)])
+def test_it_is_an_estimator(estimator, check):
+    check(estimator)
+
+
+def bags(count=40, seed=0):
+    draw = np.random.default_rng(seed)
+    some = [draw.normal(size=(size, 4)) for size in draw.integers(1, 6, count)]
+    labels = np.arange(count) % 2
+    for bag, label in zip(some, labels, strict=True):
+        bag[0, 0] = 4.0 if label else 0.0
+    return some, np.array(["no", "yes"])[labels]
+
+
+@pytest.mark.parametrize("scaling", ["standard", "quantile", None])
+@pytest.mark.parametrize("similarity", ["dot", "adaptive", "likelihood"])
+def test_it_learns_what_makes_a_label(scaling, similarity):
+    classifier = HopfieldBagClassifier(similarity=similarity, scaling=scaling, random_state=0).fit(*bags())
+    # Ranks hide how far out an instance lies.
+    assert classifier.score(*bags(seed=1)) > (0.8 if scaling == "quantile" else 0.9)
+    assert classifier.classes_.tolist() == ["no", "yes"]
+    np.testing.assert_allclose(classifier.predict_proba(bags()[0]).sum(1), 1, atol=1e-6)
+
+
+def test_a_list_is_as_good_as_an_array_with_names():
+    some, labels = bags()
+    names = np.array([f"bag {index}" for index in range(len(some))])[::-1]
+    flat, owner = np.concatenate(some), np.repeat(names, [len(bag) for bag in some])
+    listed = HopfieldBagClassifier(epochs=3, random_state=0).fit(some, labels)
+    named = HopfieldBagClassifier(epochs=3, random_state=0).fit(flat, labels, bags=owner)
+    np.testing.assert_array_equal(listed.predict_proba(some), named.predict_proba(flat, bags=owner))
+    mixed = np.random.default_rng(0).permutation(len(flat))
+    # Rows of a bag need not be adjacent; bags come in the order of their first rows.
+    shuffled = named.predict_proba(flat[mixed], bags=owner[mixed])
+    first = list(dict.fromkeys(owner[mixed]))
+    expected = dict(zip(names, named.predict_proba(flat, bags=owner), strict=True))
+    np.testing.assert_allclose(shuffled, [expected[name] for name in first], atol=1e-6)
+
+
+def test_the_caller_keeps_its_random_numbers():
+    torch.manual_seed(3)
+    HopfieldBagClassifier(epochs=1, random_state=0).fit(*bags())
+    after = torch.rand(())
+    torch.manual_seed(3)
+    assert torch.equal(after, torch.rand(()))
+
+
+def test_a_monotone_classifier_keeps_to_the_standard_assumption():
+    train, test = standard_check(300, train=True), standard_check(300, train=False, seed=1)
+    areas = []
+    for monotone in (False, True):
+        classifier = HopfieldBagClassifier(monotone=monotone, random_state=0, dropout=0.0, similarity="dot")
+        classifier.fit([bag.numpy() for bag in train.bags], train.labels.numpy())
+        likely = classifier.predict_proba([bag.numpy() for bag in test.bags])[:, 1]
+        areas.append(roc_auc_score(test.labels, likely))
+    assert areas[0] < 0.5
+    assert areas[1] > 0.8
+
+
+def test_it_works_with_others(tmp_path):
+    some, labels = bags()
+    classifier = HopfieldBagClassifier(epochs=5, random_state=0)
+    assert cross_val_score(classifier, some, labels, cv=2).shape == (2,)
+    classifier.fit(some, labels)
+    joblib.dump(classifier, tmp_path / "bags.joblib")
+    again = joblib.load(tmp_path / "bags.joblib")
+    np.testing.assert_array_equal(again.predict_proba(some), classifier.predict_proba(some))
+    assert not hasattr(clone(classifier), "network_")
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "message"),
+    [
+        ({}, (bags()[0], bags()[1][:5]), "y must be one label a bag, 40; got 5"),
+        ({}, ([np.ones((0, 4)), np.ones((2, 4))], [0, 1]), "bags of at least one instance, got an empty one"),
+        ({}, (np.ones((4, 2)), [0, 1], [0, 1]), "bags must name the bag of each of 4 instances, got 2"),
+        ({}, (bags()[0], bags()[1], [0]), "bags must be None where X is a list of bags"),
+        ({"epochs": 0}, bags(), "epochs must be at least 1, got 0"),
+        ({"scaling": "none"}, bags(), "scaling must be one of 'standard', 'quantile', got 'none'"),
+        ({"monotone": True}, (np.eye(3), [0, 1, 2]), "monotone needs two classes, got 3"),
+        ({"similarity": "guess"}, bags(), "unknown similarity 'guess'"),
+    ],
+)
+def test_what_cannot_be(options, given, message):
+    with pytest.raises(ValueError, match=message):
+        HopfieldBagClassifier(**options).fit(*given)

@@ -1,0 +1,83 @@
+import joblib
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import ahop
+from ahop.estimators import HopfieldRetriever
+
+
+@parametrize_with_checks(
+    [HopfieldRetriever(), HopfieldRetriever("a-hop"), HopfieldRetriever("u-hop", options={"similarity": "distance"})]
+)
+def test_it_is_an_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def world():
+    patterns = torch.rand(60, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    corruption = ahop.variants.Mixed(mask=0.3, noise=0.3, bias=0.3)
+    return patterns.numpy(), corruption.sample(patterns, 300), corruption.sample(patterns, 100)
+
+
+@pytest.mark.parametrize("model", ["a-hop", "b-hop"])
+def test_it_learns_what_alike_means(world, model):
+    patterns, seen, test = world
+    plain = HopfieldRetriever(model).fit(patterns)
+    learned = HopfieldRetriever(model).fit(patterns, queries=seen.queries.numpy(), origins=seen.origins.numpy())
+    right = [
+        float((retriever.kneighbors(test.queries.numpy())[1][:, 0] == test.origins.numpy()).mean())
+        for retriever in (plain, learned)
+    ]
+    assert right[1] > right[0]
+
+
+def test_it_learns_without_labels(world):
+    patterns, seen, test = world
+    retriever = HopfieldRetriever("b-hop").fit(patterns, queries=seen.queries.numpy())
+    chances, indices = retriever.kneighbors(test.queries.numpy(), n_neighbors=3)
+    assert chances.shape == indices.shape == (100, 3)
+    assert np.all(np.diff(chances) <= 0)
+    assert (indices[:, 0] == test.origins.numpy()).mean() > 0.9
+
+
+def test_missing_values_are_filled_in():
+    rows = np.random.default_rng(0).normal(size=(20, 8))
+    holes = rows.copy()
+    holes[:, ::2] = np.nan
+    retriever = HopfieldRetriever("u-hop", options={"similarity": "distance"}, missing=True).fit(rows)
+    np.testing.assert_allclose(retriever.transform(holes), rows)
+    with pytest.raises(ValueError, match="contains NaN"):
+        retriever.set_params(missing=False).transform(holes)
+
+
+def test_it_works_with_others(tmp_path):
+    rows = np.random.default_rng(0).normal(3, 5, size=(30, 6))
+    both = make_pipeline(StandardScaler(), HopfieldRetriever("u-hop", options={"similarity": "distance"}))
+    answer = both.fit_transform(rows)
+    np.testing.assert_allclose(answer, StandardScaler().fit_transform(rows))
+    joblib.dump(both, tmp_path / "both.joblib")
+    np.testing.assert_array_equal(joblib.load(tmp_path / "both.joblib").transform(rows), answer)
+    assert clone(both).get_params()["hopfieldretriever__options"] == {"similarity": "distance"}
+
+
+def test_it_gives_frames_where_they_are_wanted():
+    import pandas
+
+    frame = pandas.DataFrame(np.eye(3), columns=["a", "b", "c"])
+    retriever = HopfieldRetriever(options={"beta": 50.0}).set_output(transform="pandas")
+    answer = retriever.fit(frame).transform(frame)
+    assert list(answer) == ["a", "b", "c"]
+    np.testing.assert_allclose(answer.to_numpy(), np.eye(3), atol=1e-3)
+
+
+def test_options_that_cannot_be():
+    with pytest.raises(ValueError, match="unknown model 'z-hop'"):
+        HopfieldRetriever("z-hop").fit(np.eye(3))
+    with pytest.raises(ValueError, match="k must lie in 1 to 3"):
+        HopfieldRetriever(n_neighbors=4).fit(np.eye(3)).kneighbors(np.eye(3))
