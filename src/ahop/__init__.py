@@ -1,9 +1,11 @@
 """Associative memory: every Hopfield network in one framework, with similarities that learn."""
 
+from importlib import import_module
+from types import ModuleType
+
 from ahop import (
     datasets,
     energy,
-    estimators,
     fitting,
     kernels,
     metrics,
@@ -32,6 +34,14 @@ from ahop.storage import load
 from ahop.variants import Oracle
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Scikit-learn takes a second to import, so its estimators come when they are asked for."""
+    if name == "estimators":
+        return import_module("ahop.estimators")
+    raise AttributeError(f"module 'ahop' has no attribute {name!r}")
+
 
 __all__ = [
     "AdaptiveHopfield",

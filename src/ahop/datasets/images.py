@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
 
 from ahop.datasets.base import Dataset, register
 from ahop.datasets.files import DataFile, fetch
@@ -22,6 +21,9 @@ MNIST = DataFile(
 @register("digits", about="1,797 handwritten digits, 8 x 8; comes with scikit-learn")
 def digits() -> Dataset:
     """Scikit-learn's digits, with pixels scaled from 0..16 to [-1, 1]."""
+    # Here, because scikit-learn doubles the time that importing this library takes.
+    from sklearn.datasets import load_digits
+
     bunch = load_digits()
     return Dataset(torch.tensor(bunch.data / 8 - 1, dtype=torch.float32), torch.tensor(bunch.target), (8, 8))
 
