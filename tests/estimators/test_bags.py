@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ahop.datasets import standard_check
 from ahop.estimators import HopfieldBagClassifier
+from ahop.similarity import Adaptive
 
 
 @parametrize_with_checks([HopfieldBagClassifier(epochs=30, batch_size=16, learning_rate=5e-3, width=32)])
@@ -50,6 +51,30 @@ def test_a_list_is_as_good_as_an_array_with_names():
     np.testing.assert_allclose(shuffled, [expected[name] for name in first], atol=1e-6)
 
 
+def test_bags_in_every_form():
+    draw = np.random.default_rng(0)
+    cube, labels = draw.normal(size=(12, 3, 4)), np.arange(12) % 2
+    objects = np.empty(12, dtype=object)
+    objects[:] = list(cube)
+    classifier = HopfieldBagClassifier(epochs=2, random_state=0).fit(cube, labels)
+    likely = classifier.predict_proba(list(cube))
+    for form in (cube, objects, tuple(cube)):
+        np.testing.assert_array_equal(classifier.predict_proba(form), likely)
+    owner = np.repeat(np.arange(12), 3)
+    right = classifier.score(cube.reshape(36, 4), labels, bags=owner)
+    assert right == classifier.score(cube, labels) == (classifier.predict(cube) == labels).mean()
+
+
+def test_what_the_caller_gave_does_not_learn():
+    similarity = Adaptive(16)
+    before = similarity.order_weights().detach().clone()
+    classifier = HopfieldBagClassifier(similarity=similarity, epochs=2, random_state=0)
+    first = classifier.fit(*bags()).predict_proba(bags()[0])
+    assert similarity.weight.dtype == torch.float32
+    torch.testing.assert_close(similarity.order_weights(), before)
+    np.testing.assert_array_equal(classifier.fit(*bags()).predict_proba(bags()[0]), first)
+
+
 def test_the_caller_keeps_its_random_numbers():
     torch.manual_seed(3)
     HopfieldBagClassifier(epochs=1, random_state=0).fit(*bags())
@@ -85,7 +110,9 @@ def test_it_works_with_others(tmp_path):
     ("options", "given", "message"),
     [
         ({}, (bags()[0], bags()[1][:5]), "y must be one label a bag, 40; got 5"),
-        ({}, ([np.ones((0, 4)), np.ones((2, 4))], [0, 1]), "bags of at least one instance, got an empty one"),
+        ({}, ([np.ones((0, 4)), np.ones((2, 4))], [0, 1]), r"bag 0 of X must have shape \(n, 4\), with at least one"),
+        ({}, ([np.ones((2, 4)), np.ones((2, 3))], [0, 1]), r"bag 1 of X must have shape \(n, 4\), .*; got \(2, 3\)"),
+        ({"width": 30}, bags(), "width must divide by num_heads, 4; got 30"),
         ({}, (np.ones((4, 2)), [0, 1], [0, 1]), "bags must name the bag of each of 4 instances, got 2"),
         ({}, (bags()[0], bags()[1], [0]), "bags must be None where X is a list of bags"),
         ({"epochs": 0}, bags(), "epochs must be at least 1, got 0"),

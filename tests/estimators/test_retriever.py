@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ahop
 from ahop.estimators import HopfieldRetriever
+from ahop.similarity import Adaptive
 
 
 @parametrize_with_checks(
@@ -79,5 +80,24 @@ def test_it_gives_frames_where_they_are_wanted():
 def test_options_that_cannot_be():
     with pytest.raises(ValueError, match="unknown model 'z-hop'"):
         HopfieldRetriever("z-hop").fit(np.eye(3))
-    with pytest.raises(ValueError, match="k must lie in 1 to 3"):
+    with pytest.raises(ValueError, match="n_neighbors must lie in 1 to 3, the stored rows; got 4"):
         HopfieldRetriever(n_neighbors=4).fit(np.eye(3)).kneighbors(np.eye(3))
+    with pytest.raises(ValueError, match="origins must come with queries, got origins alone"):
+        HopfieldRetriever("a-hop").fit(np.eye(3), origins=[0])
+    with pytest.raises(ValueError, match="Input queries contains NaN"):
+        HopfieldRetriever("b-hop", missing=True).fit(np.eye(3), queries=np.full((2, 3), np.nan))
+
+
+def test_a_kernel_learns_from_the_stored_rows_alone():
+    rows = np.random.default_rng(0).normal(size=(20, 6))
+    assert HopfieldRetriever("k-hop").fit(rows).memory_.report is not None
+    assert HopfieldRetriever("k2-hop").fit(rows).memory_.report is None
+
+
+def test_what_the_caller_gave_does_not_learn(world):
+    patterns, _, _ = world
+    similarity = Adaptive(16)
+    before = similarity.order_weights().detach().clone()
+    retriever = HopfieldRetriever("u-hop", options={"similarity": similarity}).fit(patterns)
+    assert retriever.memory_.similarity is not similarity
+    torch.testing.assert_close(similarity.order_weights(), before)

@@ -34,3 +34,10 @@ def test_bad_sizes_and_devices_are_refused_in_one_line():
         result = CliRunner().invoke(app, ["timing", "--quick", *arguments])
         assert result.exit_code == 2
         assert words in result.output
+
+
+def test_a_report_needs_a_file(tmp_path):
+    for command in ("timing", "real", "worlds"):
+        result = CliRunner().invoke(app, [command, "--out", str(tmp_path)])
+        assert result.exit_code == 2
+        assert "must be a file that ends in .json" in result.output.replace("\n", "")

@@ -45,11 +45,11 @@ def run_mil(
     if workers == 0:
         raise ValueError("workers must be at least 1, or -1 for one a core; got 0")
     config = mil.Config(data=as_names(data), models=as_names(models), runs=runs, seed=seed)
+    if quick:
+        config = mil.quick(config)
     if checks:
         _run_checks(config, out)
         return
-    if quick:
-        config = mil.quick(config)
     result = mil.run(config, out, workers)
     size = f"{config.folds} folds, mean ± std of {config.runs} run{'s' * (config.runs > 1)}; (paper)"
     table = Table(title=f"Area under the curve, {size}", title_justify="left")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ahop.cli.common import Out, app, as_names, console, figure, keep, plain_errors
+from ahop.cli.common import Out, app, as_names, console, figure, keep, plain_errors, require_file
 from ahop.experiments import real
 
 
@@ -23,6 +23,7 @@ def run_real(
     out: Out = None,
 ) -> None:
     """Retrieval of items measured twice: tablets by two instruments, drifting sensors, Wi-Fi by many phones."""
+    require_file(out, ".json")
     names, chosen = as_names(data), as_names(models)
     result = real.run(real.Config(names, chosen, samples, seed))
     table = Table(title="First choice is right, on items that were not learned from", title_justify="left")

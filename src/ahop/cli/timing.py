@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ahop.cli.common import Device, Out, app, as_device, console, keep, plain_errors
+from ahop.cli.common import Device, Out, app, as_device, console, keep, plain_errors, require_file
 from ahop.experiments import timing
 
 
@@ -21,6 +21,7 @@ def run_timing(
     out: Out = None,
 ) -> None:
     """How long a-hop takes to learn and to retrieve, with and without the sort: the paper's timing table."""
+    require_file(out, ".json")
     sizes, repetitions = (timing.SIZES[:1], 1) if quick else (timing.SIZES, 5)
     config = timing.Config(sizes, samples, batch, repetitions, device=as_device(device))
     result = timing.run(config)

@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ahop.cli.common import Device, Out, Runs, Seed, app, as_device, as_names, console, figure, keep, plain_errors
+from ahop.cli.common import (
+    Device,
+    Out,
+    Runs,
+    Seed,
+    app,
+    as_device,
+    as_names,
+    console,
+    figure,
+    keep,
+    plain_errors,
+    require_file,
+)
 from ahop.experiments import worlds
 
 
@@ -27,6 +40,7 @@ def run_worlds(
     out: Out = None,
 ) -> None:
     """How close to the Bayes ceiling memories come in many worlds; b-hop* learns without labels."""
+    require_file(out, ".json")
     names = as_names(models)
     config = worlds.Config(
         tuple(world or worlds.WORLDS),

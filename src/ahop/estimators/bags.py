@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.preprocessing import LabelEncoder, QuantileTransformer, StandardScaler
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -94,6 +96,8 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.width % self.num_heads:
+            raise ValueError(f"width must divide by num_heads, {self.num_heads}; got {self.width}")
         if y is None:
             raise ValueError("HopfieldBagClassifier requires y to be passed, but the target y is None")
         rows, sizes = self._instances(X, bags, reset=True)
@@ -107,6 +111,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         if self.monotone and len(self.classes_) != 2:
             raise ValueError(f"monotone needs two classes, got {len(self.classes_)}")
         self.scaler_ = self._scaler(rows)
+        rows = self._scaled(rows)
         # What the caller does with PyTorch's own numbers is left alone.
         with torch.random.fork_rng():
             torch.manual_seed(int(check_random_state(self.random_state).randint(2**31)))
@@ -118,6 +123,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         """The probability of each class, ``(bags, classes)``."""
         check_is_fitted(self)
         rows, sizes = self._instances(X, bags, reset=False)
+        rows = self._scaled(rows)
         with torch.no_grad():
             parts = [self._probabilities(*batch) for batch, _ in self._batches(rows, sizes, torch.arange(len(sizes)))]
         return torch.cat(parts).cpu().numpy()
@@ -127,15 +133,22 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         likely = self.predict_proba(X, bags)
         return self.classes_[likely.argmax(1)]
 
+    def score(self, X: Any, y: Any, bags: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
+        """The share of bags whose class is found."""
+        return float(accuracy_score(y, self.predict(X, bags), sample_weight=sample_weight))
+
     def _instances(self, X: Any, bags: Any, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
         """All instances, those of a bag behind each other, and the size of each bag."""
-        if isinstance(X, (list, tuple)) and len(X) and np.ndim(X[0]) == 2:
+        if _is_list_of_bags(X):
             if bags is not None:
                 raise ValueError("bags must be None where X is a list of bags")
-            bags = np.repeat(np.arange(len(X)), [len(bag) for bag in X])
-            if len(np.unique(bags)) < len(X):
-                raise ValueError("X must hold bags of at least one instance, got an empty one")
-            X = np.concatenate([np.asarray(bag) for bag in X])  # noqa: N806
+            some = [np.asarray(bag) for bag in X]
+            for index, bag in enumerate(some):
+                if bag.ndim != 2 or not len(bag) or bag.shape[1] != some[0].shape[-1]:
+                    wanted = f"(n, {some[0].shape[-1]}), with at least one instance"
+                    raise ValueError(f"bag {index} of X must have shape {wanted}; got {bag.shape}")
+            bags = np.repeat(np.arange(len(some)), [len(bag) for bag in some])
+            X = np.concatenate(some)  # noqa: N806
         rows = validate_data(self, X, dtype=np.float32, reset=reset)
         if bags is None:
             return rows, np.ones(len(rows), dtype=int)
@@ -156,6 +169,9 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         quantile = QuantileTransformer(n_quantiles=count, output_distribution="normal", random_state=0)
         return (StandardScaler() if self.scaling == "standard" else quantile).fit(rows)
 
+    def _scaled(self, rows: np.ndarray) -> np.ndarray:
+        return rows if self.scaler_ is None else self.scaler_.transform(rows).clip(-5, 5)
+
     def _build(self) -> BagNetwork:
         pooling: nn.Module
         if self.monotone:
@@ -165,8 +181,9 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
                 self.width,
                 num_heads=self.num_heads,
                 quantity=self.quantity,
-                similarity=self.similarity,
-                separation=self.separation,
+                # Copied, so that what the caller gave is not what learns.
+                similarity=copy.deepcopy(self.similarity),
+                separation=copy.deepcopy(self.separation),
                 pattern_size=self.width,
                 pattern_projection_as_static=True,
                 disable_out_projection=True,
@@ -206,9 +223,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
     def _batches(
         self, rows: np.ndarray, sizes: np.ndarray, order: Tensor
     ) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor]]:
-        """Bags in this order, some at a time, scaled, padded and on the network's device."""
-        if self.scaler_ is not None:
-            rows = self.scaler_.transform(rows).clip(-5, 5)
+        """Bags in this order, some at a time, padded and on the network's device."""
         like = self.network_.head.weight
         parts = torch.as_tensor(rows).to(like.dtype).split(sizes.tolist())
         for chosen in order.split(self.batch_size):
@@ -223,3 +238,14 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
 
     def _device(self) -> str:
         return ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A file that was written beside a GPU can be read where there is none.
+        state = super().__getstate__()
+        return state | ({"network_": copy.deepcopy(self.network_).cpu()} if hasattr(self, "network_") else {})
+
+
+def _is_list_of_bags(X: Any) -> bool:  # noqa: N803
+    if isinstance(X, np.ndarray):
+        return X.ndim == 3 or (X.ndim == 1 and X.dtype == object and len(X) > 0 and np.ndim(X[0]) == 2)
+    return isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 2

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ahop.models import create
+from ahop.models import KernelHopfield, create
 
 
 class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -61,12 +62,22 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Args:
             X: Rows to store, ``(N, d)``.
             y: Ignored.
-            queries: Damaged rows, ``(n, d)``.
+            queries: Damaged rows, ``(n, d)``, none of their values missing.
             origins: Which stored row each came from, ``(n,)``; some networks learn without (``"b-hop"``).
         """
         rows = validate_data(self, X, dtype=[np.float64, np.float32])
-        memory = create(self.model, torch.tensor(rows, device=self.device), **(self.options or {}))
-        self.memory_ = memory if queries is None else memory.fit(queries, origins)
+        if queries is None and origins is not None:
+            raise ValueError("origins must come with queries, got origins alone")
+        if queries is not None:
+            queries = check_array(queries, dtype=[np.float64, np.float32], input_name="queries")
+        # Copied, so that what the caller put into the options is not what learns.
+        memory = create(self.model, torch.tensor(rows, device=self.device), **copy.deepcopy(self.options or {}))
+        if queries is not None:
+            memory = memory.fit(queries, origins)
+        elif isinstance(memory, KernelHopfield) and memory.loss == "separation":
+            # The one network that learns from the stored rows alone.
+            memory = memory.fit()
+        self.memory_ = memory
         return self
 
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
@@ -79,6 +90,8 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The stored rows that best explain each row: their probabilities and indices, ``(n, k)``, best first."""
         rows, observed = self._rows(X)
         count = self.n_neighbors if n_neighbors is None else n_neighbors
+        if not 1 <= count <= len(self.memory_):
+            raise ValueError(f"n_neighbors must lie in 1 to {len(self.memory_)}, the stored rows; got {count}")
         found = self.memory_.recall(rows, count, observed=observed)
         return found.probabilities.cpu().numpy(), found.indices.cpu().numpy()
 
@@ -87,6 +100,11 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         finite = "allow-nan" if self.missing else True
         rows = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=finite, reset=False)
         return torch.tensor(rows), "not-nan" if self.missing else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A file that was written beside a GPU can be read where there is none.
+        state = super().__getstate__()
+        return state | ({"memory_": copy.deepcopy(self.memory_).cpu()} if hasattr(self, "memory_") else {})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

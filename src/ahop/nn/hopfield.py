@@ -29,7 +29,7 @@ class Hopfield(nn.Module):
     compared as they are, and plain retrieval is left. Names follow ``hflayers``; masks follow PyTorch (True = ignore).
 
     Args:
-        input_size: Width of the state patterns, and of all that is not named otherwise; None takes all inputs as they
+        input_size: Width of the inputs that are not named otherwise and not static; None takes all inputs as they
             are, in one head or the same in each.
         hidden_size: Width of the space where states and stored patterns meet, for one head; ``input_size / num_heads``
             when None.

@@ -83,7 +83,7 @@ class Walk:
             raise ValueError(f"inputs must have one batch size, and a projection for each stored pattern; got {shapes}")
         if not sides[0].shape[1]:
             raise ValueError("stored patterns must be at least one, got none")
-        if self.single and padding is not None and padding.ndim == 1:
+        if self.single and isinstance(padding, Tensor) and padding.ndim == 1:
             padding = padding[None]
 
         self.stored, self.values = layer._normal(layer.stored(sides[0])), layer.projection(sides[2])
