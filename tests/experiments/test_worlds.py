@@ -18,6 +18,12 @@ def test_every_world_is_drawn_and_scored(tmp_path):
     assert all("rejection_auroc" in row for row in rows if row["model"] == "b-hop")
 
 
+def test_counts_that_cannot_be_are_refused():
+    result = CliRunner().invoke(app, ["worlds", "--runs", "0"])
+    assert result.exit_code == 2
+    assert "runs must be at least 1, got 0" in result.output
+
+
 def test_unknown_worlds_are_refused():
     with pytest.raises(ValueError, match=r"unknown world 'nowhere'; known: published 0.4"):
         worlds.Config(worlds=("nowhere",))

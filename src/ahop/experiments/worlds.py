@@ -66,6 +66,9 @@ class Config:
         for world in self.worlds:
             if world not in WORLDS:
                 raise ValueError(f"unknown world {world!r}; known: {', '.join(WORLDS)}")
+        for name in ("patterns", "samples", "queries", "runs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
 def run(config: Config) -> dict[str, Any]:
