@@ -124,8 +124,8 @@ def _many_tables(
 
     def table(place: int) -> Tensor:
         own = tuple(t if t is None else t[place] for t in extras)
-        options = {"width": width, "per_pattern": per_pattern, "per_query": own, "learned": learned}
-        return pairwise(function, patterns[place], queries[place], **options)  # type: ignore[arg-type]
+        one, asked = patterns[place], queries[place]
+        return pairwise(function, one, asked, width=width, per_pattern=per_pattern, per_query=own, learned=learned)
 
     if at_once:
         found = [tables(slice(start, start + at_once)) for start in range(0, len(queries), at_once)]

@@ -50,7 +50,7 @@ def run_images(
     require_file(out, ".json")
     usual = "m-hop,k-hop,a-hop" if protocol == "published" else "m-hop,s-hop,k-hop,a-hop"
     config = images.Config(
-        protocol=protocol,  # type: ignore[arg-type]
+        protocol=protocol,
         data=data,
         models=as_names(models or usual),
         epochs=epochs,

@@ -205,7 +205,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         steps = self.epochs * -(-len(sizes) // self.batch_size)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, self.learning_rate, total_steps=steps)
         self.network_.train()
-        with progress("bags", self.epochs if self.verbose else None) as bar:
+        with progress("bags", self.epochs) as bar:
             for _ in range(self.epochs):
                 for batch, chosen in self._batches(rows, sizes, torch.randperm(len(sizes))):
                     likely = self._probabilities(*batch).clamp_min(1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -35,7 +35,7 @@ PAPER = {
 class Config:
     """What a run does. ``epochs`` of 0 stands for the protocol's own: 100, or 25 (50 for Tiny ImageNet)."""
 
-    protocol: Literal["transformer", "published"] = "transformer"
+    protocol: str = "transformer"
     data: str = "cifar10"
     models: tuple[str, ...] = ("m-hop", "s-hop", "k-hop", "a-hop")
     epochs: int = 0
@@ -150,19 +150,20 @@ def train(model: str, seed: int, photos: Photos, config: Config, bar: Bar) -> di
     return {"accuracy": round(accuracy, 4), "loss": round(float(step.loss), 4), "parameters": count}
 
 
-def build(model: str, config: Config, photos: Photos) -> nn.Module:
+def build(model: str, config: Config, photos: Photos) -> vision.ImageTransformer | vision.PublishedNetwork:
     """The network of a protocol for images of this size."""
     size, classes = photos.train.shape[1], len(photos.names)
-    kind = vision.ImageTransformer if config.protocol == "transformer" else vision.PublishedNetwork
-    return kind(model, size, classes)
+    if config.protocol == "transformer":
+        return vision.ImageTransformer(model, size, classes)
+    return vision.PublishedNetwork(model, size, classes)
 
 
-def part_patterns(network: nn.Module, images: Tensor, steps: int = 50) -> None:
+def part_patterns(network: vision.ImageTransformer | vision.PublishedNetwork, images: Tensor, steps: int = 50) -> None:
     """The first stage of a k-hop: its kernels learn to move stored patterns apart, and nothing else learns."""
     kernels = [value for name, value in network.named_parameters() if name.endswith("phi")]
     optimizer = torch.optim.SGD(kernels, lr=0.1)
     for _ in range(steps):
-        loss = network.separation_loss(images)  # type: ignore[operator]
+        loss = network.separation_loss(images)
         optimizer.zero_grad()
         loss.backward(inputs=kernels)
         optimizer.step()

@@ -36,7 +36,7 @@ class Muon:
     @torch.no_grad()
     def step(self) -> None:
         for group, average in zip(self.groups, self.averages, strict=True):
-            slopes = torch.stack([parameter.grad for parameter in group])  # type: ignore[misc]
+            slopes = torch.stack([parameter.grad for parameter in group if parameter.grad is not None])
             average.mul_(self.momentum).add_(slopes)
             size = 0.2 * max(group[0].shape) ** 0.5
             updates = size * self.rate * orthogonal(slopes + self.momentum * average)

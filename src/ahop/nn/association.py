@@ -195,14 +195,17 @@ class Association(nn.Module):
 
     def _kernel_bases(self, stored: Tensor) -> list[str] | None:
         """The bases of adaptive similarities that one call of the kernels can do for all heads."""
-        if not all(isinstance(similarity, Adaptive) for similarity in self.similarities):
-            return None
-        names = [similarity.kernel_bases(stored) for similarity in self.similarities]  # type: ignore[operator]
-        return names[0] if all(other == names[0] for other in names) else None
+        adaptive = self._adaptive()
+        names = [similarity.kernel_bases(stored) for similarity in adaptive]
+        alike = len(adaptive) == len(self.similarities) and all(other == names[0] for other in names)
+        return names[0] if alike else None
+
+    def _adaptive(self) -> list[Adaptive]:
+        return [similarity for similarity in self.similarities if isinstance(similarity, Adaptive)]
 
     def _order_weights(self) -> Tensor:
         """Of every head where each has its own, ``(heads, B, d)``, else ``(B, d)``."""
-        weights = [similarity.order_weights() for similarity in self.similarities]  # type: ignore[operator]
+        weights = [similarity.order_weights() for similarity in self._adaptive()]
         return _single(weights[0] if len(weights) == 1 else torch.stack(weights))
 
     def _fuses(self, stored: Tensor, state: Tensor, values: Tensor, mask: Mask, dropout: float) -> bool:
