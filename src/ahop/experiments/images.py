@@ -136,7 +136,10 @@ def train(model: str, seed: int, photos: Photos, config: Config, bar: Bar) -> di
     spread = (pixels.mean((0, 1, 2)), pixels.std((0, 1, 2)))
     del pixels
     if model == "k-hop":
-        part_patterns(network, vision.prepare(images[: recipe.batch], *spread))
+        kernels = part_patterns(network, vision.prepare(images[: recipe.batch], *spread))
+        # As published, kernels rest after their own stage. With one token they would learn from rounding errors alone.
+        for kernel in kernels:
+            kernel.requires_grad_(config.protocol != "published")
     step = Step(network, recipe, images, labels, spread, len(photos.names))
     for epoch in range(config.passes):
         order = torch.randperm(len(images), device=device)
@@ -158,7 +161,9 @@ def build(model: str, config: Config, photos: Photos) -> vision.ImageTransformer
     return vision.PublishedNetwork(model, size, classes)
 
 
-def part_patterns(network: vision.ImageTransformer | vision.PublishedNetwork, images: Tensor, steps: int = 50) -> None:
+def part_patterns(
+    network: vision.ImageTransformer | vision.PublishedNetwork, images: Tensor, steps: int = 50
+) -> list[nn.Parameter]:
     """The first stage of a k-hop: its kernels learn to move stored patterns apart, and nothing else learns."""
     kernels = [value for name, value in network.named_parameters() if name.endswith("phi")]
     optimizer = torch.optim.SGD(kernels, lr=0.1)
@@ -167,6 +172,7 @@ def part_patterns(network: vision.ImageTransformer | vision.PublishedNetwork, im
         optimizer.zero_grad()
         loss.backward(inputs=kernels)
         optimizer.step()
+    return kernels
 
 
 def schedule(done: float, recipe: Recipe) -> float:
