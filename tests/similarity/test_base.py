@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahop.similarity import Cosine, Decomposable, Distance, Dot, Manhattan, Similarity, Unified
+from ahop.similarity import Cosine, Decomposable, Distance, Dot, Euclidean, Manhattan, Similarity, Unified
 
 FIXED = [Dot(), Distance(), Manhattan(), Unified(torch.tensor([0.3, -1.0, 2.0, 0.0]))]
 
@@ -23,7 +23,7 @@ def test_a_decomposable_similarity_is_the_sum_of_its_observed_terms(similarity, 
     torch.testing.assert_close(similarity(patterns, asked, observed), expected)
 
 
-@pytest.mark.parametrize("similarity", [*FIXED, Cosine()], ids=lambda s: s.name)
+@pytest.mark.parametrize("similarity", [*FIXED, Cosine(), Euclidean()], ids=lambda s: s.name)
 @pytest.mark.parametrize("masked", [False, True])
 def test_gradients_are_right(similarity, masked):
     observed = table(2, 5) > -0.5 if masked else None
@@ -36,6 +36,23 @@ def test_distance_keeps_its_digits_far_from_the_origin():
     far = Distance()(patterns, patterns[:2] + 0.1)
     near = Distance()(patterns.double(), patterns[:2].double() + 0.1)
     torch.testing.assert_close(far.double(), near, atol=0.02, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("masked", [False, True])
+def test_euclidean_is_the_root_of_the_distance(kind, masked):
+    patterns, queries = table(5), table(3, 1) + 100
+    observed = table(3, 2) > 0 if masked else None
+    expected = -(-Distance()(patterns, queries, observed)).sqrt()
+    found = Euclidean()(patterns.to(kind), queries.to(kind), observed)
+    torch.testing.assert_close(found.double(), expected, rtol=0.02 if kind == torch.bfloat16 else 1e-5, atol=0.0)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_euclidean_has_a_slope_where_query_and_pattern_are_one(masked):
+    patterns, queries = table(3), table(3).requires_grad_()
+    Euclidean()(patterns, queries, torch.ones(3, 4, dtype=torch.bool) if masked else None).sum().backward()
+    assert queries.grad.isfinite().all()
 
 
 def test_cosine_ignores_length_and_unobserved_dimensions():

@@ -9,6 +9,7 @@ from ahop.similarity import (
     Cosine,
     Distance,
     Dot,
+    Euclidean,
     Likelihood,
     Manhattan,
     Regimes,
@@ -23,7 +24,16 @@ def similarities():
     tilted = Adaptive(DIM)
     tilted.set_order_weights(torch.rand(2, DIM, generator=torch.Generator().manual_seed(0)))
     return [
-        *(Dot(), Distance(), Manhattan(), Cosine(), Unified(torch.ones(DIM)), tilted, Adaptive(DIM, sort=False)),
+        *(
+            Dot(),
+            Distance(),
+            Manhattan(),
+            Euclidean(),
+            Cosine(),
+            Unified(torch.ones(DIM)),
+            tilted,
+            Adaptive(DIM, sort=False),
+        ),
         *(Adaptive(DIM, patterns=4), Likelihood(DIM, 2), Regimes([Likelihood(DIM), Likelihood(DIM)])),
         *(Subspace(DIM, 2), Subspace(DIM, 1, tails=4.0)),
     ]

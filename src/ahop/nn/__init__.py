@@ -3,6 +3,7 @@
 from ahop.nn.bags import AttentionPooling, BagNetwork, MaxPooling, MeanPooling, pad
 from ahop.nn.hopfield import Hopfield
 from ahop.nn.learned import HopfieldLayer, HopfieldPooling
+from ahop.nn.rows import RowEmbedding
 
 __all__ = [
     "AttentionPooling",
@@ -12,5 +13,6 @@ __all__ = [
     "HopfieldPooling",
     "MaxPooling",
     "MeanPooling",
+    "RowEmbedding",
     "pad",
 ]

@@ -1,6 +1,6 @@
 """How alike are a pattern and a query: fixed similarities, and ones that learn."""
 
-from ahop.similarity.base import Cosine, Decomposable, Distance, Dot, Manhattan, Similarity, Unified
+from ahop.similarity.base import Cosine, Decomposable, Distance, Dot, Euclidean, Manhattan, Similarity, Unified
 from ahop.similarity.footprint import Adaptive, footprint, k_optimal
 from ahop.similarity.inner import InnerProduct, Whitened
 from ahop.similarity.likelihood import Likelihood
@@ -13,6 +13,7 @@ __all__ = [
     "Decomposable",
     "Distance",
     "Dot",
+    "Euclidean",
     "InnerProduct",
     "Likelihood",
     "Manhattan",

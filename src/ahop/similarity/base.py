@@ -124,6 +124,26 @@ class Distance(Decomposable):
         return 2 * queries @ patterns.mT - mask @ patterns.square().mT - queries.square().sum(-1, keepdim=True)
 
 
+class Euclidean(Similarity):
+    r"""The negative distance :math:`-\lVert \xi - x \rVert_2`, not squared.
+
+    Its softmax has long tails: what is far away still counts a little, as under a noise that is sometimes large. Not
+    decomposable.
+
+    Example:
+        >>> Euclidean()(torch.eye(2), torch.tensor([[4.0, 4.0]]))
+        tensor([[-5., -5.]])
+    """
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        if observed is not None or queries.element_size() < 4:
+            squares = -Distance()(patterns, queries, observed)
+            # Kept off zero, where the root has no slope.
+            return -squares.clamp_min(torch.finfo(squares.dtype).tiny).sqrt()
+        centre = patterns.detach().mean(-2, keepdim=True)
+        return -torch.cdist(queries - centre, patterns - centre, compute_mode="use_mm_for_euclid_dist")
+
+
 class Manhattan(Decomposable):
     r"""The negative sum of absolute differences :math:`-\lVert \xi - x \rVert_1`.
 

@@ -1,0 +1,130 @@
+"""Columns of a table as a network wants them: scaled numbers, and a code for each category."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import OrdinalEncoder, QuantileTransformer, StandardScaler
+
+from ahop._checks import choice
+
+# Beyond this a scaled number says no more than that it lies far out.
+_FAR = 4.0
+# More categories than this in a column: the rarest share one.
+_MOST = 256
+
+
+class Columns:
+    """Learns the scale of numbers and the categories there are, and applies them to other rows.
+
+    A missing number becomes the median, and a column that had some while learning tells them by a code of its own. A
+    missing category is a category like another. A category that was never seen has code 0.
+
+    Args:
+        scaling: ``"quantile"`` (ranks, spread like a normal distribution), ``"standard"``, or None.
+        categorical: ``"from_dtype"``: columns of a DataFrame that hold no numbers; or the columns, by name or place.
+
+    Attributes:
+        owners: For each number and then each code that leaves, the column it came from.
+        sizes: How many codes each column of codes has.
+    """
+
+    def __init__(self, scaling: str | None = "quantile", categorical: str | Sequence[Any] = "from_dtype") -> None:
+        self.scaling, self.categorical = scaling, categorical
+
+    def fit(self, table: Any) -> Columns:
+        """Learn from a DataFrame or a matrix."""
+        count = table.shape[1]
+        chosen = self._categorical(table)
+        self.category_places = [place for place in range(count) if place in chosen]
+        self.number_places = [place for place in range(count) if place not in chosen]
+        numbers = self._numbers(table)
+        missing = np.isnan(numbers)
+        self.told = np.flatnonzero(missing.any(0))
+        seen = [column[~np.isnan(column)] for column in numbers.T]
+        self.medians = np.array([np.median(some) if len(some) else 0.0 for some in seen])
+        numbers = np.where(missing, self.medians, numbers)
+        self.scaler = self._scaler(len(numbers)).fit(numbers) if self.scaling and numbers.shape[1] else None
+        self.encoder = OrdinalEncoder(
+            handle_unknown="use_encoded_value",
+            unknown_value=-1,
+            max_categories=_MOST,
+            dtype=np.int64,
+        )
+        sizes: list[int] = []
+        if self.category_places:
+            codes = self.encoder.fit_transform(self._categories(table))
+            sizes = (codes.max(0) + 2).tolist()
+        self.sizes = [*sizes, *[3] * len(self.told)]
+        places = np.array(self.number_places, dtype=int)
+        self.owners = np.array([*places, *self.category_places, *places[self.told]], dtype=int)
+        return self
+
+    def transform(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers ``(n, p)``, float32, and codes ``(n, c)``, int64."""
+        numbers = self._numbers(table)
+        missing = np.isnan(numbers)
+        numbers = np.where(missing, self.medians, numbers)
+        if self.scaler is not None:
+            numbers = self.scaler.transform(numbers).clip(-_FAR, _FAR)
+        codes = np.zeros((len(numbers), 0), dtype=np.int64)
+        if self.category_places:
+            codes = self.encoder.transform(self._categories(table)) + 1
+        return numbers.astype(np.float32), np.hstack([codes, missing[:, self.told] + 1]).astype(np.int64)
+
+    def _categorical(self, table: Any) -> set[int]:
+        names = list(getattr(table, "columns", range(table.shape[1])))
+        if isinstance(self.categorical, str):
+            choice(self.categorical, "categorical_features", ("from_dtype",))
+            if not hasattr(table, "dtypes"):
+                return set()
+            return {place for place, kind in enumerate(table.dtypes) if not _is_number(kind)}
+        chosen = set()
+        for one in self.categorical:
+            place = names.index(one) if one in names else one
+            if not isinstance(place, (int, np.integer)) or not 0 <= place < len(names):
+                raise ValueError(f"categorical_features must name columns of X or their places; there is no {one!r}")
+            chosen.add(int(place))
+        return chosen
+
+    def _numbers(self, table: Any) -> np.ndarray:
+        columns = [_column(table, place) for place in self.number_places]
+        numbers = np.empty((len(table), len(columns)))
+        for place, column in enumerate(columns):
+            try:
+                numbers[:, place] = column.to_numpy(float, na_value=np.nan) if hasattr(column, "to_numpy") else column
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"column {self.number_places[place]} of X must hold numbers: {error}") from error
+        if np.isinf(numbers).any():
+            raise ValueError("X must be finite where it is not missing, got infinity")
+        return numbers
+
+    def _categories(self, table: Any) -> np.ndarray:
+        columns = [np.asarray(_column(table, place), dtype=object) for place in self.category_places]
+        return np.array([[_word(value) for value in column] for column in columns], dtype=object).T
+
+    def _scaler(self, rows: int) -> Any:
+        choice(str(self.scaling), "scaling", ("quantile", "standard"))
+        if self.scaling == "standard":
+            return StandardScaler()
+        # From all rows: a sample would miss the far ends of a column that is mostly zero.
+        return QuantileTransformer(n_quantiles=min(1000, rows), output_distribution="normal", subsample=None)
+
+
+def _column(table: Any, place: int) -> Any:
+    return table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
+
+
+def _is_number(kind: Any) -> bool:
+    return getattr(kind, "kind", "O") in "iuf"
+
+
+def _word(value: Any) -> str:
+    """A category as a word, so that a column may mix kinds, and missing ones are alike in whatever way they are."""
+    # NaN and NaT differ from themselves; pandas' NA answers no comparison at all.
+    if value is None or str(value) in ("<NA>", "NaT") or value != value:
+        return "<missing>"
+    # Whole numbers become floats when another row has none.
+    return str(int(value)) if isinstance(value, (float, np.floating)) and float(value).is_integer() else str(value)

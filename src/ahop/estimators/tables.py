@@ -1,0 +1,486 @@
+"""A memory that predicts: rows of a table are its cases, and what they say about a new row is the answer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from torch import Tensor
+
+from ahop._blocks import budget
+from ahop._checks import choice
+from ahop._progress import progress
+from ahop.estimators.cases import CaseNetwork, Memory, Rows
+from ahop.estimators.columns import Columns
+from ahop.estimators.training import Training, temperature
+from ahop.nn.rows import EMBEDDINGS, RowEmbedding
+
+# With fewer rows none are held out.
+_FEW = 100
+# Rows that k-means looks at.
+_CLUSTERED = 50_000
+
+
+class Recalled(NamedTuple):
+    """The cases that an answer rests on, ``(n, k)`` each, the weightiest first."""
+
+    indices: np.ndarray
+    """Which row of those that ``fit`` was given."""
+    weights: np.ndarray
+    """How much it counts; all cases together count 1."""
+    targets: np.ndarray
+    """What it was labelled."""
+
+
+class _TableEstimator(BaseEstimator):
+    """What the classifier and the regressor have in common."""
+
+    def __init__(
+        self,
+        *,
+        similarity: Any = "euclidean",
+        readout: str = "labels",
+        cases: str = "all",
+        n_cases: int = 256,
+        embedding: str = "periodic",
+        width: int = 128,
+        frequency_scale: float = 0.3,
+        blocks: int = 0,
+        dropout: float = 0.0,
+        scaling: str | None = "quantile",
+        categorical_features: Any = "from_dtype",
+        members: int = 1,
+        epochs: int = 8,
+        batch_size: int | None = None,
+        cases_per_step: int = 2048,
+        learning_rate: float = 1e-2,
+        weight_decay: float = 1e-4,
+        validation_fraction: float = 0.2,
+        patience: int = 5,
+        random_state: Any = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.similarity = similarity
+        self.readout = readout
+        self.cases = cases
+        self.n_cases = n_cases
+        self.embedding = embedding
+        self.width = width
+        self.frequency_scale = frequency_scale
+        self.blocks = blocks
+        self.dropout = dropout
+        self.scaling = scaling
+        self.categorical_features = categorical_features
+        self.members = members
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.cases_per_step = cases_per_step
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    # --- learning ------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, targets: np.ndarray, weights: np.ndarray | None, strata: np.ndarray | None) -> None:  # noqa: N803
+        """Learn from checked rows and targets ``(n, t)``; a held-out part has the same share of each stratum."""
+        self._check_settings()
+        # Rows that count nothing are not there.
+        counted = np.arange(len(targets)) if weights is None else np.flatnonzero(weights)
+        if len(counted) < 2:
+            raise ValueError(f"X must have at least 2 rows that count, got n_samples = {len(counted)}")
+        draw = check_random_state(self.random_state)
+        self.columns_ = Columns(self.scaling, self.categorical_features).fit(_take(X, counted))
+        numbers, codes = self.columns_.transform(_take(X, counted))
+        share = None if weights is None else torch.as_tensor(weights[counted] / weights[counted].mean()).float()
+        said = torch.as_tensor(targets[counted], dtype=torch.float32)
+        rows = Rows(torch.as_tensor(numbers), torch.as_tensor(codes), said, share).to(self._device())
+        folds = self._folds(len(counted), None if strata is None else strata[counted], draw)
+        places = self._cases(rows, draw)
+        self.case_indices_ = counted[places]
+        self.memories_ = []
+        # What the caller does with PyTorch's own numbers is left alone.
+        with torch.random.fork_rng(), progress("fit", self.members * self.epochs) as bar:
+            for held in folds:
+                torch.manual_seed(int(draw.randint(2**31)))
+                self.memories_.append(self._member(rows, held, torch.as_tensor(places), bar if self.verbose else None))
+
+    def _member(self, rows: Rows, held: np.ndarray | None, places: Tensor, bar: Any) -> Memory:
+        """One network, trained on all rows but those held out."""
+        places = places.to(rows.numbers.device)
+        shown = torch.ones(len(rows), dtype=torch.bool, device=places.device)
+        kept = None if held is None else torch.as_tensor(held, device=places.device)
+        if kept is not None:
+            shown[kept] = False
+        learned = shown.nonzero()[:, 0]
+        # A perceptron never sees the label of a case, but knows each by its place.
+        looks = len(places) if self.readout == "mlp" else 0
+        cases = None if self.cases == "all" else places if looks else places[shown[places]]
+        embedding = RowEmbedding(
+            rows.numbers.shape[1],
+            self.columns_.sizes,
+            self.width,
+            kind=self.embedding,
+            spread=self.frequency_scale,
+            blocks=self.blocks,
+            dropout=self.dropout,
+        )
+        outputs = rows.targets.shape[1]
+        network = CaseNetwork(embedding, self.similarity, outputs, classifies=self._classifies, cases=looks)
+        network = network.to(places.device)
+        training = Training(
+            epochs=self.epochs,
+            batch=self._batch(len(learned)),
+            seen=self.cases_per_step,
+            rate=self.learning_rate,
+            decay=self.weight_decay,
+            patience=self.patience,
+        )
+        training.fit(network, rows, learned, kept, cases, bar)
+        softened = 1.0
+        if kept is not None and self._classifies:
+            softened = temperature(Memory(network, rows[learned if cases is None else cases]), rows[kept])
+        return Memory(network, rows[places], softened)
+
+    def _cases(self, rows: Rows, draw: np.random.RandomState) -> np.ndarray:
+        """Which rows the memory keeps."""
+        count = min(self.n_cases, len(rows))
+        if self.cases == "all":
+            return np.arange(len(rows))
+        if self.cases == "sampled":
+            return np.sort(draw.choice(len(rows), count, replace=False))
+        looked = np.sort(draw.choice(len(rows), min(_CLUSTERED, len(rows)), replace=False))
+        plain = RowEmbedding(rows.numbers.shape[1], self.columns_.sizes, kind="columns")
+        vectors = plain(rows.numbers[looked].cpu(), rows.codes[looked].cpu()).numpy()
+        clusters = MiniBatchKMeans(count, n_init=1, random_state=draw).fit(vectors)
+        nearest = torch.cdist(torch.as_tensor(clusters.cluster_centers_), torch.as_tensor(vectors)).argmin(1)
+        return looked[np.unique(nearest.numpy())]
+
+    def _folds(self, count: int, strata: np.ndarray | None, draw: np.random.RandomState) -> Iterator[np.ndarray | None]:
+        """For each member, the rows held out; members take turns, so that together they learn from all."""
+        if not self.validation_fraction or count < _FEW:
+            yield from [None] * self.members
+            return
+        turns = max(2, round(1 / self.validation_fraction))
+        for start in range(0, self.members, turns):
+            # A class of fewer rows than folds cannot be shared out.
+            fair = strata is not None and np.unique(strata, return_counts=True)[1].min() >= turns
+            kind = StratifiedKFold if fair else KFold
+            parts = kind(turns, shuffle=True, random_state=draw.randint(2**31)).split(np.zeros(count), strata)
+            yield from [held for (_, held), _ in zip(parts, range(start, self.members), strict=False)]
+
+    def _batch(self, count: int) -> int:
+        """Some thirty steps a pass, however few rows there are."""
+        return min(count, self.batch_size or min(1024, max(16, count // 32)))
+
+    # --- answering -----------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def _answers(self, rows: tuple[Tensor, Tensor], hidden: Sequence[int] = ()) -> np.ndarray:
+        """The mean answer of the members, ``(n, t)``, with some columns hidden."""
+        answers = [memory.answer(memory.embed(*rows, hidden)) for memory in self.memories_]
+        return torch.stack(answers).mean(0).cpu().double().numpy()
+
+    @torch.no_grad()
+    def recall(self, X: Any, k: int = 5) -> Recalled:  # noqa: N803
+        """The cases that the answer to each row rests on.
+
+        With ``readout="mlp"`` the weights say how alike row and case are; the answer is not their mean.
+
+        Args:
+            X: Rows, ``(n, columns)``.
+            k: How many cases for each.
+        """
+        numbers, codes = self._rows(X)
+        if not 1 <= k <= len(self.case_indices_):
+            raise ValueError(f"k must lie in 1 to {len(self.case_indices_)}, the cases; got {k}")
+        found: list[tuple[Tensor, Tensor]] = []
+        for part in torch.arange(len(numbers)).split(max(1, budget() // (16 * len(self.case_indices_)))):
+            parts = [memory.weights(memory.embed(numbers[part], codes[part])) for memory in self.memories_]
+            best = torch.stack(parts).mean(0).topk(k)
+            found.append((best.values, best.indices))
+        weights, places = (torch.cat(some).cpu().numpy() for some in zip(*found, strict=True))
+        indices = self.case_indices_[places]
+        return Recalled(indices, weights, self._labels(self.memories_[0].rows.targets.cpu().numpy())[places])
+
+    def explain(self, X: Any) -> np.ndarray:  # noqa: N803
+        """How much each column mattered for the answer to each row, ``(n, columns)``.
+
+        A column is hidden by giving it what the cases have on average. For a classifier the figure is by how much the
+        log-probability of the predicted class is higher with the column than without; for a regressor, by how much
+        the prediction is. It takes as long as a prediction for each column.
+        """
+        rows = self._rows(X)
+        owners = self.columns_.owners
+        answers = self._answers(rows)
+        chosen = answers.argmax(1)
+        mattered = np.zeros((len(answers), self.n_features_in_))
+        for column in np.unique(owners):
+            hidden = self._answers(rows, np.flatnonzero(owners == column).tolist())
+            mattered[:, column] = self._difference(answers, hidden, chosen)
+        return mattered
+
+    # --- what comes in -------------------------------------------------------------------------------------
+
+    def _table(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
+        """A DataFrame as it is, or a matrix of numbers (of anything where columns are named as categories)."""
+        if hasattr(X, "iloc") and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            if not len(X) or not X.shape[1]:
+                raise ValueError(f"X must have rows and columns, got shape {X.shape}")
+            return X
+        kind = "numeric" if isinstance(self.categorical_features, str) else None
+        return validate_data(self, X, dtype=kind, ensure_all_finite="allow-nan", reset=reset)
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:  # noqa: N803
+        """The table, a target for each row, and the weights if there are some."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        table = self._table(X, reset=True)
+        targets = column_or_1d(y, warn=True)
+        check_consistent_length(table, targets)
+        assert_all_finite(targets, input_name="y")
+        if sample_weight is None:
+            return table, targets, None
+        return table, targets, _check_sample_weight(sample_weight, table, ensure_non_negative=True)
+
+    def _rows(self, X: Any) -> tuple[Tensor, Tensor]:  # noqa: N803
+        check_is_fitted(self)
+        numbers, codes = self.columns_.transform(self._table(X, reset=False))
+        return torch.as_tensor(numbers), torch.as_tensor(codes)
+
+    def _check_settings(self) -> None:
+        choice(self.readout, "readout", ("labels", "mlp"))
+        choice(self.cases, "cases", ("all", "sampled", "kmeans"))
+        choice(self.embedding, "embedding", EMBEDDINGS)
+        if self.readout == "mlp" and self.cases == "all":
+            raise ValueError(
+                'cases must be "sampled" or "kmeans" for readout "mlp", which looks at the same ones always'
+            )
+        least = {"n_cases": 2, "width": 1, "members": 1, "epochs": 1, "batch_size": 1, "cases_per_step": 1}
+        for name, bound in {**least, "patience": 1, "blocks": 0}.items():
+            value = getattr(self, name)
+            if value is not None and value < bound:
+                raise ValueError(f"{name} must be at least {bound}, got {value}")
+        if not 0 <= self.validation_fraction <= 0.5:
+            raise ValueError(f"validation_fraction must lie in 0 to 0.5, got {self.validation_fraction}")
+
+    def _device(self) -> str:
+        return ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A file that was written beside a GPU can be read where there is none.
+        state = super().__getstate__()
+        if "memories_" in state:
+            state = state | {"memories_": [memory.cpu() for memory in state["memories_"]]}
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    _classifies: bool
+
+    @abstractmethod
+    def _labels(self, targets: np.ndarray) -> np.ndarray:
+        """Targets as the caller gave them."""
+
+    @abstractmethod
+    def _difference(self, answers: np.ndarray, others: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """By how much answers ``(n, t)`` differ in what was chosen of each."""
+
+
+class HopfieldClassifier(ClassifierMixin, _TableEstimator):
+    r"""Classifies a row by the cases that are like it.
+
+    Training rows are stored. A row is embedded (:class:`ahop.nn.RowEmbedding`), compared with all of them, and the
+    class probabilities are what the cases say, each as loud as it is alike:
+
+    .. math:: p(y \mid x) = \sum_i \mathrm{softmax}_i\big(\mathrm{sim}(e(\xi_i), e(x)) + \log w_i\big)\, [y_i = y]
+
+    Embedding and similarity are learned so that the other cases of a step predict each row. A part of the rows is held
+    out, to choose the best pass over the others and a temperature that calibrates the probabilities.
+
+    Columns may be numbers or categories, with values missing, straight from a DataFrame.
+
+    Args:
+        similarity: ``"euclidean"``, ``"distance"``, ``"dot"`` (m-hop), ``"kernel"`` (k2-hop: the dot product after a
+            learned linear map), ``"adaptive"`` (a-hop: learned weights for footprints; choose a smaller width),
+            ``"likelihood"``, or an instance.
+        readout: ``"labels"`` as above, or ``"mlp"``: the paper's :math:`\mathrm{MLP}(\mathrm{LayerNorm}(scores))`.
+        cases: What is stored: ``"all"`` rows; or ``n_cases`` of them, ``"sampled"`` at random or nearest to the
+            centres of ``"kmeans"``.
+        n_cases: How many, unless all.
+        embedding: ``"periodic"``, ``"linear"``, or ``"columns"``: rows are compared column by column, as they are.
+        width: Of the embedding.
+        frequency_scale: Of the periodic embedding at the start; larger makes out finer steps in a column.
+        blocks, dropout: Residual blocks of the embedding, and the dropout in them.
+        scaling: Of numbers: ``"quantile"``, ``"standard"`` or None.
+        categorical_features: ``"from_dtype"``: DataFrame columns that are no numbers; or columns, by name or place.
+        members: How many networks to train, each with another part held out, and to average.
+        class_weight: ``"balanced"``, or a dictionary from class to weight.
+        epochs: Passes over the rows.
+        batch_size: Rows in a step; None takes what makes some thirty steps a pass, at most 1,024.
+        cases_per_step: How many cases, drawn anew, the rows of a step look at besides each other.
+        learning_rate, weight_decay: Of AdamW, the rate in one cycle.
+        validation_fraction: Part that is held out; 0 for none. Of fewer than 100 rows none is.
+        patience: Passes without gain on that part after which training ends.
+        random_state: Seed of all that is drawn.
+        device: ``"auto"`` is a GPU where there is one.
+        verbose: Show a progress bar.
+
+    Attributes:
+        classes_: The labels.
+        case_indices_: Which rows of the training table are cases.
+        memories_: The trained members.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> from ahop.estimators import HopfieldClassifier
+        >>> flowers, kinds = load_iris(return_X_y=True)
+        >>> classifier = HopfieldClassifier(random_state=0).fit(flowers, kinds)
+        >>> bool(classifier.score(flowers, kinds) > 0.9)
+        True
+        >>> classifier.recall(flowers[:1], k=3).targets
+        array([[0, 0, 0]])
+        >>> classifier.explain(flowers[:1]).shape
+        (1, 4)
+    """
+
+    def __init__(
+        self,
+        *,
+        similarity: Any = "euclidean",
+        readout: str = "labels",
+        cases: str = "all",
+        n_cases: int = 256,
+        embedding: str = "periodic",
+        width: int = 128,
+        frequency_scale: float = 0.3,
+        blocks: int = 0,
+        dropout: float = 0.0,
+        scaling: str | None = "quantile",
+        categorical_features: Any = "from_dtype",
+        members: int = 1,
+        class_weight: Any = None,
+        epochs: int = 8,
+        batch_size: int | None = None,
+        cases_per_step: int = 2048,
+        learning_rate: float = 1e-2,
+        weight_decay: float = 1e-4,
+        validation_fraction: float = 0.2,
+        patience: int = 5,
+        random_state: Any = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            similarity=similarity,
+            readout=readout,
+            cases=cases,
+            n_cases=n_cases,
+            embedding=embedding,
+            width=width,
+            frequency_scale=frequency_scale,
+            blocks=blocks,
+            dropout=dropout,
+            scaling=scaling,
+            categorical_features=categorical_features,
+            members=members,
+            epochs=epochs,
+            batch_size=batch_size,
+            cases_per_step=cases_per_step,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            validation_fraction=validation_fraction,
+            patience=patience,
+            random_state=random_state,
+            device=device,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldClassifier:  # noqa: N803
+        """Store rows and their classes, and learn what is alike; a row of weight 2 counts as two."""
+        table, labels, weights = self._checked(X, y, sample_weight)
+        check_classification_targets(labels)
+        encoder = LabelEncoder().fit(labels)
+        self.classes_, codes = encoder.classes_, encoder.transform(labels)
+        if self.class_weight is not None:
+            own = compute_sample_weight(self.class_weight, labels)
+            weights = own if weights is None else weights * own
+        self._fit(table, np.eye(len(self.classes_))[codes], weights, codes)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+        """The probability of each class, ``(n, classes)``."""
+        return self._answers(self._rows(X))
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """The likeliest class of each row."""
+        likely = self.predict_proba(X)
+        return self.classes_[likely.argmax(1)]
+
+    _classifies = True
+
+    def _labels(self, targets: np.ndarray) -> np.ndarray:
+        return self.classes_[targets.argmax(1)]
+
+    def _difference(self, answers: np.ndarray, others: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        rows = np.arange(len(chosen))
+        return np.log(answers[rows, chosen]) - np.log(others[rows, chosen])
+
+
+class HopfieldRegressor(RegressorMixin, _TableEstimator):
+    r"""Predicts a number by the cases that are like a row: the mean of theirs, each counting as much as it is alike.
+
+    All but the targets, which are numbers, and the loss, which is the squared error, is as in
+    :class:`HopfieldClassifier`, arguments included; there is no ``class_weight``, and nothing to calibrate.
+
+    Example:
+        >>> import numpy as np
+        >>> from ahop.estimators import HopfieldRegressor
+        >>> rows = np.random.default_rng(0).uniform(-1, 1, (400, 2))
+        >>> values = np.sin(3 * rows[:, 0]) + rows[:, 1]
+        >>> bool(HopfieldRegressor(random_state=0).fit(rows, values).score(rows, values) > 0.9)
+        True
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldRegressor:  # noqa: N803
+        """Store rows and their values, and learn what is alike; a row of weight 2 counts as two."""
+        table, values, weights = self._checked(X, y, sample_weight)
+        values = values.astype(float)
+        self.mean_, self.spread_ = float(values.mean()), float(values.std()) or 1.0
+        self._fit(table, ((values - self.mean_) / self.spread_)[:, None], weights, None)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """The value of each row."""
+        return self._labels(self._answers(self._rows(X)))
+
+    _classifies = False
+
+    def _labels(self, targets: np.ndarray) -> np.ndarray:
+        return targets[:, 0] * self.spread_ + self.mean_
+
+    def _difference(self, answers: np.ndarray, others: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        return (answers - others)[:, 0] * self.spread_
+
+
+def _take(table: Any, rows: np.ndarray) -> Any:
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]

@@ -1,0 +1,140 @@
+"""Rows of a table as vectors: every column is embedded, and the vector is the sum of what the columns contribute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ahop._checks import choice
+
+EMBEDDINGS = ("periodic", "linear", "columns")
+
+
+class RowEmbedding(nn.Module):
+    r"""Numbers and categories of a row to one vector.
+
+    .. math:: e(x) = b + \sum_j W_j \varphi_j(x_j) + \sum_c E_c[x_c], \qquad
+        \varphi_j(z) = \big[z, \mathrm{ReLU}(V_j\,[\cos 2\pi f_j z, \sin 2\pi f_j z] + b_j)\big]
+
+    with learned frequencies :math:`f_j`, so that a column may matter in steps and bumps as it does in a tree. Then
+    come, if asked for, residual blocks, which let columns act together before rows are compared.
+
+    Args:
+        numbers: How many numeric columns; they should be scaled.
+        categories: For each further column, how many codes it has. Code 0 stands for "not known" and brings nothing.
+        width: Width of the vector; with ``"columns"`` it follows from the columns.
+        kind: ``"periodic"`` as above, ``"linear"`` with :math:`\varphi_j(z) = z`, or ``"columns"``: the numbers
+            themselves and a one for each category, nothing learned.
+        frequencies: How many for each numeric column.
+        spread: Standard deviation of the frequencies at the start. Larger makes out finer steps.
+        size: How many bumps :math:`\varphi_j` has.
+        blocks: How many residual blocks.
+        dropout: Inside the blocks.
+
+    Shape:
+        numbers ``(n, p)`` and codes ``(n, c)`` to ``(n, width)``.
+
+    Example:
+        >>> embed = RowEmbedding(2, [3], width=8)
+        >>> embed(torch.zeros(5, 2), torch.ones(5, 1, dtype=torch.long)).shape
+        torch.Size([5, 8])
+    """
+
+    starts: Tensor
+    weight: Tensor
+    table: Tensor
+    bias: Tensor
+
+    def __init__(
+        self,
+        numbers: int,
+        categories: Sequence[int] = (),
+        width: int = 128,
+        *,
+        kind: str = "periodic",
+        frequencies: int = 16,
+        spread: float = 0.3,
+        size: int = 8,
+        blocks: int = 0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.kind = choice(kind, "kind", EMBEDDINGS)
+        self.count, self.codes = numbers, sum(categories)
+        self.width = numbers + self.codes if kind == "columns" else width
+        starts = torch.tensor([0, *categories], dtype=torch.long).cumsum(0)[:-1]
+        self.register_buffer("starts", starts, persistent=False)
+        if kind == "columns":
+            eye = torch.eye(self.width)
+            eye[numbers + starts] = 0.0
+            self.register_buffer("weight", eye[:numbers].T, persistent=False)
+            self.register_buffer("table", eye[numbers:], persistent=False)
+            self.register_buffer("bias", torch.zeros(self.width), persistent=False)
+        else:
+            if kind == "periodic":
+                inputs = 2 * frequencies
+                self.frequencies = nn.Parameter(spread * torch.randn(numbers, frequencies))
+                self.inner = nn.Parameter(torch.randn(numbers, inputs, size) / math.sqrt(inputs))
+                self.inner_bias = nn.Parameter(torch.zeros(numbers, size))
+            # As one linear map would begin whose inputs are the embedded numbers and a one for each category.
+            ends = numbers * (1 + size if kind == "periodic" else 1)
+            bound = 1 / math.sqrt(max(1, ends + self.codes))
+            self.weight = nn.Parameter(torch.empty(width, ends).uniform_(-bound, bound))
+            self.table = nn.Parameter(torch.empty(self.codes, width).uniform_(-bound, bound))
+            self.bias = nn.Parameter(torch.empty(width).uniform_(-bound, bound))
+            with torch.no_grad():
+                self.table[starts] = 0.0
+        self.blocks = nn.ModuleList(_Block(self.width, dropout) for _ in range(blocks))
+
+    def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:
+        return self.mix(self.add(numbers, codes))
+
+    def add(self, numbers: Tensor, codes: Tensor) -> Tensor:
+        """The sum of what all columns contribute, and the bias, before the blocks; ``(n, width)``."""
+        vectors = nn.functional.linear(self._inner(numbers).flatten(1), self.weight, self.bias)
+        if codes.shape[1]:
+            vectors = vectors + nn.functional.embedding_bag(codes + self.starts, self.table, mode="sum")
+        return vectors
+
+    def parts(self, numbers: Tensor, codes: Tensor) -> Tensor:
+        """What each column contributes to that sum, ``(n, p + c, width)``."""
+        inner = self._inner(numbers)
+        weight = self.weight.view(self.width, *inner.shape[1:])
+        return torch.cat([torch.einsum("npe,wpe->npw", inner, weight), self.table[codes + self.starts]], dim=1)
+
+    def mix(self, vectors: Tensor) -> Tensor:
+        """The residual blocks."""
+        for block in self.blocks:
+            vectors = vectors + block(vectors)
+        return vectors
+
+    @torch.no_grad()
+    def settle(self, codes: Tensor) -> None:
+        """After learning: a code that is not known brings what the codes of these rows bring on average."""
+        if self.kind == "columns":
+            return
+        for column, start in zip(codes.T, self.starts, strict=True):
+            self.table[start] = self.table[column + start].mean(0)
+
+    def _inner(self, numbers: Tensor) -> Tensor:
+        """``(n, p, ...)``, what is mapped linearly."""
+        if self.kind != "periodic":
+            return numbers[..., None]
+        angles = 2 * math.pi * numbers[..., None] * self.frequencies
+        waves = torch.cat([angles.cos(), angles.sin()], -1)
+        bumps = torch.relu(torch.einsum("npk,pke->npe", waves, self.inner) + self.inner_bias)
+        return torch.cat([numbers[..., None], bumps], -1)
+
+
+class _Block(nn.Sequential):
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__(
+            nn.LayerNorm(width),
+            nn.Linear(width, 2 * width),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(2 * width, width),
+        )

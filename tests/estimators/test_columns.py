@@ -1,0 +1,95 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
+
+from ahop.estimators.columns import Columns
+
+
+def frame():
+    return pd.DataFrame(
+        {
+            "age": [20.0, 30.0, np.nan, 50.0],
+            "town": pd.Categorical(["a", "b", None, "b"]),
+            "rooms": [1, 2, 3, 4],
+            "garden": [True, False, True, True],
+        }
+    )
+
+
+def test_kinds_are_told_apart_by_their_type():
+    columns = Columns("standard").fit(frame())
+    numbers, codes = columns.transform(frame())
+    assert columns.number_places == [0, 2] and columns.category_places == [1, 3]
+    # Two numbers, two categories, and whether the age was missing.
+    assert columns.owners.tolist() == [0, 2, 1, 3, 0]
+    assert numbers.dtype == np.float32 and numbers.shape == (4, 2)
+    np.testing.assert_allclose(numbers[:, 1], StandardScaler().fit_transform([[1], [2], [3], [4]])[:, 0], rtol=1e-6)
+    assert numbers[2, 0] == numbers[:, 0][np.argsort(numbers[:, 0])[1]]
+    assert (codes[:, 2] == [1, 1, 2, 1]).all()
+    # What is missing is a category like another.
+    assert len(set(codes[:, 0])) == 3 and codes.min() == 1
+    assert columns.sizes == [4, 3, 3]
+
+
+def test_what_was_never_seen():
+    columns = Columns().fit(frame())
+    strange = frame().assign(town="z", rooms=[np.nan, 2, 3, 100])
+    numbers, codes = columns.transform(strange)
+    assert (codes[:, 0] == 0).all()
+    # The median, and as far out as the scale goes.
+    np.testing.assert_allclose(numbers[0, 1], 0, atol=1e-6)
+    assert numbers[3, 1] == 4.0
+    assert np.isfinite(numbers).all()
+
+
+def test_whole_numbers_as_categories_survive_a_missing_one():
+    columns = Columns(categorical=[0]).fit(np.array([[1, 2.0], [3, 4.0]]))
+    _, codes = columns.transform(np.array([[3.0, 0.0], [np.nan, 0.0], [1.0, 0.0]]))
+    assert codes[:, 0].tolist() == [2, 0, 1]
+    mixed = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [pd.NaT, "x", None]})
+    numbers, codes = Columns(categorical=["b"]).fit(mixed).transform(mixed)
+    assert codes[0, 0] == codes[2, 0] != codes[1, 0]
+    assert numbers.shape == (3, 1)
+
+
+@pytest.mark.parametrize("scaling", ["quantile", "standard", None])
+def test_scaling(scaling):
+    rows = np.random.default_rng(0).normal(size=(50, 2)) ** 3
+    numbers, _ = Columns(scaling).fit(rows).transform(rows)
+    scaler = {
+        "quantile": QuantileTransformer(n_quantiles=50, output_distribution="normal"),
+        "standard": StandardScaler(),
+    }
+    expected = scaler[scaling].fit_transform(rows).clip(-4, 4) if scaling else rows
+    np.testing.assert_allclose(numbers, expected, rtol=1e-5)
+
+
+def test_a_column_that_says_nothing():
+    rows = np.array([[np.nan, 7.0], [np.nan, 7.0], [np.nan, 7.0]])
+    for scaling in ("quantile", "standard", None):
+        numbers, _ = Columns(scaling).fit(rows).transform(rows)
+        assert np.isfinite(numbers).all()
+
+
+def test_many_categories_share_one():
+    names = np.array([[f"n{place}"] for place in np.r_[0:300, 0:100]], dtype=object)
+    columns = Columns(categorical=[0]).fit(names)
+    assert columns.sizes == [257]
+    assert columns.transform(names)[1].max() == 256
+
+
+@pytest.mark.parametrize(
+    ("options", "table", "message"),
+    [
+        ({"scaling": "log"}, np.ones((2, 1)), "scaling must be one of 'quantile', 'standard', got 'log'"),
+        ({"categorical": "all"}, np.ones((2, 1)), "categorical_features must be one of 'from_dtype', got 'all'"),
+        ({"categorical": ["town"]}, np.ones((2, 1)), "there is no 'town'"),
+        ({"categorical": [3]}, np.ones((2, 1)), "there is no 3"),
+        ({}, np.array([[1.0], [np.inf]]), "X must be finite where it is not missing, got infinity"),
+        ({"categorical": [1]}, np.array([["a", "b"]], dtype=object), "column 0 of X must hold numbers"),
+    ],
+)
+def test_what_cannot_be(options, table, message):
+    with pytest.raises(ValueError, match=message):
+        Columns(**options).fit(table)

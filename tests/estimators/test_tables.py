@@ -1,0 +1,273 @@
+import subprocess
+import sys
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ahop.estimators import HopfieldClassifier, HopfieldRegressor
+from ahop.similarity import Adaptive, Cosine
+
+SMALL = {"width": 16, "epochs": 4, "cases_per_step": 256}
+# A row twice is not seen by itself, but by its twin: training goes another way, as with all that learns in batches.
+TWINS = {
+    "check_sample_weight_equivalence_on_dense_data": "rows are drawn in batches",
+    "check_sample_weight_equivalence_on_sparse_data": "rows are drawn in batches",
+}
+
+
+@parametrize_with_checks(
+    [
+        HopfieldClassifier(**SMALL),
+        HopfieldClassifier(**SMALL, readout="mlp", cases="sampled"),
+        HopfieldRegressor(**SMALL),
+    ],
+    expected_failed_checks=lambda estimator: TWINS,
+)
+def test_it_is_an_estimator(estimator, check):
+    check(estimator)
+
+
+def people(count=400, seed=0):
+    """A table with all that tables have: numbers, categories, missing values, a constant."""
+    draw = np.random.default_rng(seed)
+    age, pay, town = draw.uniform(18, 90, count), draw.lognormal(3, 1, count), draw.choice(["x", "y", "z"], count)
+    wealth = (age > 50).astype(int) ^ (town == "y")
+    frame = pd.DataFrame({"age": age, "pay": pay, "town": pd.Categorical(town), "planet": "earth", "eyes": 2})
+    frame.loc[draw.random(count) < 0.1, "pay"] = np.nan
+    frame.loc[draw.random(count) < 0.05, "town"] = None
+    return frame, np.array(["poor", "rich"])[wealth]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return HopfieldClassifier(width=32, random_state=0).fit(*people())
+
+
+def test_a_frame_goes_in_as_it_is(fitted):
+    frame, labels = people(seed=1)
+    assert fitted.score(frame, labels) > 0.9
+    likely = fitted.predict_proba(frame)
+    np.testing.assert_allclose(likely.sum(1), 1, atol=1e-9)
+    assert fitted.feature_names_in_.tolist() == list(frame)
+
+
+def test_an_unseen_category_is_answered(fitted):
+    frame, _ = people(20, seed=1)
+    likely = fitted.predict_proba(frame.assign(town="nowhere", planet="mars"))
+    assert np.isfinite(likely).all()
+    # The town decides, so that without it nobody can be sure.
+    assert likely.max(1).mean() < fitted.predict_proba(frame).max(1).mean()
+
+
+def test_it_says_which_cases_a_decision_rests_on(fitted):
+    frame, labels = people()
+    found = fitted.recall(frame[:10], k=400)
+    np.testing.assert_allclose(found.weights.sum(1), 1)
+    assert (np.diff(found.weights) <= 0).all()
+    assert (found.targets == labels[found.indices]).all()
+    rich = (found.weights * (found.targets == "rich")).sum(1)
+    # The temperature that calibrates comes on top.
+    odds = (np.log(rich) - np.log1p(-rich)) / fitted.memories_[0].temperature
+    np.testing.assert_allclose(fitted.predict_proba(frame[:10])[:, 1], 1 / (1 + np.exp(-odds)), atol=1e-5)
+    # Nothing is as like a row as itself.
+    assert (fitted.recall(frame).indices[:, 0] == np.arange(len(frame))).mean() > 0.9
+
+
+def test_it_says_which_columns_mattered(fitted):
+    frame, _ = people(seed=1)
+    mattered = fitted.explain(frame)
+    assert mattered.shape == (400, 5)
+    typical = dict(zip(frame, np.abs(mattered).mean(0), strict=True))
+    assert min(typical["age"], typical["town"]) > 3 * typical["pay"]
+    assert typical["planet"] == pytest.approx(0, abs=1e-9)
+    assert typical["eyes"] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("similarity", ["euclidean", "distance", "dot", "kernel", "adaptive", "likelihood", Cosine()])
+@pytest.mark.parametrize("readout", [{}, {"readout": "mlp", "cases": "kmeans", "n_cases": 32}])
+def test_every_similarity_learns(similarity, readout):
+    classifier = HopfieldClassifier(similarity=similarity, width=16, random_state=0, epochs=15, **readout)
+    assert classifier.fit(*people()).score(*people(seed=1)) > 0.8
+
+
+@pytest.mark.parametrize("embedding", ["periodic", "linear", "columns"])
+@pytest.mark.parametrize("cases", ["all", "sampled", "kmeans"])
+def test_every_embedding_and_choice_of_cases(embedding, cases):
+    rows = np.random.default_rng(0).normal(size=(300, 3))
+    labels = (rows[:, 0] + rows[:, 1] > 0).astype(int)
+    classifier = HopfieldClassifier(embedding=embedding, cases=cases, n_cases=100, random_state=0, width=16)
+    assert classifier.fit(rows, labels).score(rows, labels) > 0.85
+    assert len(classifier.case_indices_) == (300 if cases == "all" else pytest.approx(100, abs=10))
+    assert (classifier.recall(rows, k=2).targets == labels[classifier.recall(rows, k=2).indices]).all()
+
+
+def test_members_take_turns_with_the_held_out_part(monkeypatch):
+    held_out = []
+    member = HopfieldClassifier._member
+
+    def watched(self, rows, held, *rest):
+        held_out.append(held)
+        return member(self, rows, held, *rest)
+
+    monkeypatch.setattr(HopfieldClassifier, "_member", watched)
+    classifier = HopfieldClassifier(**SMALL, members=7, random_state=0).fit(*people(200))
+    assert len(classifier.memories_) == 7
+    assert sorted(np.concatenate(held_out[:5])) == list(range(200))
+    labels = people(200)[1]
+    for held in held_out:
+        assert (labels[held] == "rich").mean() == pytest.approx((labels == "rich").mean(), abs=0.05)
+
+
+def test_probabilities_are_calibrated():
+    draw = np.random.default_rng(0)
+    rows = draw.uniform(-1, 1, (3000, 2))
+    chances = 1 / (1 + np.exp(-4 * rows[:, 0]))
+    labels = (draw.random(3000) < chances).astype(int)
+    classifier = HopfieldClassifier(random_state=0).fit(rows[:1000], labels[:1000])
+    likely = classifier.predict_proba(rows[1000:])[:, 1]
+    assert np.abs(likely - chances[1000:]).mean() < 0.08
+    bins = np.digitize(likely, [0.2, 0.4, 0.6, 0.8])
+    for part in range(5):
+        assert likely[bins == part].mean() == pytest.approx(labels[1000:][bins == part].mean(), abs=0.1)
+
+
+def test_weights():
+    draw = np.random.default_rng(0)
+    rows, labels = draw.normal(size=(300, 2)), np.arange(300) % 3
+    classifier = HopfieldClassifier(**SMALL, random_state=0)
+    weights = np.where(labels == 2, 0.0, np.where(labels == 1, 9.0, 1.0))
+    likely = classifier.fit(rows, labels, sample_weight=weights).predict_proba(rows).mean(0)
+    np.testing.assert_allclose(likely, [0.1, 0.9, 0.0], atol=0.03)
+    assert not (labels[classifier.case_indices_] == 2).any()
+    some = labels != 2
+    uneven = np.r_[np.zeros(90), np.ones(10)]
+    balanced = HopfieldClassifier(**SMALL, class_weight="balanced", random_state=0)
+    likely = balanced.fit(rows[some][:100], uneven).predict_proba(rows).mean(0)
+    np.testing.assert_allclose(likely, 0.5, atol=0.15)
+
+
+def test_small_and_odd_tables():
+    frame, labels = people(10)
+    classifier = HopfieldClassifier(random_state=0).fit(frame, labels)
+    assert classifier.predict(frame).shape == (10,)
+    alike = HopfieldClassifier(random_state=0).fit(frame, ["one"] * 10)
+    assert alike.predict_proba(frame).tolist() == [[1.0]] * 10
+    nothing = HopfieldClassifier(random_state=0).fit(np.full((150, 2), np.nan), np.arange(150) % 2)
+    np.testing.assert_allclose(nothing.predict_proba([[1.0, 2.0]]), 0.5, atol=0.1)
+    rare = np.r_[np.zeros(148), 1, 2].astype(int)
+    assert HopfieldClassifier(**SMALL).fit(np.arange(150.0)[:, None], rare).predict_proba([[3.0]]).shape == (1, 3)
+
+
+def test_what_the_caller_gave_does_not_learn():
+    similarity = Adaptive(16)
+    before = similarity.order_weights().detach().clone()
+    torch.manual_seed(3)
+    HopfieldClassifier(**SMALL, similarity=similarity).fit(*people(120))
+    after = torch.rand(())
+    torch.testing.assert_close(similarity.order_weights(), before)
+    torch.manual_seed(3)
+    assert torch.equal(after, torch.rand(()))
+
+
+def test_it_works_with_others(tmp_path):
+    frame, labels = people()
+    pipeline = make_pipeline(FunctionTransformer(), HopfieldClassifier(**SMALL, random_state=0))
+    assert cross_val_score(pipeline, frame, labels, cv=2).shape == (2,)
+    search = GridSearchCV(HopfieldClassifier(**SMALL, random_state=0), {"blocks": [0, 1]}, cv=2, n_jobs=1)
+    assert search.fit(frame, labels).best_params_["blocks"] in (0, 1)
+    found = search.best_estimator_
+    joblib.dump(found, tmp_path / "table.joblib")
+    again = joblib.load(tmp_path / "table.joblib")
+    np.testing.assert_array_equal(again.predict_proba(frame), found.predict_proba(frame))
+    assert not hasattr(clone(found), "memories_")
+    with pytest.raises(ValueError, match="feature names"):
+        found.predict(frame.rename(columns={"age": "years"}))
+
+
+def test_a_large_table_answers_like_a_small_one(monkeypatch):
+    rows, labels = np.random.default_rng(0).normal(size=(500, 3)), np.arange(500) % 2
+    classifier = HopfieldClassifier(**SMALL, random_state=0).fit(rows, labels)
+    whole = classifier.predict_proba(rows)
+    monkeypatch.setattr("ahop.estimators.cases._BLOCK", 64)
+    classifier.memories_ = [type(m)(m.network, m.rows, m.temperature) for m in classifier.memories_]
+    # Blocks, and nothing kept between them.
+    monkeypatch.setattr("ahop.estimators.cases.budget", lambda: 64 * 64 * 32)
+    np.testing.assert_allclose(classifier.predict_proba(rows), whole, atol=1e-9)
+
+
+MILLION = """
+import resource, sys
+import numpy as np
+from ahop.estimators import HopfieldClassifier
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+draw = np.random.default_rng(0)
+rows = draw.normal(size=(1_000_000, 4)).astype(np.float32)
+labels = (rows[:, 0] * rows[:, 1] > 0).astype(int)
+before = peak()
+settings = dict(width=16, embedding="linear", blocks=1, scaling="standard", learning_rate=3e-3)
+classifier = HopfieldClassifier(**settings, epochs=1, batch_size=512, cases_per_step=512, random_state=0, verbose=True)
+right = classifier.fit(rows, labels).score(rows[:300], labels[:300])
+print(right, peak() - before)
+"""
+
+
+def test_a_million_rows():
+    run = subprocess.run([sys.executable, "-c", MILLION], capture_output=True, text=True, check=True)
+    right, mebibytes = map(float, run.stdout.split())
+    assert right > 0.9
+    # The table has 16 MB; its vectors would have 64, and 300 of its lines of scores 1.2 GB.
+    assert mebibytes < 1000
+
+
+def test_a_regressor():
+    draw = np.random.default_rng(0)
+    frame, _ = people(800)
+    values = 1000 + 50 * np.sin(frame["age"] / 10) + 30 * (frame["town"] == "y") + draw.normal(size=800)
+    regressor = HopfieldRegressor(random_state=0, epochs=20).fit(frame[:600], values[:600])
+    assert regressor.score(frame[600:], values[600:]) > 0.9
+    found = regressor.recall(frame[600:610], k=600)
+    np.testing.assert_allclose((found.weights * found.targets).sum(1), regressor.predict(frame[600:610]), rtol=1e-6)
+    mattered = np.abs(regressor.explain(frame[600:])).mean(0)
+    assert mattered[0] > mattered[2] > 3 * mattered[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"similarity": "guess"}, "similarity must be one of 'euclidean', .*, or a Similarity; got 'guess'"),
+        ({"similarity": Adaptive(3)}, "similarity was made for 3 dimensions, but rows are compared in 128"),
+        ({"readout": "vote"}, "readout must be one of 'labels', 'mlp', got 'vote'"),
+        ({"readout": "mlp"}, 'cases must be "sampled" or "kmeans" for readout "mlp"'),
+        ({"cases": "some"}, "cases must be one of 'all', 'sampled', 'kmeans', got 'some'"),
+        ({"embedding": "deep"}, "embedding must be one of 'periodic', 'linear', 'columns', got 'deep'"),
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"n_cases": 1}, "n_cases must be at least 2, got 1"),
+        ({"validation_fraction": 0.9}, "validation_fraction must lie in 0 to 0.5, got 0.9"),
+    ],
+)
+def test_what_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        HopfieldClassifier(**options).fit(*people(20))
+
+
+def test_what_cannot_be_asked(fitted):
+    frame, labels = people(20)
+    with pytest.raises(ValueError, match="k must lie in 1 to 400, the cases; got 0"):
+        fitted.recall(frame, k=0)
+    with pytest.raises(ValueError, match="X must be finite where it is not missing, got infinity"):
+        fitted.predict(frame.assign(age=np.inf))
+    with pytest.raises(ValueError, match=r"X must have rows and columns, got shape \(0, 5\)"):
+        fitted.predict(frame[:0])
+    with pytest.raises(ValueError, match="at least 2 rows that count, got n_samples = 1"):
+        HopfieldClassifier().fit(frame, labels, sample_weight=np.eye(20)[0])

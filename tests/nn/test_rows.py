@@ -1,0 +1,58 @@
+import pytest
+import torch
+
+from ahop.nn import RowEmbedding
+
+
+def rows(count=6):
+    generator = torch.Generator().manual_seed(0)
+    numbers = torch.randn(count, 3, generator=generator, dtype=torch.float64)
+    return numbers, torch.stack([torch.arange(count) % 4, torch.arange(count) % 2], 1)
+
+
+@pytest.mark.parametrize("kind", ["periodic", "linear", "columns"])
+@pytest.mark.parametrize("columns", [(3, [4, 2]), (3, []), (0, [4, 2])])
+def test_a_vector_is_the_sum_of_what_columns_contribute(kind, columns):
+    numbers, codes = rows()
+    numbers, codes = numbers[:, : columns[0]], codes[:, : len(columns[1])]
+    embed = RowEmbedding(*columns, width=5, kind=kind).double()
+    parts = embed.parts(numbers, codes)
+    assert parts.shape == (6, columns[0] + len(columns[1]), embed.width)
+    torch.testing.assert_close(parts.sum(1) + embed.bias, embed(numbers, codes))
+
+
+def test_columns_are_numbers_and_a_one_for_each_known_category():
+    embed = RowEmbedding(1, [3, 2], kind="columns")
+    vectors = embed(torch.tensor([[5.0], [6.0]]), torch.tensor([[1, 0], [2, 1]]))
+    assert vectors.tolist() == [[5, 0, 1, 0, 0, 0], [6, 0, 0, 1, 0, 1]]
+    assert not list(embed.parameters())
+
+
+@pytest.mark.parametrize("kind", ["periodic", "linear"])
+def test_gradients_are_right(kind):
+    numbers, codes = rows()
+    embed = RowEmbedding(3, [4, 2], width=3, kind=kind, frequencies=2, size=2, blocks=1).double()
+    torch.autograd.gradcheck(lambda n: embed(n, codes), numbers.requires_grad_())
+
+
+def test_what_is_not_known_brings_nothing_and_then_the_average():
+    numbers, codes = rows()
+    embed = RowEmbedding(3, [4, 2], width=5).double()
+    unknown = torch.zeros(1, 2, dtype=torch.long)
+    assert not embed.parts(numbers[:1], unknown)[:, 3:].any()
+    known = codes.clamp_min(1)
+    expected = embed.parts(numbers, known)[:, 3:].mean(0)
+    embed.settle(known)
+    torch.testing.assert_close(embed.parts(numbers[:1], unknown)[0, 3:], expected)
+
+
+def test_blocks_let_columns_act_together():
+    numbers, codes = rows()
+    embed = RowEmbedding(3, [4, 2], width=5, blocks=2, dropout=0.5).double().eval()
+    assert not torch.allclose(embed(numbers, codes), embed.add(numbers, codes))
+    torch.testing.assert_close(embed.mix(embed.add(numbers, codes)), embed(numbers, codes))
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="kind must be one of 'periodic', 'linear', 'columns', got 'fourier'"):
+        RowEmbedding(1, kind="fourier")
