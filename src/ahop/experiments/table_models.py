@@ -1,0 +1,285 @@
+"""Who takes part in the comparison on tables, and from what each is tuned: every one by the same number of trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.ensemble import AdaBoostClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+from ahop.estimators import HopfieldClassifier
+
+Settings = dict[str, Any]
+Draw = np.random.RandomState
+# Boosted trees stop after so many that did not help on the validation rows.
+PATIENCE = 50
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A model of the comparison.
+
+    Attributes:
+        settings: A trial's settings; the first trial, with None for the draw, has the library's own.
+        fit: A model from settings, rows to train with and, while tuning, rows to stop by.
+        grown: What a tuned model tells about itself that the final one needs, which has no rows to stop by.
+    """
+
+    settings: Callable[[Draw | None], Settings]
+    fit: Callable[..., Any]
+    grown: Callable[[Any], Settings] = lambda model: {}
+
+
+def chances(model: Any, frame: Any) -> np.ndarray:
+    """The probability of the second class."""
+    return np.asarray(model.predict_proba(frame))[:, 1]
+
+
+def tune(
+    model: str, frame: Any, labels: np.ndarray, learn: np.ndarray, check: np.ndarray, trial: int, seed: int, device: str
+) -> dict[str, Any]:
+    """One trial: its settings and how likely the validation rows are under it."""
+    contestant = CONTESTANTS[model]
+    settings = contestant.settings(None if trial == 0 else Draw(1000 * seed + trial))
+    parts = frame.iloc[learn], labels[learn]
+    held = frame.iloc[check], labels[check]
+    fitted = contestant.fit(settings, *parts, seed, device, held)
+    likely = chances(fitted, held[0])
+    found = {"loss": float(log_loss(held[1], likely)), "accuracy": float(((likely > 0.5) == held[1]).mean())}
+    return {"settings": settings | contestant.grown(fitted), **found}
+
+
+def final(model: str, settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str) -> Any:
+    """The model with the settings that were chosen, from all training rows."""
+    return CONTESTANTS[model].fit(settings, frame, labels, seed, device)
+
+
+# --- drawing settings -----------------------------------------------------------------------------------------
+
+
+def _log(draw: Draw, low: float, high: float) -> float:
+    return float(np.exp(draw.uniform(np.log(low), np.log(high))))
+
+
+def _of(draw: Draw, *choices: Any) -> Any:
+    return choices[draw.randint(len(choices))]
+
+
+# --- Hopfield networks ----------------------------------------------------------------------------------------
+
+
+def _published(similarity: str) -> Contestant:
+    """The paper's classifier: columns as they are, prototypes, similarity, LayerNorm, perceptron."""
+
+    def settings(draw: Draw | None) -> Settings:
+        if draw is None:
+            return {"cases": "sampled", "n_cases": 128, "learning_rate": 2e-3, "batch_size": 256, "scaling": "quantile"}
+        return {
+            "cases": _of(draw, "sampled", "kmeans"),
+            "n_cases": _of(draw, 64, 128, 256),
+            "learning_rate": _of(draw, 5e-4, 1e-3, 2e-3, 5e-3),
+            "batch_size": _of(draw, 128, 256, 1024),
+            "scaling": _of(draw, "quantile", "standard"),
+        }
+
+    def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        plain: Settings = {"similarity": similarity, "readout": "mlp", "embedding": "columns", "epochs": 20}
+        return HopfieldClassifier(**plain, **settings, random_state=seed, device=device).fit(frame, labels)
+
+    return Contestant(settings, fit)
+
+
+def _ours(*, tuned: bool) -> Contestant:
+    """All training rows as cases; tuned, and then five members, or with the defaults."""
+
+    def settings(draw: Draw | None) -> Settings:
+        if draw is None or not tuned:
+            return {}
+        blocks = _of(draw, 0, 0, 1, 2)
+        return {
+            "frequency_scale": _log(draw, 0.03, 1.0),
+            "blocks": blocks,
+            "dropout": float(draw.uniform(0.1, 0.5)) if blocks else 0.0,
+            "learning_rate": _log(draw, 2e-3, 2e-2) / (3 if blocks else 1),
+            "weight_decay": _log(draw, 1e-5, 1e-1),
+            "width": _of(draw, 64, 128, 256),
+            "epochs": _of(draw, 8, 12, 16),
+            "scaling": _of(draw, "quantile", "quantile", "standard"),
+        }
+
+    def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        members = MEMBERS if tuned and held is None else 1
+        return HopfieldClassifier(**settings, members=members, random_state=seed, device=device).fit(frame, labels)
+
+    return Contestant(settings, fit)
+
+
+MEMBERS = 5
+
+# --- trees ----------------------------------------------------------------------------------------------------
+
+
+def _forest(kind: type) -> Contestant:
+    def settings(draw: Draw | None) -> Settings:
+        if draw is None:
+            return {"n_estimators": 300}
+        return {
+            "n_estimators": 300,
+            "max_features": float(draw.uniform(0.1, 1.0)),
+            "min_samples_leaf": int(_log(draw, 1, 30)),
+            "max_depth": _of(draw, None, 10, 20),
+        }
+
+    def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        return _with_codes(frame, kind(**settings, random_state=seed)).fit(frame, labels)
+
+    return Contestant(settings, fit)
+
+
+def _adaboost() -> Contestant:
+    def settings(draw: Draw | None) -> Settings:
+        if draw is None:
+            return {"n_estimators": 50, "learning_rate": 1.0, "max_depth": 1}
+        return {
+            "n_estimators": int(_log(draw, 50, 500)),
+            "learning_rate": _log(draw, 0.05, 2.0),
+            "max_depth": _of(draw, 1, 2, 3),
+        }
+
+    def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        weak = DecisionTreeClassifier(max_depth=settings["max_depth"])
+        rest = {name: value for name, value in settings.items() if name != "max_depth"}
+        return _with_codes(frame, AdaBoostClassifier(weak, **rest, random_state=seed)).fit(frame, labels)
+
+    return Contestant(settings, fit)
+
+
+def _with_codes(frame: Any, model: Any) -> Any:
+    """Categories as numbers and missing values filled in, for those who know neither."""
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2)
+    kinds = make_column_selector(dtype_include="category")
+    others = make_column_selector(dtype_exclude="category")
+    return make_pipeline(ColumnTransformer([("kinds", encoder, kinds), ("numbers", SimpleImputer(), others)]), model)
+
+
+def _trees(draw: Draw, **names: str) -> Settings:
+    """What all boosted trees share, by the names that a library has for it."""
+    drawn = {
+        "rate": _log(draw, 0.02, 0.3),
+        "rows": float(draw.uniform(0.5, 1.0)),
+        "columns": float(draw.uniform(0.4, 1.0)),
+        "shrink": _log(draw, 0.1, 30.0),
+    }
+    return {name: drawn[what] for what, name in names.items()}
+
+
+def _xgboost() -> Contestant:
+    def settings(draw: Draw | None) -> Settings:
+        if draw is None:
+            return {"learning_rate": 0.1}
+        shared = _trees(draw, rate="learning_rate", rows="subsample", columns="colsample_bytree", shrink="reg_lambda")
+        return {**shared, "max_depth": _of(draw, 3, 4, 5, 6, 8, 10), "min_child_weight": _log(draw, 1, 30)}
+
+    def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        from xgboost import XGBClassifier
+
+        stop: Settings = {"n_estimators": 2000, "early_stopping_rounds": PATIENCE} if held else {}
+        model = XGBClassifier(**stop, **settings, enable_categorical=True, random_state=seed, n_jobs=_threads())
+        return _Coded(model).fit(frame, labels, held, lambda held: {"eval_set": [held], "verbose": False})
+
+    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.best_iteration + 1})
+
+
+def _lightgbm() -> Contestant:
+    def settings(draw: Draw | None) -> Settings:
+        if draw is None:
+            return {}
+        shared = _trees(draw, rate="learning_rate", rows="subsample", columns="colsample_bytree", shrink="reg_lambda")
+        leaves = {"num_leaves": int(_log(draw, 7, 128)), "min_child_samples": int(_log(draw, 5, 100))}
+        return {**shared, **leaves, "subsample_freq": 1}
+
+    def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        from lightgbm import LGBMClassifier, early_stopping
+
+        stop: Settings = {"n_estimators": 2000} if held else {}
+        model = LGBMClassifier(**stop, **settings, random_state=seed, n_jobs=_threads(), verbose=-1)
+        until = [early_stopping(PATIENCE, verbose=False)]
+        return _Coded(model).fit(
+            frame, labels, held, lambda held: {"eval_X": held[0], "eval_y": held[1], "callbacks": until}
+        )
+
+    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.best_iteration_})
+
+
+def _catboost() -> Contestant:
+    def settings(draw: Draw | None) -> Settings:
+        if draw is None:
+            return {"learning_rate": 0.1}
+        shared = _trees(draw, rate="learning_rate", rows="subsample", shrink="l2_leaf_reg")
+        return {**shared, "depth": _of(draw, 3, 4, 5, 6, 7, 8), "bootstrap_type": "Bernoulli"}
+
+    def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        from catboost import CatBoostClassifier
+
+        stop: Settings = {"n_estimators": 1000} if held else {}
+        kinds = list(frame.select_dtypes("category").columns)
+        quiet: Settings = {"verbose": False, "allow_writing_files": False, "thread_count": _threads()}
+        model = CatBoostClassifier(**stop, **settings, cat_features=kinds, random_seed=seed, **quiet)
+        until = {"early_stopping_rounds": PATIENCE}
+        return _Coded(model).fit(frame, labels, held, lambda held: {"eval_set": [held], **until})
+
+    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.tree_count_})
+
+
+class _Coded:
+    """A model whose categories are codes, kept as categories: libraries differ in what else they take for one."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, frame: Any, labels: np.ndarray, held: Any, options: Callable[[Any], Settings]) -> _Coded:
+        self.kinds = {name: frame[name].cat.categories for name in frame.select_dtypes("category").columns}
+        more = options((self._codes(held[0]), held[1])) if held else {}
+        self.model.fit(self._codes(frame), labels, **more)
+        return self
+
+    def predict_proba(self, frame: Any) -> np.ndarray:
+        return self.model.predict_proba(self._codes(frame))
+
+    def _codes(self, frame: Any) -> Any:
+        import pandas as pd
+
+        codes = {
+            name: pd.Categorical(frame[name].cat.set_categories(kinds).cat.codes, categories=range(-1, len(kinds)))
+            for name, kinds in self.kinds.items()
+        }
+        return frame.assign(**codes)
+
+
+def _threads() -> int:
+    import torch
+
+    return torch.get_num_threads()
+
+
+CONTESTANTS = {
+    "m-hop": _published("dot"),
+    "k2-hop": _published("kernel"),
+    "a-hop": _published("adaptive"),
+    "default": _ours(tuned=False),
+    "ours": _ours(tuned=True),
+    "extra trees": _forest(ExtraTreesClassifier),
+    "random forest": _forest(RandomForestClassifier),
+    "adaboost": _adaboost(),
+    "xgboost": _xgboost(),
+    "lightgbm": _lightgbm(),
+    "catboost": _catboost(),
+}
