@@ -100,3 +100,12 @@ def positive(value: float, name: str) -> float:
     if not 0 < value < float("inf"):
         raise ValueError(f"{name} must be positive and finite, got {value}")
     return value
+
+
+def as_device(name: str) -> str:
+    """A device that PyTorch can use here."""
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device must be one that PyTorch can use here, got {name!r}") from error
+    return name

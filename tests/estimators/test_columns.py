@@ -72,6 +72,13 @@ def test_a_column_that_says_nothing():
         assert np.isfinite(numbers).all()
 
 
+def test_categories_by_a_mask():
+    rows = np.arange(6.0).reshape(2, 3)
+    for mask in ([False, True, False], np.array([False, True, False])):
+        assert Columns(categorical=mask).fit(rows).category_places == [1]
+    assert Columns(categorical=[]).fit(rows).category_places == []
+
+
 def test_many_categories_share_one():
     names = np.array([[f"n{place}"] for place in np.r_[0:300, 0:100]], dtype=object)
     columns = Columns(categorical=[0]).fit(names)
@@ -85,6 +92,11 @@ def test_many_categories_share_one():
         ({"scaling": "log"}, np.ones((2, 1)), "scaling must be one of 'quantile', 'standard', got 'log'"),
         ({"categorical": "all"}, np.ones((2, 1)), "categorical_features must be one of 'from_dtype', got 'all'"),
         ({"categorical": ["town"]}, np.ones((2, 1)), "there is no 'town'"),
+        ({"categorical": [True, False]}, np.ones((2, 1)), "must be a mask of 1, got 2"),
+        ({"categorical": None}, np.ones((2, 1)), 'categorical_features must be "from_dtype" or a list, got None'),
+        ({}, pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}), "column 0 of X must hold numbers or categories, got"),
+        ({"categorical": [0]}, pd.DataFrame({"a": [1j]}), "column 0 of X must hold numbers or categories, got complex"),
+        ({"scaling": ""}, np.ones((2, 1)), "scaling must be one of 'quantile', 'standard', got ''"),
         ({"categorical": [3]}, np.ones((2, 1)), "there is no 3"),
         ({}, np.array([[1.0], [np.inf]]), "X must be finite where it is not missing, got infinity"),
         ({"categorical": [1]}, np.array([["a", "b"]], dtype=object), "column 0 of X must hold numbers"),
@@ -93,3 +105,11 @@ def test_many_categories_share_one():
 def test_what_cannot_be(options, table, message):
     with pytest.raises(ValueError, match=message):
         Columns(**options).fit(table)
+
+
+def test_numbers_beyond_float32():
+    rows = np.array([[1e308], [-1e308], [0.0]])
+    for scaling in ("standard", "quantile"):
+        assert np.isfinite(Columns(scaling).fit(rows).transform(rows)[0]).all()
+    with pytest.raises(ValueError, match="X has numbers too large to be scaled or compared"):
+        Columns(None).fit(rows).transform(rows)

@@ -31,17 +31,17 @@ def invoke(*arguments):
     return CliRunner().invoke(app, ["tabular", *arguments], env={"COLUMNS": "160"})
 
 
-@pytest.mark.parametrize("model", [name for name in table_models.CONTESTANTS if name != "a-hop"])
+@pytest.mark.parametrize("model", [name for name in table_models.CONTESTANTS if name[:5] != "a-hop"])
 def test_every_contestant_can_be_tuned_and_trained(model):
     frame, labels, train = small("adult")
     learn, check = np.flatnonzero(train)[:70], np.flatnonzero(train)[70:]
-    tried = [table_models.tune(model, frame, labels, learn, check, trial, 0, "cpu") for trial in (0, 1)]
+    tried = [table_models.tune(model, frame, labels, learn, check, trial, "cpu") for trial in (0, 1)]
     json.dumps(tried)
     assert all(np.isfinite(one["loss"]) and 0 <= one["accuracy"] <= 1 for one in tried)
     fitted = table_models.final(model, tried[1]["settings"], frame[train], labels[train], 0, "cpu")
     likely = table_models.chances(fitted, frame[~train])
     assert ((likely > 0.5) == labels[~train]).mean() > 0.6
-    again = table_models.tune(model, frame, labels, learn, check, 1, 0, "cpu")
+    again = table_models.tune(model, frame, labels, learn, check, 1, "cpu")
     assert again["settings"] == tried[1]["settings"]
     assert model == "default" or tried[0]["settings"] != tried[1]["settings"]
 
@@ -60,8 +60,8 @@ def test_the_table(little, tmp_path):
     report = json.loads(out.read_text())
     rows = {row["model"]: row for row in report["rows"]}
     assert rows["m-hop"]["paper"] == 0.8080 and rows["xgboost"]["paper"] == 0.8640 and rows["default"]["paper"] is None
-    assert rows["xgboost"]["fit"] == rows["xgboost"]["predict"] == 1.0
-    assert rows["m-hop"]["fit"] > 0
+    # A perceptron over prototypes, trained in many passes, is no match for trees in speed.
+    assert rows["m-hop"]["fit"] > rows["xgboost"]["fit"] == 1.0
     assert all(0 <= row[what]["mean"] <= 1 for row in report["rows"] for what in ("accuracy", "auc"))
     tuned = {one["model"]: one for one in report["done"] if one["seed"] is None}
     assert [len(tuned[model]["trials"]) for model in ("m-hop", "default", "xgboost")] == [2, 1, 2]
@@ -112,12 +112,28 @@ def test_a_run_goes_on_where_it_was_stopped(little, tmp_path, monkeypatch):
     assert len(after["done"]) == len(before["done"]) + 2
 
 
+def test_a_reference_that_comes_later(little, tmp_path):
+    out = tmp_path / "tables.json"
+    invoke("--quick", "--data", "adult", "--models", "adaboost", "--out", str(out))
+    result = invoke("--quick", "--data", "adult", "--models", "adaboost,xgboost", "--out", str(out))
+    assert result.exit_code == 0, result.output
+    assert "not timed" in result.output and "1.0, 1.0" in result.output
+
+
+def test_a_library_that_is_not_there(little, monkeypatch):
+    monkeypatch.setitem(table_models.LIBRARIES, "xgboost", "no_such_library")
+    result = invoke("--quick", "--models", "xgboost")
+    assert result.exit_code == 2
+    assert "'xgboost' needs the extra ahop[experiments]" in result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--data", "iris"), "data must be one of 'adult'"),
         (("--models", "svm"), "models must be one of 'm-hop'"),
         (("--features", "odd"), "features must be one of 'sound', 'benchmark', got 'odd'"),
+        (("--seed", "-1"), "seed must be at least 0, got -1"),
         (("--trials", "0"), "trials must be at least 1, got 0"),
         (("--workers", "0"), "workers must be at least 1"),
     ],

@@ -16,9 +16,11 @@ def test_a_vector_is_the_sum_of_what_columns_contribute(kind, columns):
     numbers, codes = rows()
     numbers, codes = numbers[:, : columns[0]], codes[:, : len(columns[1])]
     embed = RowEmbedding(*columns, width=5, kind=kind).double()
-    parts = embed.parts(numbers, codes)
+    parts = embed.parts(numbers, codes, range(columns[0] + len(columns[1])))
     assert parts.shape == (6, columns[0] + len(columns[1]), embed.width)
     torch.testing.assert_close(parts.sum(1) + embed.bias, embed(numbers, codes))
+    torch.testing.assert_close(embed.parts(numbers, codes, [0]), parts[:, :1])
+    torch.testing.assert_close(embed.parts(numbers, codes, [parts.shape[1] - 1]), parts[:, -1:])
 
 
 def test_columns_are_numbers_and_a_one_for_each_known_category():
@@ -37,13 +39,15 @@ def test_gradients_are_right(kind):
 
 def test_what_is_not_known_brings_nothing_and_then_the_average():
     numbers, codes = rows()
-    embed = RowEmbedding(3, [4, 2], width=5).double()
+    embed = RowEmbedding(3, [5, 2], width=5).double()
     unknown = torch.zeros(1, 2, dtype=torch.long)
-    assert not embed.parts(numbers[:1], unknown)[:, 3:].any()
+    assert not embed.parts(numbers[:1], unknown, [3, 4]).any()
     known = codes.clamp_min(1)
-    expected = embed.parts(numbers, known)[:, 3:].mean(0)
+    expected = embed.parts(numbers, known, [3, 4]).mean(0)
     embed.settle(known)
-    torch.testing.assert_close(embed.parts(numbers[:1], unknown)[0, 3:], expected)
+    torch.testing.assert_close(embed.parts(numbers[:1], unknown, [3, 4])[0], expected)
+    # Nor was code 4 of the first column ever learned.
+    torch.testing.assert_close(embed.parts(numbers[:1], torch.tensor([[4, 1]]), [3])[0], expected[:1])
 
 
 def test_blocks_let_columns_act_together():
@@ -56,3 +60,25 @@ def test_blocks_let_columns_act_together():
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="kind must be one of 'periodic', 'linear', 'columns', got 'fourier'"):
         RowEmbedding(1, kind="fourier")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "codes", "message"),
+    [
+        (
+            torch.zeros(2, 1),
+            torch.zeros(2, 1, dtype=torch.long),
+            r"must be \(n, 1\) and \(n, 2\), got",
+        ),
+        (torch.zeros(2, 3), torch.zeros(2, 2, dtype=torch.long), r"got \(2, 3\) and \(2, 2\)"),
+        (
+            torch.zeros(1, 1),
+            torch.tensor([[3, 0]]),
+            r"codes must lie below the number .*, \(3, 2\)",
+        ),
+        (torch.zeros(1, 1), torch.tensor([[-1, 0]]), "and not below 0"),
+    ],
+)
+def test_what_cannot_be(numbers, codes, message):
+    with pytest.raises(ValueError, match=message):
+        RowEmbedding(1, [3, 2])(numbers, codes)

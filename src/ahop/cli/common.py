@@ -7,7 +7,6 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 from rich.console import Console
 
@@ -51,15 +50,6 @@ def keep(result: dict[str, Any], out: Path | None) -> None:
     if out:
         report.write(result, out)
         console.print(f"report: {out}")
-
-
-def as_device(name: str) -> str:
-    """A device that PyTorch can use here."""
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device must be one that PyTorch can use here, got {name!r}") from error
-    return name
 
 
 def as_names(text: str) -> tuple[str, ...]:

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ahop._checks import as_device
 from ahop.cli.common import (
     Device,
     Out,
     Seed,
     app,
-    as_device,
     as_names,
     console,
     figure,

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ahop._checks import as_device
 from ahop.cli.common import (
     Device,
     Out,
     Runs,
     Seed,
     app,
-    as_device,
     as_names,
     console,
     figure,
@@ -65,7 +65,7 @@ def run_tabular(
     result = tabular.run(config, out, workers)
     for what, title in (("accuracy", "Accuracy"), ("auc", "Area under the curve")):
         _print(result, config, what, title)
-    if "fit" in result["rows"][0]:
+    if any("fit" in row for row in result["rows"]):
         _print(result, config, "fit", f"Time to fit, and to predict, as ratios to {tabular.REFERENCE}'s")
     if out:
         console.print(f"report: {out}")
@@ -87,7 +87,7 @@ def _print(result: dict, config: tabular.Config, what: str, title: str) -> None:
         for name in config.data:
             row = found[name, model]
             if what == "fit":
-                cells.append(f"{row['fit']:.1f}, {row['predict']:.1f}")
+                cells.append(f"{row['fit']:.1f}, {row['predict']:.1f}" if "fit" in row else "not timed")
                 continue
             best = max(other[what]["mean"] for other in result["rows"] if other["data"] == name)
             cell = with_spread(row[what])

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ahop.cli.common import Device, Out, app, as_device, console, keep, plain_errors, require_file
+from ahop._checks import as_device
+from ahop.cli.common import Device, Out, app, console, keep, plain_errors, require_file
 from ahop.experiments import timing
 
 

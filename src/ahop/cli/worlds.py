@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ahop._checks import as_device
 from ahop.cli.common import (
     Device,
     Out,
     Runs,
     Seed,
     app,
-    as_device,
     as_names,
     console,
     figure,

@@ -123,42 +123,43 @@ class Memory:
         # In float64 an answer does not depend, in its last digits, on the rows asked beside it. Large memories answer
         # in float32, for speed, and footprints too, since their kernels are made for it.
         small = len(rows) <= _BLOCK and not isinstance(network.similarity, Adaptive)
-        self.network = network.double() if small else network
+        self.network = copy.deepcopy(network).double() if small else network
         self.rows, self.temperature = rows, temperature
         self._kept: list[Tensor] | None = None
 
     def embed(self, numbers: Tensor, codes: Tensor, hidden: Sequence[int] = ()) -> Tensor:
         """Rows in the space where they are compared; ``hidden`` columns have what cases have on average."""
-        like = self.network.log_beta
+        like, embedding = self.network.log_beta, self.network.embedding
+        if hidden:
+            # Of some of the cases, where they are very many.
+            some = self.rows[:: -(-len(self.rows) // _BLOCK)]
+            usual = embedding.parts(some.numbers.to(like), some.codes, hidden).mean(0)
         vectors = []
-        for some, kinds in zip(numbers.split(_BLOCK), codes.split(_BLOCK), strict=True):
-            row = some.to(like), kinds.to(like.device)
-            added = self.network.embedding.add(*row)
+        # What is made of a number on the way is some 64 numbers.
+        size = min(_BLOCK, max(1, budget() // (8 * 64 * (numbers.shape[1] + 1))))
+        for part in torch.arange(len(numbers)).split(size):
+            row = numbers[part].to(like), codes[part].to(like.device)
+            added = embedding.add(*row)
             if hidden:
-                added = added + (self._usual() - self.network.embedding.parts(*row))[:, hidden].sum(1)
-            vectors.append(self.network.place(self.network.embedding.mix(added)))
+                added = added + (usual - embedding.parts(*row, hidden)).sum(1)
+            vectors.append(self.network.place(embedding.mix(added)))
         return torch.cat(vectors)
-
-    def _usual(self) -> Tensor:
-        """What each column contributes on average over the cases (the first of them, where they are very many)."""
-        rows = self.rows[:_BLOCK]
-        return self.network.embedding.parts(rows.numbers.to(self.network.log_beta), rows.codes).mean(0)
 
     def answer(self, queries: Tensor) -> Tensor:
         """Probabilities of classes or values, ``(Q, outputs)``, for rows in that space."""
         network = self.network
         if network.perceptron is not None:
-            vectors, rows = next(self._blocks())
-            read = [network.perceptron(network.scores(some, vectors, rows.weights)) for some in self._some(queries)]
-            answers = network.conclude(torch.cat(read))
+            answers = network.conclude(torch.cat([network.perceptron(self._scores(q)) for q in self._some(queries)]))
         else:
             answers = network.conclude(self._read(queries))
         return (answers / self.temperature).softmax(1) if network.classifies else answers
 
     def weights(self, queries: Tensor) -> Tensor:
         """How much each case counts for each row, ``(Q, N)``."""
-        table = [self.network.scores(queries, vectors, rows.weights) for vectors, rows in self._blocks()]
-        return torch.cat(table, 1).softmax(1)
+        return self._scores(queries).softmax(1)
+
+    def _scores(self, queries: Tensor) -> Tensor:
+        return torch.cat([self.network.scores(queries, vectors, rows.weights) for vectors, rows in self._blocks()], 1)
 
     def _read(self, queries: Tensor) -> Tensor:
         """The readout of all targets, block by block of the cases with the softmax's sums carried along."""

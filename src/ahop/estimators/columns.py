@@ -24,7 +24,8 @@ class Columns:
 
     Args:
         scaling: ``"quantile"`` (ranks, spread like a normal distribution), ``"standard"``, or None.
-        categorical: ``"from_dtype"``: columns of a DataFrame that hold no numbers; or the columns, by name or place.
+        categorical: ``"from_dtype"``: columns of a DataFrame that hold no numbers; or the columns, by name or place, or
+            as a mask.
 
     Attributes:
         owners: For each number and then each code that leaves, the column it came from.
@@ -46,7 +47,11 @@ class Columns:
         seen = [column[~np.isnan(column)] for column in numbers.T]
         self.medians = np.array([np.median(some) if len(some) else 0.0 for some in seen])
         numbers = np.where(missing, self.medians, numbers)
-        self.scaler = self._scaler(len(numbers)).fit(numbers) if self.scaling and numbers.shape[1] else None
+        if self.scaling is not None:
+            choice(self.scaling, "scaling", ("quantile", "standard"))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = self.scaling is not None and numbers.shape[1]
+            self.scaler = self._scaler(len(numbers)).fit(numbers) if scaled else None
         self.encoder = OrdinalEncoder(
             handle_unknown="use_encoded_value",
             unknown_value=-1,
@@ -67,20 +72,29 @@ class Columns:
         numbers = self._numbers(table)
         missing = np.isnan(numbers)
         numbers = np.where(missing, self.medians, numbers)
-        if self.scaler is not None:
-            numbers = self.scaler.transform(numbers).clip(-_FAR, _FAR)
+        with np.errstate(over="ignore"):
+            if self.scaler is not None:
+                numbers = self.scaler.transform(numbers).clip(-_FAR, _FAR)
+            numbers = numbers.astype(np.float32)
+        if not np.isfinite(numbers).all():
+            raise ValueError("X has numbers too large to be scaled or compared")
         codes = np.zeros((len(numbers), 0), dtype=np.int64)
         if self.category_places:
             codes = self.encoder.transform(self._categories(table)) + 1
-        return numbers.astype(np.float32), np.hstack([codes, missing[:, self.told] + 1]).astype(np.int64)
+        return numbers, np.hstack([codes, missing[:, self.told] + 1]).astype(np.int64)
 
     def _categorical(self, table: Any) -> set[int]:
         names = list(getattr(table, "columns", range(table.shape[1])))
         if isinstance(self.categorical, str):
             choice(self.categorical, "categorical_features", ("from_dtype",))
-            if not hasattr(table, "dtypes"):
-                return set()
-            return {place for place, kind in enumerate(table.dtypes) if not _is_number(kind)}
+            kinds = enumerate(getattr(table, "dtypes", ()))
+            return {place for place, kind in kinds if getattr(kind, "kind", "O") not in "iuf"}
+        if not isinstance(self.categorical, (Sequence, np.ndarray)):
+            raise ValueError(f'categorical_features must be "from_dtype" or a list, got {self.categorical!r}')
+        if len(self.categorical) and all(isinstance(one, (bool, np.bool_)) for one in self.categorical):
+            if len(self.categorical) != len(names):
+                raise ValueError(f"categorical_features must be a mask of {len(names)}, got {len(self.categorical)}")
+            return set(np.flatnonzero(self.categorical).tolist())
         chosen = set()
         for one in self.categorical:
             place = names.index(one) if one in names else one
@@ -93,6 +107,7 @@ class Columns:
         columns = [_column(table, place) for place in self.number_places]
         numbers = np.empty((len(table), len(columns)))
         for place, column in enumerate(columns):
+            _refuse_dates(column, self.number_places[place])
             try:
                 numbers[:, place] = column.to_numpy(float, na_value=np.nan) if hasattr(column, "to_numpy") else column
             except (TypeError, ValueError) as error:
@@ -102,11 +117,14 @@ class Columns:
         return numbers
 
     def _categories(self, table: Any) -> np.ndarray:
-        columns = [np.asarray(_column(table, place), dtype=object) for place in self.category_places]
-        return np.array([[_word(value) for value in column] for column in columns], dtype=object).T
+        words = []
+        for place in self.category_places:
+            column = _column(table, place)
+            _refuse_dates(column, place)
+            words.append([_word(value) for value in np.asarray(column, dtype=object)])
+        return np.array(words, dtype=object).T
 
     def _scaler(self, rows: int) -> Any:
-        choice(str(self.scaling), "scaling", ("quantile", "standard"))
         if self.scaling == "standard":
             return StandardScaler()
         # From all rows: a sample would miss the far ends of a column that is mostly zero.
@@ -117,8 +135,11 @@ def _column(table: Any, place: int) -> Any:
     return table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
 
 
-def _is_number(kind: Any) -> bool:
-    return getattr(kind, "kind", "O") in "iuf"
+def _refuse_dates(column: Any, place: int) -> None:
+    """Every date would be a category of its own, and an imaginary part would be lost."""
+    kind = getattr(column, "dtype", None)
+    if getattr(kind, "kind", "O") in "Mmc":
+        raise ValueError(f"column {place} of X must hold numbers or categories, got {kind}; turn it into numbers first")
 
 
 def _word(value: Any) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
+import warnings
+from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from torch import Tensor
 
 from ahop._blocks import budget
-from ahop._checks import choice
+from ahop._checks import as_device, choice
 from ahop._progress import progress
 from ahop.estimators.cases import CaseNetwork, Memory, Rows
 from ahop.estimators.columns import Columns
@@ -27,6 +29,8 @@ from ahop.nn.rows import EMBEDDINGS, RowEmbedding
 
 # With fewer rows none are held out.
 _FEW = 100
+# How long it learns, if nobody says.
+_PASSES, _STEPS = 8, 150
 # Rows that k-means looks at.
 _CLUSTERED = 50_000
 
@@ -42,7 +46,7 @@ class Recalled(NamedTuple):
     """What it was labelled."""
 
 
-class _TableEstimator(BaseEstimator):
+class _TableEstimator(BaseEstimator, metaclass=ABCMeta):
     """What the classifier and the regressor have in common."""
 
     def __init__(
@@ -60,7 +64,7 @@ class _TableEstimator(BaseEstimator):
         scaling: str | None = "quantile",
         categorical_features: Any = "from_dtype",
         members: int = 1,
-        epochs: int = 8,
+        epochs: int | None = None,
         batch_size: int | None = None,
         cases_per_step: int = 2048,
         learning_rate: float = 1e-2,
@@ -99,37 +103,45 @@ class _TableEstimator(BaseEstimator):
     def _fit(self, X: Any, targets: np.ndarray, weights: np.ndarray | None, strata: np.ndarray | None) -> None:  # noqa: N803
         """Learn from checked rows and targets ``(n, t)``; a held-out part has the same share of each stratum."""
         self._check_settings()
-        # Rows that count nothing are not there.
         counted = np.arange(len(targets)) if weights is None else np.flatnonzero(weights)
         if len(counted) < 2:
             raise ValueError(f"X must have at least 2 rows that count, got n_samples = {len(counted)}")
         draw = check_random_state(self.random_state)
         self.columns_ = Columns(self.scaling, self.categorical_features).fit(_take(X, counted))
         numbers, codes = self.columns_.transform(_take(X, counted))
-        share = None if weights is None else torch.as_tensor(weights[counted] / weights[counted].mean()).float()
+        share = None if weights is None else torch.as_tensor(weights[counted], dtype=torch.float32)
         said = torch.as_tensor(targets[counted], dtype=torch.float32)
         rows = Rows(torch.as_tensor(numbers), torch.as_tensor(codes), said, share).to(self._device())
         folds = self._folds(len(counted), None if strata is None else strata[counted], draw)
         places = self._cases(rows, draw)
         self.case_indices_ = counted[places]
+        chosen = torch.as_tensor(places, device=rows.numbers.device)
+        stored = rows if self.cases == "all" else rows[chosen]
         self.memories_ = []
         # What the caller does with PyTorch's own numbers is left alone.
-        with torch.random.fork_rng(), progress("fit", self.members * self.epochs) as bar:
+        with (
+            torch.random.fork_rng(),
+            torch.enable_grad(),
+            progress("fit", self.members * self._passes(len(rows))) as bar,
+        ):
             for held in folds:
                 torch.manual_seed(int(draw.randint(2**31)))
-                self.memories_.append(self._member(rows, held, torch.as_tensor(places), bar if self.verbose else None))
+                self.memories_.append(self._member(rows, stored, held, chosen, bar if self.verbose else None))
 
-    def _member(self, rows: Rows, held: np.ndarray | None, places: Tensor, bar: Any) -> Memory:
+    def _member(self, rows: Rows, stored: Rows, held: np.ndarray | None, places: Tensor, bar: Any) -> Memory:
         """One network, trained on all rows but those held out."""
-        places = places.to(rows.numbers.device)
+        cases = None if self.cases == "all" else places
         shown = torch.ones(len(rows), dtype=torch.bool, device=places.device)
-        kept = None if held is None else torch.as_tensor(held, device=places.device)
+        kept = None
+        if held is not None:
+            kept = torch.as_tensor(held, device=places.device)
+            # A few chosen cases are never held out.
+            kept = kept if cases is None else kept[~torch.isin(kept, cases)]
+            kept = kept if len(kept) else None
         if kept is not None:
             shown[kept] = False
         learned = shown.nonzero()[:, 0]
-        # A perceptron never sees the label of a case, but knows each by its place.
         looks = len(places) if self.readout == "mlp" else 0
-        cases = None if self.cases == "all" else places if looks else places[shown[places]]
         embedding = RowEmbedding(
             rows.numbers.shape[1],
             self.columns_.sizes,
@@ -141,12 +153,13 @@ class _TableEstimator(BaseEstimator):
         )
         outputs = rows.targets.shape[1]
         network = CaseNetwork(embedding, self.similarity, outputs, classifies=self._classifies, cases=looks)
-        network = network.to(places.device)
+        network = network.float().to(places.device)
+        batch = self._batch(len(learned))
         training = Training(
-            epochs=self.epochs,
-            batch=self._batch(len(learned)),
+            epochs=self._passes(len(learned)),
+            batch=batch,
             seen=self.cases_per_step,
-            rate=self.learning_rate,
+            rate=self.learning_rate * math.sqrt(batch / 1024),
             decay=self.weight_decay,
             patience=self.patience,
         )
@@ -154,7 +167,7 @@ class _TableEstimator(BaseEstimator):
         softened = 1.0
         if kept is not None and self._classifies:
             softened = temperature(Memory(network, rows[learned if cases is None else cases]), rows[kept])
-        return Memory(network, rows[places], softened)
+        return Memory(network, stored, softened)
 
     def _cases(self, rows: Rows, draw: np.random.RandomState) -> np.ndarray:
         """Which rows the memory keeps."""
@@ -163,29 +176,40 @@ class _TableEstimator(BaseEstimator):
             return np.arange(len(rows))
         if self.cases == "sampled":
             return np.sort(draw.choice(len(rows), count, replace=False))
-        looked = np.sort(draw.choice(len(rows), min(_CLUSTERED, len(rows)), replace=False))
         plain = RowEmbedding(rows.numbers.shape[1], self.columns_.sizes, kind="columns")
+        most = min(_CLUSTERED, budget() // (4 * plain.width), len(rows))
+        looked = np.sort(draw.choice(len(rows), most, replace=False))
+        count = min(count, most)
         vectors = plain(rows.numbers[looked].cpu(), rows.codes[looked].cpu()).numpy()
         clusters = MiniBatchKMeans(count, n_init=1, random_state=draw).fit(vectors)
         nearest = torch.cdist(torch.as_tensor(clusters.cluster_centers_), torch.as_tensor(vectors)).argmin(1)
-        return looked[np.unique(nearest.numpy())]
+        # Where all rows are alike, two of them.
+        found = looked[np.unique(nearest.numpy())]
+        return found if len(found) > 1 else looked[:2]
 
     def _folds(self, count: int, strata: np.ndarray | None, draw: np.random.RandomState) -> Iterator[np.ndarray | None]:
         """For each member, the rows held out; members take turns, so that together they learn from all."""
         if not self.validation_fraction or count < _FEW:
             yield from [None] * self.members
             return
-        turns = max(2, round(1 / self.validation_fraction))
+        turns = min(count, max(2, round(1 / self.validation_fraction)))
+        # Of a class with fewer rows than there are turns some turns have none.
+        fair = strata is not None and np.bincount(strata).max() >= turns
+        kind = StratifiedKFold if fair else KFold
         for start in range(0, self.members, turns):
-            # A class of fewer rows than folds cannot be shared out.
-            fair = strata is not None and np.unique(strata, return_counts=True)[1].min() >= turns
-            kind = StratifiedKFold if fair else KFold
-            parts = kind(turns, shuffle=True, random_state=draw.randint(2**31)).split(np.zeros(count), strata)
-            yield from [held for (_, held), _ in zip(parts, range(start, self.members), strict=False)]
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+                parts = kind(turns, shuffle=True, random_state=draw.randint(2**31)).split(np.zeros(count), strata)
+                some = [held for (_, held), _ in zip(parts, range(start, self.members), strict=False)]
+            # In any order: where not all are asked, the first are.
+            yield from [draw.permutation(held) for held in some]
 
     def _batch(self, count: int) -> int:
-        """Some thirty steps a pass, however few rows there are."""
-        return min(count, self.batch_size or min(1024, max(16, count // 32)))
+        """Some thirty steps a pass, unless rows are few or very many."""
+        return min(count, self.batch_size or min(1024, max(128, count // 32)))
+
+    def _passes(self, count: int) -> int:
+        return self.epochs or max(_PASSES, math.ceil(_STEPS * self._batch(count) / count))
 
     # --- answering -----------------------------------------------------------------------------------------
 
@@ -206,7 +230,7 @@ class _TableEstimator(BaseEstimator):
             k: How many cases for each.
         """
         numbers, codes = self._rows(X)
-        if not 1 <= k <= len(self.case_indices_):
+        if not isinstance(k, (int, np.integer)) or not 1 <= k <= len(self.case_indices_):
             raise ValueError(f"k must lie in 1 to {len(self.case_indices_)}, the cases; got {k}")
         found: list[tuple[Tensor, Tensor]] = []
         for part in torch.arange(len(numbers)).split(max(1, budget() // (16 * len(self.case_indices_)))):
@@ -215,7 +239,7 @@ class _TableEstimator(BaseEstimator):
             found.append((best.values, best.indices))
         weights, places = (torch.cat(some).cpu().numpy() for some in zip(*found, strict=True))
         indices = self.case_indices_[places]
-        return Recalled(indices, weights, self._labels(self.memories_[0].rows.targets.cpu().numpy())[places])
+        return Recalled(indices, weights, self.case_targets_[places])
 
     def explain(self, X: Any) -> np.ndarray:  # noqa: N803
         """How much each column mattered for the answer to each row, ``(n, columns)``.
@@ -239,6 +263,8 @@ class _TableEstimator(BaseEstimator):
     def _table(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
         """A DataFrame as it is, or a matrix of numbers (of anything where columns are named as categories)."""
         if hasattr(X, "iloc") and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
+            if not X.columns.is_unique:
+                raise ValueError(f"columns of X must have different names, got {list(X.columns)}")
             validate_data(self, X, skip_check_array=True, reset=reset)
             if not len(X) or not X.shape[1]:
                 raise ValueError(f"X must have rows and columns, got shape {X.shape}")
@@ -253,10 +279,23 @@ class _TableEstimator(BaseEstimator):
         table = self._table(X, reset=True)
         targets = column_or_1d(y, warn=True)
         check_consistent_length(table, targets)
+        if targets.dtype == object and any(value is None or str(value) in ("<NA>", "nan") for value in targets):
+            raise ValueError("y must have no missing values")
         assert_all_finite(targets, input_name="y")
         if sample_weight is None:
             return table, targets, None
         return table, targets, _check_sample_weight(sample_weight, table, ensure_non_negative=True)
+
+    @staticmethod
+    def _relative(weights: np.ndarray | None) -> np.ndarray | None:
+        """Weights with a mean of 1 among those that count; one too small to tell from nothing counts nothing."""
+        if weights is None:
+            return None
+        if not (weights >= 0).all() or not np.isfinite(weights).all():
+            raise ValueError("weights of samples and classes must be finite and not negative")
+        relative = weights / max(weights.max(), np.finfo(float).tiny)
+        relative = relative / relative[relative > 0].mean() if relative.any() else relative
+        return relative.astype(np.float32)
 
     def _rows(self, X: Any) -> tuple[Tensor, Tensor]:  # noqa: N803
         check_is_fitted(self)
@@ -271,16 +310,27 @@ class _TableEstimator(BaseEstimator):
             raise ValueError(
                 'cases must be "sampled" or "kmeans" for readout "mlp", which looks at the same ones always'
             )
-        least = {"n_cases": 2, "width": 1, "members": 1, "epochs": 1, "batch_size": 1, "cases_per_step": 1}
-        for name, bound in {**least, "patience": 1, "blocks": 0}.items():
+        least = {"n_cases": 2, "width": 1, "members": 1, "cases_per_step": 1, "patience": 1, "blocks": 0}
+        for name, bound in {**least, "epochs": 1, "batch_size": 1}.items():
             value = getattr(self, name)
-            if value is not None and value < bound:
-                raise ValueError(f"{name} must be at least {bound}, got {value}")
-        if not 0 <= self.validation_fraction <= 0.5:
-            raise ValueError(f"validation_fraction must lie in 0 to 0.5, got {self.validation_fraction}")
+            if value is None and name in ("epochs", "batch_size"):
+                continue
+            if not isinstance(value, (int, np.integer)) or value < bound:
+                raise ValueError(f"{name} must be a whole number of at least {bound}, got {value!r}")
+        for name, low, high in (
+            ("validation_fraction", 0, 0.5),
+            ("dropout", 0, 0.99),
+            ("learning_rate", 1e-12, 1e3),
+            ("weight_decay", 0, 1e6),
+            ("frequency_scale", 0, 1e6),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} must lie in {low:g} to {high:g}, got {getattr(self, name)}")
 
     def _device(self) -> str:
-        return ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
+        if self.device == "auto":
+            return "cuda" if torch.cuda.is_available() else "cpu"
+        return as_device(self.device)
 
     def __getstate__(self) -> dict[str, Any]:
         # A file that was written beside a GPU can be read where there is none.
@@ -295,10 +345,6 @@ class _TableEstimator(BaseEstimator):
         return tags
 
     _classifies: bool
-
-    @abstractmethod
-    def _labels(self, targets: np.ndarray) -> np.ndarray:
-        """Targets as the caller gave them."""
 
     @abstractmethod
     def _difference(self, answers: np.ndarray, others: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -334,11 +380,13 @@ class HopfieldClassifier(ClassifierMixin, _TableEstimator):
         categorical_features: ``"from_dtype"``: DataFrame columns that are no numbers; or columns, by name or place.
         members: How many networks to train, each with another part held out, and to average.
         class_weight: ``"balanced"``, or a dictionary from class to weight.
-        epochs: Passes over the rows.
-        batch_size: Rows in a step; None takes what makes some thirty steps a pass, at most 1,024.
+        epochs: Passes over the rows; None takes 8, or as many as make 150 steps.
+        batch_size: Rows in a step; None takes what makes some thirty steps a pass, from 128 to 1,024.
         cases_per_step: How many cases, drawn anew, the rows of a step look at besides each other.
-        learning_rate, weight_decay: Of AdamW, the rate in one cycle.
-        validation_fraction: Part that is held out; 0 for none. Of fewer than 100 rows none is.
+        learning_rate: Of AdamW at the height of its cycle, for a batch of 1,024; it goes with the root of the batch.
+        weight_decay: Of AdamW.
+        validation_fraction: Part that is held out, rounded to one in two, three, ...; 0 for none. Of fewer than 100
+            rows none is.
         patience: Passes without gain on that part after which training ends.
         random_state: Seed of all that is drawn.
         device: ``"auto"`` is a GPU where there is one.
@@ -378,7 +426,7 @@ class HopfieldClassifier(ClassifierMixin, _TableEstimator):
         categorical_features: Any = "from_dtype",
         members: int = 1,
         class_weight: Any = None,
-        epochs: int = 8,
+        epochs: int | None = None,
         batch_size: int | None = None,
         cases_per_step: int = 2048,
         learning_rate: float = 1e-2,
@@ -418,13 +466,17 @@ class HopfieldClassifier(ClassifierMixin, _TableEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldClassifier:  # noqa: N803
         """Store rows and their classes, and learn what is alike; a row of weight 2 counts as two."""
         table, labels, weights = self._checked(X, y, sample_weight)
-        check_classification_targets(labels)
-        encoder = LabelEncoder().fit(labels)
+        try:
+            check_classification_targets(labels)
+            encoder = LabelEncoder().fit(labels)
+        except TypeError as error:
+            raise ValueError(f"y must hold labels of one kind: {error}") from error
         self.classes_, codes = encoder.classes_, encoder.transform(labels)
         if self.class_weight is not None:
             own = compute_sample_weight(self.class_weight, labels)
             weights = own if weights is None else weights * own
-        self._fit(table, np.eye(len(self.classes_))[codes], weights, codes)
+        self._fit(table, np.eye(len(self.classes_))[codes], self._relative(weights), codes)
+        self.case_targets_ = labels[self.case_indices_]
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
@@ -437,9 +489,6 @@ class HopfieldClassifier(ClassifierMixin, _TableEstimator):
         return self.classes_[likely.argmax(1)]
 
     _classifies = True
-
-    def _labels(self, targets: np.ndarray) -> np.ndarray:
-        return self.classes_[targets.argmax(1)]
 
     def _difference(self, answers: np.ndarray, others: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         rows = np.arange(len(chosen))
@@ -464,19 +513,28 @@ class HopfieldRegressor(RegressorMixin, _TableEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldRegressor:  # noqa: N803
         """Store rows and their values, and learn what is alike; a row of weight 2 counts as two."""
         table, values, weights = self._checked(X, y, sample_weight)
-        values = values.astype(float)
-        self.mean_, self.spread_ = float(values.mean()), float(values.std()) or 1.0
+        try:
+            values = values.astype(float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"y must hold numbers: {error}") from error
+        weights = self._relative(weights)
+        share = np.ones(len(values)) if weights is None else weights
+        if not share.any():
+            raise ValueError("X must have at least 2 rows that count, got n_samples = 0")
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.mean_ = float(np.average(values, weights=share))
+            self.spread_ = float(np.sqrt(np.average((values - self.mean_) ** 2, weights=share))) or 1.0
+        if not np.isfinite([self.mean_, self.spread_]).all():
+            raise ValueError("y has numbers too large to be squared")
         self._fit(table, ((values - self.mean_) / self.spread_)[:, None], weights, None)
+        self.case_targets_ = values[self.case_indices_]
         return self
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """The value of each row."""
-        return self._labels(self._answers(self._rows(X)))
+        return self._answers(self._rows(X))[:, 0] * self.spread_ + self.mean_
 
     _classifies = False
-
-    def _labels(self, targets: np.ndarray) -> np.ndarray:
-        return targets[:, 0] * self.spread_ + self.mean_
 
     def _difference(self, answers: np.ndarray, others: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         return (answers - others)[:, 0] * self.spread_

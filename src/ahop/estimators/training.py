@@ -17,6 +17,7 @@ from ahop.estimators.cases import CaseNetwork, Memory, Rows
 _TRIED = 8192
 # So many pairs of held-out row and case say which temperature is right.
 _PAIRS = 500_000_000
+_DOUBT = 5.0
 
 
 @dataclass(frozen=True)
@@ -59,18 +60,20 @@ class Training:
         """
         optimizer = torch.optim.AdamW(network.parameters(), self.rate, weight_decay=self.decay)
         steps = self.epochs * math.ceil(len(learned) / self.batch)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, self.rate, total_steps=max(2, steps), pct_start=0.1)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: cycle(step, steps))
         best, waited, kept = math.inf, 0, copy.deepcopy(network.state_dict())
         shown = learned[torch.randperm(len(learned))[:_TRIED]] if cases is None else cases
         for _ in range(self.epochs):
             network.train()
             order = learned[torch.randperm(len(learned)).to(learned.device)]
             for start in range(0, len(order), self.batch):
-                loss = self._loss(network, rows, order.roll(-start), cases)
+                loss = self._loss(network, rows, order, start, cases)
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
                 schedule.step()
+            if not math.isfinite(loss.item()):
+                raise ValueError(f"training diverged, its loss is {loss.item()}; try a smaller learning_rate")
             if held is not None:
                 found = float(_held_out_loss(network, rows[held[:_TRIED]], rows[shown]))
                 best, waited = (found, 0) if found < best else (best, waited + 1)
@@ -84,12 +87,17 @@ class Training:
             network.load_state_dict(kept)
         network.embedding.settle(rows.codes[learned])
 
-    def _loss(self, network: CaseNetwork, rows: Rows, order: Tensor, cases: Tensor | None) -> Tensor:
-        """Of the first rows in this order: they see each other and some of the rest, or the cases; never themselves."""
-        batch, rest = order[: self.batch], order[self.batch :]
+    def _loss(self, network: CaseNetwork, rows: Rows, order: Tensor, start: int, cases: Tensor | None) -> Tensor:
+        """Of a batch, from this place in the order on: its rows see each other and some others, or the cases.
+
+        No row's own label has a say in what is read out for it.
+        """
+        # Behind the last come the first, so that batches are of one size.
+        batch = order[torch.arange(start, start + self.batch, device=order.device) % len(order)]
         if cases is None:
-            count = min(self.seen, len(rest))
-            others = rest[torch.randint(max(1, len(rest)), (count,), device=rest.device)]
+            rest = len(order) - len(batch)
+            drawn = torch.randint(max(1, rest), (min(self.seen, rest),), device=order.device)
+            others = order[(start + len(batch) + drawn) % len(order)]
             chosen, first = torch.cat([batch, others]), 0
             hidden = torch.eye(len(batch), len(chosen), dtype=torch.bool, device=batch.device)
         else:
@@ -99,6 +107,14 @@ class Training:
         vectors = network.embed(some.numbers, some.codes)
         answers = network(vectors[: len(batch)], vectors[first:], some[first:], hidden)
         return network.loss(answers, some[: len(batch)])
+
+
+def cycle(step: int, steps: int) -> float:
+    """The part of the learning rate at a step: a rise over a tenth of all steps, then half a cosine."""
+    rise = max(1, steps // 10)
+    if step < rise:
+        return (step + 1) / rise
+    return 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
 
 
 @torch.no_grad()
@@ -117,6 +133,8 @@ def temperature(memory: Memory, held: Rows) -> float:
     likely = memory.answer(memory.embed(held.numbers, held.codes)).clamp_min(1e-12).log()
 
     def loss(log_temperature: float) -> float:
-        return float(memory.network.loss((likely / math.exp(log_temperature)).log_softmax(1), held))
+        found = memory.network.loss((likely / math.exp(log_temperature)).log_softmax(1), held)
+        # As if a few more rows had said that nothing is to be changed: a handful of held-out rows proves little.
+        return float(found) + _DOUBT * log_temperature**2 / len(held)
 
     return math.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x)

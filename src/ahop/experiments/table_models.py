@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,7 @@ class Contestant:
     """A model of the comparison.
 
     Attributes:
-        settings: A trial's settings; the first trial, with None for the draw, has the library's own.
+        settings: A trial's settings; the first trial, with None for the draw, has usual ones.
         fit: A model from settings, rows to train with and, while tuning, rows to stop by.
         grown: What a tuned model tells about itself that the final one needs, which has no rows to stop by.
     """
@@ -38,20 +39,33 @@ class Contestant:
     grown: Callable[[Any], Settings] = lambda model: {}
 
 
+def require(models: Sequence[str]) -> None:
+    """Read the libraries that these models come from."""
+    for model in models:
+        if model in LIBRARIES:
+            try:
+                importlib.import_module(LIBRARIES[model])
+            except ImportError as error:
+                raise ValueError(f"models: {model!r} needs the extra ahop[experiments] ({error})") from error
+
+
+LIBRARIES = {"xgboost": "xgboost", "lightgbm": "lightgbm", "catboost": "catboost"}
+
+
 def chances(model: Any, frame: Any) -> np.ndarray:
     """The probability of the second class."""
     return np.asarray(model.predict_proba(frame))[:, 1]
 
 
 def tune(
-    model: str, frame: Any, labels: np.ndarray, learn: np.ndarray, check: np.ndarray, trial: int, seed: int, device: str
+    model: str, frame: Any, labels: np.ndarray, learn: np.ndarray, check: np.ndarray, trial: int, device: str
 ) -> dict[str, Any]:
     """One trial: its settings and how likely the validation rows are under it."""
     contestant = CONTESTANTS[model]
-    settings = contestant.settings(None if trial == 0 else Draw(1000 * seed + trial))
+    settings = contestant.settings(None if trial == 0 else Draw(trial))
     parts = frame.iloc[learn], labels[learn]
     held = frame.iloc[check], labels[check]
-    fitted = contestant.fit(settings, *parts, seed, device, held)
+    fitted = contestant.fit(settings, *parts, 0, device, held)
     likely = chances(fitted, held[0])
     found = {"loss": float(log_loss(held[1], likely)), "accuracy": float(((likely > 0.5) == held[1]).mean())}
     return {"settings": settings | contestant.grown(fitted), **found}
@@ -81,11 +95,11 @@ def _published(similarity: str) -> Contestant:
 
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
-            return {"cases": "sampled", "n_cases": 128, "learning_rate": 2e-3, "batch_size": 256, "scaling": "quantile"}
+            return {"cases": "sampled", "n_cases": 128, "learning_rate": 4e-3, "batch_size": 256, "scaling": "quantile"}
         return {
             "cases": _of(draw, "sampled", "kmeans"),
             "n_cases": _of(draw, 64, 128, 256),
-            "learning_rate": _of(draw, 5e-4, 1e-3, 2e-3, 5e-3),
+            "learning_rate": _log(draw, 1e-3, 2e-2),
             "batch_size": _of(draw, 128, 256, 1024),
             "scaling": _of(draw, "quantile", "standard"),
         }
@@ -122,6 +136,26 @@ def _ours(*, tuned: bool) -> Contestant:
     return Contestant(settings, fit)
 
 
+def _footprints() -> Contestant:
+    """All training rows as cases, and adaptive similarity of what is embedded; narrow, since each pair is sorted."""
+
+    def settings(draw: Draw | None) -> Settings:
+        if draw is None:
+            return {"width": 16}
+        return {
+            "width": _of(draw, 16, 32),
+            "frequency_scale": _log(draw, 0.03, 1.0),
+            "learning_rate": _log(draw, 2e-3, 2e-2),
+            "weight_decay": _log(draw, 1e-5, 1e-1),
+        }
+
+    def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        adaptive = HopfieldClassifier(similarity="adaptive", **settings, random_state=seed, device=device)
+        return adaptive.fit(frame, labels)
+
+    return Contestant(settings, fit)
+
+
 MEMBERS = 5
 
 # --- trees ----------------------------------------------------------------------------------------------------
@@ -139,7 +173,7 @@ def _forest(kind: type) -> Contestant:
         }
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
-        return _with_codes(frame, kind(**settings, random_state=seed)).fit(frame, labels)
+        return _with_codes(frame, kind(**settings, random_state=seed, n_jobs=_threads())).fit(frame, labels)
 
     return Contestant(settings, fit)
 
@@ -274,6 +308,7 @@ CONTESTANTS = {
     "m-hop": _published("dot"),
     "k2-hop": _published("kernel"),
     "a-hop": _published("adaptive"),
+    "a-hop-cases": _footprints(),
     "default": _ours(tuned=False),
     "ours": _ours(tuned=True),
     "extra trees": _forest(ExtraTreesClassifier),

@@ -63,7 +63,7 @@ class RowEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.kind = choice(kind, "kind", EMBEDDINGS)
-        self.count, self.codes = numbers, sum(categories)
+        self.count, self.codes, self.sizes = numbers, sum(categories), tuple(categories)
         self.width = numbers + self.codes if kind == "columns" else width
         starts = torch.tensor([0, *categories], dtype=torch.long).cumsum(0)[:-1]
         self.register_buffer("starts", starts, persistent=False)
@@ -94,16 +94,20 @@ class RowEmbedding(nn.Module):
 
     def add(self, numbers: Tensor, codes: Tensor) -> Tensor:
         """The sum of what all columns contribute, and the bias, before the blocks; ``(n, width)``."""
+        self._check(numbers, codes)
         vectors = nn.functional.linear(self._inner(numbers).flatten(1), self.weight, self.bias)
         if codes.shape[1]:
             vectors = vectors + nn.functional.embedding_bag(codes + self.starts, self.table, mode="sum")
         return vectors
 
-    def parts(self, numbers: Tensor, codes: Tensor) -> Tensor:
-        """What each column contributes to that sum, ``(n, p + c, width)``."""
-        inner = self._inner(numbers)
-        weight = self.weight.view(self.width, *inner.shape[1:])
-        return torch.cat([torch.einsum("npe,wpe->npw", inner, weight), self.table[codes + self.starts]], dim=1)
+    def parts(self, numbers: Tensor, codes: Tensor, columns: Sequence[int]) -> Tensor:
+        """What each of these columns contributes to that sum, ``(n, columns, width)``; codes come behind numbers."""
+        first = [column for column in columns if column < self.count]
+        then = [column - self.count for column in columns if column >= self.count]
+        inner = self._inner(numbers, first)
+        weight = self.weight.view(self.width, self.count, inner.shape[-1])[:, first]
+        known = self.table[codes[:, then] + self.starts[then]]
+        return torch.cat([torch.einsum("npe,wpe->npw", inner, weight), known], dim=1)
 
     def mix(self, vectors: Tensor) -> Tensor:
         """The residual blocks."""
@@ -113,20 +117,30 @@ class RowEmbedding(nn.Module):
 
     @torch.no_grad()
     def settle(self, codes: Tensor) -> None:
-        """After learning: a code that is not known brings what the codes of these rows bring on average."""
+        """After learning: a code that none of these rows has brings what theirs bring on average."""
         if self.kind == "columns":
             return
-        for column, start in zip(codes.T, self.starts, strict=True):
-            self.table[start] = self.table[column + start].mean(0)
+        for column, start, size in zip(codes.T, self.starts.tolist(), self.sizes, strict=True):
+            own = self.table[start : start + size]
+            own[column.bincount(minlength=size) == 0] = own[column].mean(0)
 
-    def _inner(self, numbers: Tensor) -> Tensor:
-        """``(n, p, ...)``, what is mapped linearly."""
+    def _inner(self, numbers: Tensor, columns: Sequence[int] | slice = slice(None)) -> Tensor:
+        """What is mapped linearly of these columns of numbers, ``(n, columns, ...)``."""
+        numbers = numbers[:, columns, None]
         if self.kind != "periodic":
-            return numbers[..., None]
-        angles = 2 * math.pi * numbers[..., None] * self.frequencies
+            return numbers
+        angles = 2 * math.pi * numbers * self.frequencies[columns]
         waves = torch.cat([angles.cos(), angles.sin()], -1)
-        bumps = torch.relu(torch.einsum("npk,pke->npe", waves, self.inner) + self.inner_bias)
-        return torch.cat([numbers[..., None], bumps], -1)
+        bumps = torch.relu(torch.einsum("npk,pke->npe", waves, self.inner[columns]) + self.inner_bias[columns])
+        return torch.cat([numbers, bumps], -1)
+
+    def _check(self, numbers: Tensor, codes: Tensor) -> None:
+        if numbers.shape != (len(codes), self.count) or codes.shape != (len(numbers), len(self.sizes)):
+            wanted = f"(n, {self.count}) and (n, {len(self.sizes)})"
+            raise ValueError(f"numbers and codes must be {wanted}, got {tuple(numbers.shape)} and {tuple(codes.shape)}")
+        # On a GPU to look would mean to wait.
+        if not codes.is_cuda and bool(((codes < 0) | (codes >= codes.new_tensor(self.sizes))).any()):
+            raise ValueError(f"codes must lie below the number of codes of their column, {self.sizes}, and not below 0")
 
 
 class _Block(nn.Sequential):
