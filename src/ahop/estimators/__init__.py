@@ -1,7 +1,8 @@
 """Associative memories as scikit-learn estimators."""
 
 from ahop.estimators.bags import HopfieldBagClassifier
+from ahop.estimators.classifier import HopfieldClassifier
+from ahop.estimators.regressor import HopfieldRegressor
 from ahop.estimators.retriever import HopfieldRetriever
-from ahop.estimators.tables import HopfieldClassifier, HopfieldRegressor
 
 __all__ = ["HopfieldBagClassifier", "HopfieldClassifier", "HopfieldRegressor", "HopfieldRetriever"]
