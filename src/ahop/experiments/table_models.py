@@ -126,6 +126,7 @@ def _ours(*, tuned: bool) -> Contestant:
             "weight_decay": _log(draw, 1e-5, 1e-1),
             "width": _of(draw, 64, 128, 256),
             "epochs": _of(draw, 8, 12, 16),
+            "cases_per_step": _of(draw, 2048, 4096, 8192),
             "scaling": _of(draw, "quantile", "quantile", "standard"),
         }
 
