@@ -1,9 +1,11 @@
 """The command line: one file a command."""
 
 from ahop.cli import (  # noqa: F401 (each adds its commands)
+    ablations,
     catalogue,
     images,
     mil,
+    multimodal,
     real,
     retrieval,
     tabular,
