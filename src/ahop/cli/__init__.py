@@ -3,6 +3,7 @@
 from ahop.cli import (  # noqa: F401 (each adds its commands)
     ablations,
     catalogue,
+    claims,
     images,
     mil,
     multimodal,
