@@ -4,6 +4,7 @@ from ahop.cli import (  # noqa: F401 (each adds its commands)
     ablations,
     catalogue,
     claims,
+    figures,
     images,
     mil,
     multimodal,

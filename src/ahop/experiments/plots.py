@@ -44,7 +44,7 @@ def accuracy(report: dict[str, Any], path: Path) -> None:
     ladder = len(settings) > 1 and all(len(set(intensities[name])) == 1 for name in settings)
     places = [intensities[name][0] for name in settings] if ladder else list(range(len(settings)))
 
-    with _canvas(7, 4.2) as figure:
+    with canvas(7, 4.2) as figure:
         axes = figure.subplots()
         for model in dict.fromkeys(row["model"] for row in report["rows"]):
             rows = {row["setting"]: row["first_choice"] for row in report["rows"] if row["model"] == model}
@@ -68,13 +68,13 @@ def accuracy(report: dict[str, Any], path: Path) -> None:
                 places, settings, rotation=20 if len(settings) > 2 else 0, ha="right" if len(settings) > 2 else "center"
             )
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-        _write(figure, path)
+        write(figure, path)
 
 
 def recalled(origins: Tensor, queries: Tensor, answers: dict[str, Tensor], shape: Sequence[int], path: Path) -> None:
     """Rows of images: the originals, their corrupted queries, and what each model recalled."""
     rows = {"original": origins, "query": queries, **answers}
-    with _canvas(1.1 * len(origins) + 1.2, 1.15 * len(rows)) as figure:
+    with canvas(1.1 * len(origins) + 1.2, 1.15 * len(rows)) as figure:
         grid = figure.subplots(len(rows), len(origins), squeeze=False)
         for line, (name, images) in zip(grid, rows.items(), strict=True):
             for axes, image in zip(line, images, strict=True):
@@ -83,7 +83,7 @@ def recalled(origins: Tensor, queries: Tensor, answers: dict[str, Tensor], shape
                 axes.set_yticks([])
                 axes.grid(visible=False)
             line[0].set_ylabel(name, rotation=0, ha="right", va="center")
-        _write(figure, path)
+        write(figure, path)
 
 
 def corruption(similarity: Similarity, path: Path) -> None:
@@ -95,7 +95,7 @@ def corruption(similarity: Similarity, path: Path) -> None:
         parts = [("", similarity)]
     else:
         raise TypeError(f"similarity must be a Likelihood, Regimes or Subspace, got {type(similarity).__name__}")
-    with _canvas(9, 2.6 * len(parts)) as figure:
+    with canvas(9, 2.6 * len(parts)) as figure:
         for line, (title, part) in zip(figure.subplots(len(parts), 3, squeeze=False), parts, strict=True):
             for axes, (name, values, places) in zip(line, _curves(part), strict=True):
                 if places is None:
@@ -107,7 +107,7 @@ def corruption(similarity: Similarity, path: Path) -> None:
                 axes.set_ylim(min(0.0, 1.1 * float(values.min())), max(1.1 * float(values.max()), 1e-3))
                 axes.set_title(name, fontsize=11)
             line[0].set_ylabel(title)
-        _write(figure, path)
+        write(figure, path)
 
 
 def _curves(part: Likelihood | Subspace) -> list[tuple[str, Tensor, Tensor | None]]:
@@ -126,7 +126,7 @@ def _curves(part: Likelihood | Subspace) -> list[tuple[str, Tensor, Tensor | Non
 
 
 @contextmanager
-def _canvas(width: float, height: float) -> Iterator[Figure]:
+def canvas(width: float, height: float) -> Iterator[Figure]:
     """A figure in the library's style."""
     # Loaded when something is drawn: most commands draw nothing, and it is slow to load.
     from matplotlib import rc_context
@@ -136,6 +136,7 @@ def _canvas(width: float, height: float) -> Iterator[Figure]:
         yield Figure(figsize=(width, height), layout="constrained")
 
 
-def _write(figure: Figure, path: Path) -> None:
+def write(figure: Figure, path: Path) -> None:
+    """Into a file, and the folder it asks for."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
