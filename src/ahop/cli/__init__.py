@@ -9,6 +9,7 @@ from ahop.cli import (  # noqa: F401 (each adds its commands)
     mil,
     multimodal,
     real,
+    report,
     retrieval,
     tabular,
     timing,

@@ -1,0 +1,22 @@
+"""The tables of a document, kept to what the results say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ahop.pages.tables import TABLES
+
+_BLOCK = re.compile(r"<!-- table: (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end of table -->", re.S)
+
+
+def filled(text: str, results: Path) -> str:
+    """The text with every marked table made anew from the folder of results."""
+
+    def fill(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name not in TABLES:
+            raise ValueError(f"there is no table {name!r}; known: {', '.join(TABLES)}")
+        return f"<!-- table: {name} -->\n{TABLES[name](results)}\n<!-- end of table -->"
+
+    return _BLOCK.sub(fill, text)

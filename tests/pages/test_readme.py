@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ahop.cli import app
+from ahop.pages import tables
+from ahop.pages.readme import filled
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_readme_says_what_the_results_say():
+    text = (ROOT / "README.md").read_text()
+    assert text.count("<!-- table: ") == text.count("<!-- end of table -->") >= 7
+    assert filled(text, ROOT / "results") == text, "run: ahop report"
+
+
+def test_a_table_is_made_anew(tmp_path):
+    document = tmp_path / "README.md"
+    document.write_text("before\n<!-- table: bags -->\nold\n<!-- end of table -->\nafter\n")
+    asked = ["report", "--readme", str(document), "--results", str(ROOT / "results")]
+    assert "anew" in CliRunner().invoke(app, asked).output
+    text = document.read_text()
+    assert "old" not in text and "| a-hop | .912" in text
+    assert text.startswith("before\n") and text.endswith("after\n")
+    assert "anew" not in CliRunner().invoke(app, asked).output
+
+
+def test_what_cannot_be(tmp_path):
+    with pytest.raises(ValueError, match="there is no table 'cats'; known: retrieval"):
+        filled("<!-- table: cats -->\n<!-- end of table -->", tmp_path)
+    with pytest.raises(ValueError, match=r"mil\.json cannot be read"):
+        filled("<!-- table: bags -->\n<!-- end of table -->", tmp_path)
+    (tmp_path / "mil.json").write_text("no report")
+    with pytest.raises(ValueError, match=r"mil\.json is no report"):
+        filled("<!-- table: bags -->\n<!-- end of table -->", tmp_path)
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_every_line_of_a_table_has_its_cells(name):
+    lines = tables.TABLES[name](ROOT / "results").splitlines()
+    assert len(lines) > 2 and lines[1].startswith("|---")
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_numbers():
+    assert [tables.number(value) for value in (0.5, 1.0, -0.25, 12.3456)] == [".500", "1.000", "-.250", "12.346"]
+    assert [tables.plain(value) for value in (3.97, 37.3)] == ["4.0", "37"]
+    figures = {"mean": 0.5, "std": 0.1, "runs": [0.4, 0.6]}
+    assert tables.spread(figures, 0.7) == ".500 ± .100 (.700)"
+    assert tables.spread({"mean": 0.5, "std": 0.0, "runs": [0.5]}) == ".500"
