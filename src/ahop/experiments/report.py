@@ -52,10 +52,15 @@ def resume(path: Path | None, head: dict[str, Any], free: Sequence[str]) -> list
 
 def write(report: dict[str, Any], path: Path) -> None:
     """Write the report, whole or not at all."""
+    write_whole(json.dumps(report, indent=1) + "\n", path)
+
+
+def write_whole(text: str, path: Path) -> None:
+    """Write a text so that the file is never half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.part")
     try:
-        temporary.write_text(json.dumps(report, indent=1) + "\n")
+        temporary.write_text(text)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
