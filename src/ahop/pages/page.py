@@ -28,7 +28,7 @@ SECTIONS = (
     Section(
         "How a footprint sees through it",
         "A damaged hen lies nearer to the chick than to itself. Sorted by how well they agree, its best pixels still"
-        " say hen, and learned weights listen to those: the worked example of the paper's Figure 2, with our own birds.",
+        " say hen, and learned weights listen to those: the worked example of the paper's main figure, our birds.",
         pictures=("example.png",),
     ),
     Section(
@@ -59,15 +59,15 @@ SECTIONS = (
     Section(
         "Bags",
         "Table 4, first half. The four Hopfield poolings differ by less than a standard deviation. Above the paper's"
-        " a-hop on three sets, below it on UCSB, which has 58 bags. Plain max pooling is as good. In Raff and Holt's checks a"
-        " figure below one half means that a network learned what goes with a label instead of what makes it.",
+        " a-hop on three sets, below it on UCSB, which has 58 bags. Plain max pooling is as good. In Raff and Holt's"
+        " checks a figure below one half means that a network learned what goes with a label instead of what makes it.",
         tables=("bags", "checks"),
     ),
     Section(
         "Images",
         "In a real transformer learned similarities neither gain nor lose. The paper's protocol makes an image one"
-        " token, whose weight is 1 whatever the similarity, so that its second table compares projections and seeds alone; our"
-        " copies of CIFAR-100 and Tiny ImageNet are parts, which explains the distance to the paper there.",
+        " token, whose weight is 1 whatever the similarity, so that its second table compares projections and seeds"
+        " alone; our copies of CIFAR-100 and Tiny ImageNet are parts, which explains the distance to the paper there.",
         tables=("images", "published"),
     ),
 )
