@@ -8,6 +8,7 @@ from ahop.cli import (  # noqa: F401 (each adds its commands)
     images,
     mil,
     multimodal,
+    paper,
     real,
     report,
     retrieval,

@@ -1,0 +1,168 @@
+"""Every table and figure of the paper, one after another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ahop.experiments import (
+    ablations,
+    claims,
+    figures,
+    images,
+    mil,
+    multimodal,
+    plots,
+    real,
+    report,
+    retrieval,
+    tabular,
+    timing,
+    worlds,
+)
+from ahop.experiments.retrieval import Setting
+
+# The paper's figure lists its twelve settings in a picture that the text does not repeat; these are ours.
+TWELVE = (
+    *(Setting(0.5, 0, 0), Setting(0.8, 0, 0), Setting(0, 0.5, 0), Setting(0, 0.8, 0)),
+    *(Setting(0, 0, 0.5), Setting(0, 0, 1.0), Setting(0.5, 0.5, 0), Setting(0.5, 0, 0.5), Setting(0, 0.5, 0.5)),
+    *(Setting(0.3, 0.3, 0.3), Setting(0.4, 0.4, 0.4), Setting(0.5, 0.5, 0.5)),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """How the parts are run: in full or quickly, where, and by how many processes where a part can share its work."""
+
+    folder: Path
+    full: bool = False
+    device: str = "cpu"
+    workers: int = 1
+
+
+class Part(NamedTuple):
+    """A table or figure: what its file is called, what it shows, and how it is made."""
+
+    file: str
+    shows: str
+    make: Callable[[Run, Path], None]
+
+
+def _report(make: Callable[[Run], dict[str, Any]]) -> Callable[[Run, Path], None]:
+    """A part that ends in one report, marked as quick where it was."""
+
+    def part(run: Run, out: Path) -> None:
+        report.write({**make(run), "quick": not run.full}, out)
+
+    return part
+
+
+def _retrieval(config: retrieval.Config) -> Callable[[Run, Path], None]:
+    def make(run: Run) -> dict[str, Any]:
+        own = replace(config, device=run.device)
+        # An eighth of the patterns, so that 4,096 are still more than 2,048.
+        small: dict[str, Any] = {"patterns": config.patterns // 8, "samples": 128, "queries": 100, "runs": 1}
+        return retrieval.run(own if run.full else replace(own, **small))
+
+    return _report(make)
+
+
+def _twelve(patterns: int) -> Callable[[Run, Path], None]:
+    models = ("m-hop", "u-hop", "k-hop", "k2-hop", "a-hop", "b-hop*", "b-hop")
+    return _retrieval(retrieval.Config(models=models, settings=TWELVE, patterns=patterns))
+
+
+def _worlds(run: Run) -> dict[str, Any]:
+    config = worlds.Config(device=run.device)
+    return worlds.run(config if run.full else replace(config, patterns=256, samples=256, queries=200, runs=1))
+
+
+def _timing(run: Run) -> dict[str, Any]:
+    config = timing.Config(device=run.device)
+    return timing.run(config if run.full else replace(config, sizes=timing.SIZES[:1], repetitions=1))
+
+
+def _tabular(features: str) -> Callable[[Run, Path], None]:
+    def part(run: Run, out: Path) -> None:
+        config = tabular.Config(features=features, device=run.device)
+        tabular.run(config if run.full else tabular.quick(config), out, run.workers)
+
+    return part
+
+
+def _bags(run: Run, out: Path) -> None:
+    mil.run(mil.Config() if run.full else mil.quick(mil.Config()), out, run.workers)
+
+
+def _images(protocol: str, data: str, *models: str) -> Callable[[Run, Path], None]:
+    def part(run: Run, out: Path) -> None:
+        config = images.Config(protocol=protocol, data=data, models=models, device=run.device)
+        images.run(config if run.full else images.quick(config), out)
+
+    return part
+
+
+_NUMBERS = retrieval.Config(data="mnist", settings=(Setting(0.6, 0.6, 0.6), Setting(0.7, 0.7, 0.7)))
+_DIGITS = retrieval.Config(data="digits", patterns=1024)
+PARTS = (
+    Part("claims.json", "theorems and lemmas", _report(lambda run: claims.run())),
+    Part("clouds.png", "Figure 1", lambda run, out: figures.draw_clouds(out)),
+    Part("example.png", "main figure", lambda run, out: figures.draw_example(out)),
+    Part("retrieval-twelve-2048.json", "retrieval figure (a)", _twelve(2048)),
+    Part("retrieval-twelve-4096.json", "retrieval figure (b)", _twelve(4096)),
+    Part("retrieval-synthetic.json", "Table 2, synthetic", _retrieval(retrieval.Config())),
+    Part("retrieval-digits.json", "Table 2 with digits, which need no download", _retrieval(_DIGITS)),
+    Part("retrieval-mnist.json", "Table 2, MNIST", _retrieval(_NUMBERS)),
+    Part("worlds.json", "worlds beyond the paper", _report(_worlds)),
+    Part("real.json", "corruption that no software made", _report(lambda run: real.run(real.Config()))),
+    Part("tabular-sound.json", "Table 3, sound features", _tabular("sound")),
+    Part("tabular-benchmark.json", "Table 3, the paper's features", _tabular("benchmark")),
+    Part("mil.json", "Table 4, bags", _bags),
+    Part(
+        "images-cifar10.json",
+        "a transformer of Hopfield layers",
+        _images("transformer", "cifar10", *images.Config.models),
+    ),
+    *(
+        Part(f"images-published-{data}.json", f"Table 4, {data}", _images("published", data, "m-hop", "k-hop", "a-hop"))
+        for data in images.DATA
+    ),
+    Part(
+        "ablations.json",
+        "the four ablations",
+        _report(lambda run: ablations.run(_sized(ablations.Config(device=run.device), ablations.quick, run))),
+    ),
+    Part(
+        "multimodal.json",
+        "two modalities",
+        _report(lambda run: multimodal.run(_sized(multimodal.Config(device=run.device), multimodal.quick, run))),
+    ),
+    Part("timing.json", "timing", _report(_timing)),
+)
+
+
+def _sized(config: Any, quick: Callable[[Any], Any], run: Run) -> Any:
+    return config if run.full else quick(config)
+
+
+def make(part: Part, run: Run) -> str:
+    """Make one part, unless it is there; what became of it, in a word or two."""
+    out = run.folder / part.file
+    # Parts that keep what they have done know themselves whether they are whole.
+    resumable = part.file.startswith(("tabular", "mil", "images"))
+    if out.exists() and not resumable:
+        return "there already"
+    try:
+        part.make(run, out)
+    except FileNotFoundError as error:
+        return f"skipped: {error}"
+    if part.file.startswith("retrieval-twelve"):
+        plots.accuracy(_read(out), out.with_suffix(".png"))
+    return "made"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text())
