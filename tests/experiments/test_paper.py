@@ -34,6 +34,13 @@ def test_what_has_no_data_is_skipped_and_the_rest_goes_on(tmp_path, monkeypatch)
     assert "other.json, others: made" in result.output
 
 
+def test_a_quick_report_is_not_taken_for_a_full_one(tmp_path):
+    invoke("--folder", str(tmp_path), "--only", "claims.json")
+    result = invoke("--folder", str(tmp_path), "--only", "claims.json", "--full")
+    assert result.exit_code == 2
+    assert "comes from a quick run; choose another folder" in result.output
+
+
 def test_settings_and_a_picture_of_them(tmp_path, monkeypatch):
     monkeypatch.setattr(paper, "TWELVE", paper.TWELVE[:2])
     part = next(part for part in paper.PARTS if part.file == "retrieval-twelve-2048.json")
@@ -41,7 +48,10 @@ def test_settings_and_a_picture_of_them(tmp_path, monkeypatch):
     assert paper.make(part._replace(make=small), paper.Run(tmp_path)) == "made"
     rows = json.loads((tmp_path / part.file).read_text())["rows"]
     assert {row["setting"] for row in rows} == {"mask 0.5", "mask 0.8"}
-    assert (tmp_path / "retrieval-twelve-2048.png").exists()
+    picture = tmp_path / "retrieval-twelve-2048.png"
+    picture.unlink()
+    assert paper.make(part, paper.Run(tmp_path)) == "there already"
+    assert picture.exists()
 
 
 def test_the_parts_are_all_there():

@@ -48,6 +48,7 @@ def test_marks_become_tags():
     table = page._table("| | a |\n|---|---|\n| **b-hop, no labels** (`b-hop*`) | 1 < 2 |")
     assert "<td><b>b-hop, no labels</b> (<code>b-hop*</code>)</td><td>1 &lt; 2</td>" in table
     assert page._inline("b-hop*") == "b-hop*"
+    assert page._inline("a**<b>") == "a**&lt;b&gt;"
 
 
 def test_a_missing_picture(tmp_path):

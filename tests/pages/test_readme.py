@@ -32,6 +32,12 @@ def test_what_cannot_be(tmp_path):
         filled("<!-- table: cats -->\n<!-- end of table -->", tmp_path)
     with pytest.raises(ValueError, match=r"mil\.json cannot be read"):
         filled("<!-- table: bags -->\n<!-- end of table -->", tmp_path)
+    for text, message in (("{}", "it has no rows"), ('{"rows": [1], "quick": true}', "comes from a quick run")):
+        (tmp_path / "mil.json").write_text(text)
+        with pytest.raises(ValueError, match=message):
+            filled("<!-- table: bags -->\n<!-- end of table -->", tmp_path)
+    with pytest.raises(ValueError, match=r"every marked table must have its end, .*; 1 of 2 have"):
+        filled("<!-- table: bags -->\nprose\n<!-- table: bags -->\n<!-- end of table -->", tmp_path)
     (tmp_path / "mil.json").write_text("no report")
     with pytest.raises(ValueError, match=r"mil\.json is no report"):
         filled("<!-- table: bags -->\n<!-- end of table -->", tmp_path)

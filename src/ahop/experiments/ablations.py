@@ -51,6 +51,7 @@ def _fixed(**options: Any) -> Callable[[int, int], dict[str, Any]]:
     return lambda dim, seed: options
 
 
+# As printed: the paper's "both" at the top has a learned U, and all but "usual" saw endless samples.
 CONDITIONS = (
     Condition("sorting and U", "neither", _fixed(sort=False, matrix="identity"), 1, (0.5172, 0.2094)),
     Condition("sorting and U", "U alone", _fixed(sort=False), 1, (0.5444, 0.1888)),
@@ -72,7 +73,7 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class Config:
-    """What a run does; the defaults are the paper's."""
+    """What a run does; sizes are the paper's."""
 
     patterns: int = 2048
     dim: int = 64

@@ -24,6 +24,7 @@ from ahop.experiments import (
     worlds,
 )
 from ahop.experiments.retrieval import Setting
+from ahop.experiments.table_models import MissingLibraryError
 
 # The paper's figure lists its twelve settings in a picture that the text does not repeat; these are ours.
 TWELVE = (
@@ -153,16 +154,15 @@ def make(part: Part, run: Run) -> str:
     out = run.folder / part.file
     # Parts that keep what they have done know themselves whether they are whole.
     resumable = part.file.startswith(("tabular", "mil", "images"))
-    if out.exists() and not resumable:
-        return "there already"
+    there = out.exists() and not resumable
+    if there and out.suffix == ".json" and json.loads(out.read_text()).get("quick") and run.full:
+        raise ValueError(f"{out} comes from a quick run; choose another folder for full ones")
     try:
-        part.make(run, out)
-    except FileNotFoundError as error:
+        if not there:
+            part.make(run, out)
+    except (FileNotFoundError, MissingLibraryError) as error:
         return f"skipped: {error}"
-    if part.file.startswith("retrieval-twelve"):
-        plots.accuracy(_read(out), out.with_suffix(".png"))
-    return "made"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text())
+    picture = out.with_suffix(".png")
+    if part.file.startswith("retrieval-twelve") and not picture.exists():
+        plots.accuracy(json.loads(out.read_text()), picture)
+    return "there already" if there else "made"

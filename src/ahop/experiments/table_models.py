@@ -39,6 +39,10 @@ class Contestant:
     grown: Callable[[Any], Settings] = lambda model: {}
 
 
+class MissingLibraryError(ValueError):
+    """A library of the extra for experiments is not there."""
+
+
 def require(models: Sequence[str]) -> None:
     """Read the libraries that these models come from."""
     for model in models:
@@ -46,7 +50,7 @@ def require(models: Sequence[str]) -> None:
             try:
                 importlib.import_module(LIBRARIES[model])
             except ImportError as error:
-                raise ValueError(f"models: {model!r} needs the extra ahop[experiments] ({error})") from error
+                raise MissingLibraryError(f"models: {model!r} needs the extra ahop[experiments] ({error})") from error
 
 
 LIBRARIES = {"xgboost": "xgboost", "lightgbm": "lightgbm", "catboost": "catboost"}

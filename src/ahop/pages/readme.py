@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ahop.pages.tables import TABLES
 
-_BLOCK = re.compile(r"<!-- table: (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end of table -->", re.S)
+_BLOCK = re.compile(r"<!-- table: (?P<name>[\w-]+) -->\n(?:(?!<!--).)*<!-- end of table -->", re.S)
 
 
 def filled(text: str, results: Path) -> str:
@@ -19,4 +19,7 @@ def filled(text: str, results: Path) -> str:
             raise ValueError(f"there is no table {name!r}; known: {', '.join(TABLES)}")
         return f"<!-- table: {name} -->\n{TABLES[name](results)}\n<!-- end of table -->"
 
+    whole, marked = len(_BLOCK.findall(text)), text.count("<!-- table: ")
+    if whole != marked:
+        raise ValueError(f"every marked table must have its end, <!-- end of table -->; {whole} of {marked} have")
     return _BLOCK.sub(fill, text)

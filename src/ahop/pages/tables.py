@@ -25,11 +25,16 @@ def read(folder: Path, name: str) -> Report:
     """One report of the folder."""
     path = folder / f"{name}.json"
     try:
-        return json.loads(path.read_text())
+        report = json.loads(path.read_text())
     except OSError as error:
         raise ValueError(f"{path} cannot be read; it is needed for the report") from error
     except ValueError as error:
         raise ValueError(f"{path} is no report") from error
+    if not isinstance(report, dict) or not report.get("rows"):
+        raise ValueError(f"{path} is no report: it has no rows")
+    if report.get("quick"):
+        raise ValueError(f"{path} comes from a quick run; the report wants full ones")
+    return report
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -50,9 +55,8 @@ def spread(figures: dict[str, Any], paper: float | None = None) -> str:
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table of Markdown."""
-    rows = [head, ["---"] * len(head), *lines]
-    text = "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
-    return text.replace("| ---", "|---").replace("--- |", "---|").replace("|  |", "| |")
+    rows = ["|".join(["", *(f" {cell} " if cell else " " for cell in cells), ""]) for cells in (head, *lines)]
+    return "\n".join([rows[0], "|---" * len(head) + "|", *rows[1:]])
 
 
 def retrieval(folder: Path) -> str:
