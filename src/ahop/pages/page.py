@@ -28,7 +28,7 @@ SECTIONS = (
     Section(
         "How a footprint sees through it",
         "A damaged hen, one chosen for it, lies nearer to the chick than to itself. Sorted by how well they agree, its"
-        " best pixels still say hen, and learned weights listen to those: as in the paper's main figure, with our birds.",
+        " best pixels still say hen, and learned weights listen to those: as in the paper's main figure.",
         pictures=("example.png",),
     ),
     Section(
