@@ -51,8 +51,8 @@ def test_every_line_of_a_table_has_its_cells(name):
 
 
 def test_numbers():
-    assert [tables.number(value) for value in (0.5, 1.0, -0.25, 12.3456)] == [".500", "1.000", "-.250", "12.346"]
+    assert [tables.figure(value) for value in (0.5, 1.0, -0.25, 12.3456)] == [".500", "1.000", "-.250", "12.346"]
     assert [tables.plain(value) for value in (3.97, 37.3)] == ["4.0", "37"]
     figures = {"mean": 0.5, "std": 0.1, "runs": [0.4, 0.6]}
-    assert tables.spread(figures, 0.7) == ".500 ± .100 (.700)"
-    assert tables.spread({"mean": 0.5, "std": 0.0, "runs": [0.5]}) == ".500"
+    assert tables.with_spread(figures, 0.7) == ".500 ± .100 (.700)"
+    assert tables.with_spread({"mean": 0.5, "std": 0.0, "runs": [0.5]}) == ".500"

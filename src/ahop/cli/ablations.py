@@ -8,8 +8,9 @@ import typer
 from rich.table import Table
 
 from ahop._checks import as_device
-from ahop.cli.common import Device, Out, Runs, Seed, app, console, figure, keep, plain_errors, require_file, with_spread
+from ahop.cli.common import Device, Out, Runs, Seed, app, console, keep, plain_errors, require_file
 from ahop.experiments import ablations
+from ahop.pages.tables import with_spread
 
 
 @app.command("ablations")
@@ -38,8 +39,7 @@ def run_ablations(
         cells = []
         for difficulty in ablations.DIFFICULTIES:
             row = found[condition.study, condition.name, difficulty]
-            paper = "" if row["paper"] is None else f" ({figure(row['paper'])})"
-            cells.append(with_spread(row["accuracy"]) + paper)
+            cells.append(with_spread(row["accuracy"], row["paper"]))
         if before and condition.study != before:
             table.add_section()
         table.add_row("" if condition.study == before else condition.study, condition.name, *cells)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from ahop.cli.common import Out, app, console, figure, keep, plain_errors, require_file
+from ahop.cli.common import Out, app, console, keep, plain_errors, require_file
 from ahop.experiments import claims
+from ahop.pages.tables import figure
 
 
 @app.command("claims")

@@ -55,14 +55,3 @@ def keep(result: dict[str, Any], out: Path | None) -> None:
 def as_names(text: str) -> tuple[str, ...]:
     """What stands between commas, each once."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def figure(value: float) -> str:
-    """Three digits, without the zero in front."""
-    return f"{value:.3f}".removeprefix("0")
-
-
-def with_spread(figures: dict[str, Any]) -> str:
-    """The mean, and the standard deviation where there is one."""
-    spread = f" ± {figure(figures['std'])}" if len(figures["runs"]) > 1 else ""
-    return figure(figures["mean"]) + spread

@@ -15,12 +15,11 @@ from ahop.cli.common import (
     app,
     as_names,
     console,
-    figure,
     plain_errors,
     require_file,
-    with_spread,
 )
 from ahop.experiments import images
+from ahop.pages.tables import figure, with_spread
 
 ONE_TOKEN = (
     "An image is one patch here, so the memory holds one pattern: its weight is 1 whatever the similarity,\n"

@@ -15,13 +15,12 @@ from ahop.cli.common import (
     app,
     as_names,
     console,
-    figure,
     keep,
     plain_errors,
     require_file,
-    with_spread,
 )
 from ahop.experiments import mil
+from ahop.pages.tables import figure, with_spread
 
 
 @app.command("mil")

@@ -8,8 +8,9 @@ import typer
 from rich.table import Table
 
 from ahop._checks import as_device
-from ahop.cli.common import Device, Out, Runs, Seed, app, console, figure, keep, plain_errors, require_file, with_spread
+from ahop.cli.common import Device, Out, Runs, Seed, app, console, keep, plain_errors, require_file
 from ahop.experiments import multimodal
+from ahop.pages.tables import with_spread
 
 
 @app.command("multimodal")
@@ -37,8 +38,6 @@ def run_multimodal(
     found = {(row["first"], row["second"], row["concepts"]): row for row in result["rows"]}
     for first, second in multimodal.PAPER:
         rows = [found[first, second, count] for count in config.concepts]
-        papers = ["" if row["paper"] is None else f" ({figure(row['paper'])})" for row in rows]
-        cells = [with_spread(row["accuracy"]) + paper for row, paper in zip(rows, papers, strict=True)]
-        table.add_row(first, second, *cells)
+        table.add_row(first, second, *(with_spread(row["accuracy"], row["paper"]) for row in rows))
     console.print(table)
     keep(result, out)

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ahop.cli.common import Out, app, as_names, console, figure, keep, plain_errors, require_file
+from ahop.cli.common import Out, app, as_names, console, keep, plain_errors, require_file
 from ahop.experiments import real
+from ahop.pages.tables import figure
 
 
 @app.command("real")

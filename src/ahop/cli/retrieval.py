@@ -17,12 +17,12 @@ from ahop.cli.common import (
     app,
     as_names,
     console,
-    figure,
     keep,
     plain_errors,
     require_file,
 )
 from ahop.experiments import plots, retrieval
+from ahop.pages.tables import figure
 
 
 @app.command("retrieval")

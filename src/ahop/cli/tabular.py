@@ -16,12 +16,11 @@ from ahop.cli.common import (
     app,
     as_names,
     console,
-    figure,
     plain_errors,
     require_file,
-    with_spread,
 )
 from ahop.experiments import tabular
+from ahop.pages.tables import figure, with_spread
 
 
 @app.command("tabular")

@@ -16,12 +16,12 @@ from ahop.cli.common import (
     app,
     as_names,
     console,
-    figure,
     keep,
     plain_errors,
     require_file,
 )
 from ahop.experiments import worlds
+from ahop.pages.tables import figure
 
 
 @app.command("worlds")

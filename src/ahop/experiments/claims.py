@@ -139,10 +139,11 @@ def bias() -> Found:
 
 def total_probability() -> Found:
     """Of one value that is masked with probability .3 by one of four signs: the sum of its likelihoods."""
-    masked, signs = 0.3, 4
-    printed = 1 + (signs - 1) * masked / signs
-    corrected = (1 - masked) + masked / signs + (signs - 1) * masked / signs
-    return Found(printed, corrected)
+    masked, signs = 0.3, torch.arange(4)
+    kept, drawn = (signs == 0).double(), 1 / len(signs)
+    printed = (masked * drawn) ** (1 - kept)
+    corrected = (1 - masked) * kept + masked * drawn
+    return Found(float(printed.sum()), float(corrected.sum()))
 
 
 # --- energy ---------------------------------------------------------------------------------------------------

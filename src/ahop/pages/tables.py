@@ -37,7 +37,7 @@ def read(folder: Path, name: str) -> Report:
     return report
 
 
-def number(value: float, digits: int = 3) -> str:
+def figure(value: float, digits: int = 3) -> str:
     """Without the zero in front."""
     return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
 
@@ -47,10 +47,10 @@ def plain(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
 
 
-def spread(figures: dict[str, Any], paper: float | None = None) -> str:
+def with_spread(figures: dict[str, Any], paper: float | None = None) -> str:
     """Mean and standard deviation, and the paper's figure in brackets."""
-    several = f" ± {number(figures['std'])}" if len(figures["runs"]) > 1 else ""
-    return number(figures["mean"]) + several + (f" ({number(paper)})" if paper is not None else "")
+    several = f" ± {figure(figures['std'])}" if len(figures["runs"]) > 1 else ""
+    return figure(figures["mean"]) + several + (f" ({figure(paper)})" if paper is not None else "")
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -76,10 +76,10 @@ def retrieval(folder: Path) -> str:
             row = rows.get((model, data, difficulty))
             # Adam is ours to compare with, and the paper's figure stands beside the network once.
             paper = row["paper"]["accuracy"] if row and row["paper"] and model != "a-hop-adam" else None
-            cells.append(spread(row["accuracy"], paper) if row else "")
+            cells.append(with_spread(row["accuracy"], paper) if row else "")
         lines.append([MODELS.get(model, model), *cells])
     names = {"synthetic": "synthetic", "mnist": "MNIST"}
-    return markdown(["", *(f"{names[data]} {number(value, 1)}" for data, value in columns)], lines)
+    return markdown(["", *(f"{names[data]} {figure(value, 1)}" for data, value in columns)], lines)
 
 
 def worlds(folder: Path) -> str:
@@ -90,7 +90,7 @@ def worlds(folder: Path) -> str:
     for world in dict.fromkeys(row["world"] for row in rows):
         blind = found[world, "b-hop*"]
         cells = [found[world, "m-hop"]["mean"], blind["mean"], min(blind["runs"]), found[world, "b-hop"]["mean"]]
-        lines.append([world, *map(number, cells)])
+        lines.append([world, *map(figure, cells)])
     return markdown(["world", "m-hop", "b-hop, no labels", "its worst run", "b-hop"], lines)
 
 
@@ -102,7 +102,7 @@ def real(folder: Path) -> str:
     lines = []
     for model in dict.fromkeys(row["model"] for row in rows):
         title = f"**{model}**" if model.startswith("b-hop") else model
-        lines.append([title, LEARNS.get(model, "nothing"), *(number(found[model, data]["accuracy"]) for data in names)])
+        lines.append([title, LEARNS.get(model, "nothing"), *(figure(found[model, data]["accuracy"]) for data in names)])
     return markdown(["", "learns from", *names.values()], lines)
 
 
@@ -113,7 +113,7 @@ def bags(folder: Path) -> str:
     names = {"ucsb": "UCSB", "musk1": "Musk 1", "musk2": "Musk 2"}
     data = list(dict.fromkeys(row["data"] for row in rows))
     lines = [
-        [model, *(spread(found[model, name]["auc"], found[model, name]["paper"]) for name in data)]
+        [model, *(with_spread(found[model, name]["auc"], found[model, name]["paper"]) for name in data)]
         for model in dict.fromkeys(row["model"] for row in rows)
     ]
     return markdown(["", *(names.get(name, name.capitalize()) for name in data)], lines)
@@ -128,7 +128,7 @@ def checks(folder: Path) -> str:
     lines = []
     for check, title in titles.items():
         figures = [found[check, model] for model in models]
-        cells = [f"**{number(value)}**" if value > 0.9 else number(value) for value in figures]
+        cells = [f"**{figure(value)}**" if value > 0.9 else figure(value) for value in figures]
         lines.append([title, *cells])
     return markdown(["", *models], lines)
 
@@ -144,7 +144,9 @@ def images(folder: Path) -> str:
         if model not in accuracy:
             return ""
         several = len(accuracy[model]["runs"])
-        return spread(accuracy[model]) + ("" if several == most else " (one seed)" if several == 1 else f" ({several})")
+        return with_spread(accuracy[model]) + (
+            "" if several == most else " (one seed)" if several == 1 else f" ({several})"
+        )
 
     def cost(model: str) -> str:
         if model == "m-hop":
@@ -170,7 +172,7 @@ def published(folder: Path) -> str:
         head.append(titles[name] + ("" if part == 1 else f", {100 * part:.0f} % of it"))
     found = {(row["model"], name): row for name, report in reports.items() for row in report["rows"]}
     lines = [
-        [model, *(spread(found[model, name]["accuracy"], found[model, name]["paper"]) for name in titles)]
+        [model, *(with_spread(found[model, name]["accuracy"], found[model, name]["paper"]) for name in titles)]
         for model in dict.fromkeys(model for model, _ in found)
     ]
     return markdown(head, lines)
@@ -184,7 +186,7 @@ def modalities(folder: Path) -> str:
     lines = []
     for first, second in dict.fromkeys((row["first"], row["second"]) for row in rows):
         own = [found[first, second, count] for count in counts]
-        lines.append([f"{first}, then {second}", *(spread(row["accuracy"], row["paper"]) for row in own)])
+        lines.append([f"{first}, then {second}", *(with_spread(row["accuracy"], row["paper"]) for row in own)])
     return markdown(["", *(f"{count} concepts" for count in counts)], lines)
 
 
