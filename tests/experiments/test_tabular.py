@@ -68,13 +68,14 @@ def test_the_table(little, tmp_path):
     assert "(.808)" in result.output
 
 
-def test_the_likeliest_settings_win(little, monkeypatch):
-    losses = iter([0.7, 0.2, 0.5])
-    monkeypatch.setattr(
-        tabular, "tune", lambda *job: {"loss": (loss := next(losses)), "accuracy": 0.0, "settings": {"was": loss}}
-    )
-    config = tabular.Config(data=("adult",), models=("xgboost",), trials=3)
-    assert tabular.search("adult", "xgboost", config)["chosen"] == {"was": 0.2}
+def test_the_likeliest_settings_win():
+    tried = [
+        {"data": "adult", "model": "xgboost", "trial": trial, "loss": loss, "accuracy": 0.0, "settings": {"was": loss}}
+        for trial, loss in ((2, 0.5), (0, 0.7), (1, 0.2))
+    ]
+    found = tabular.likeliest(tried)
+    assert found["chosen"] == {"was": 0.2}
+    assert [one["loss"] for one in found["trials"]] == [0.7, 0.2, 0.5]
 
 
 def test_test_rows_are_not_seen_while_tuning(little, monkeypatch):
@@ -87,7 +88,7 @@ def test_test_rows_are_not_seen_while_tuning(little, monkeypatch):
             seen.extend([*learn, *check]) or {"loss": 1.0, "accuracy": 0.0, "settings": {}}
         ),
     )
-    tabular.search("adult", "xgboost", tabular.Config(data=("adult",), models=("xgboost",), trials=1))
+    tabular.attempt("adult", "xgboost", 0, tabular.Config(data=("adult",), models=("xgboost",), trials=1))
     assert sorted(seen) == np.flatnonzero(train).tolist()
 
 

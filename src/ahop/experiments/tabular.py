@@ -87,24 +87,30 @@ def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, 
         for name in config.data
         if (left := [model for model in config.models if (name, model, seed) not in known])
     ]
-    with progress("tables", len(searches) + len(finals)) as bar:
+    trials = [(*job, trial, config) for job in searches for trial in range(_trials(job[1], config))]
+    with progress("tables", len(trials) + len(finals)) as bar:
 
         def keep(found: list[dict[str, Any]]) -> None:
             nonlocal result
             done.extend(found)
             result = summary(config, head, done)
-            bar.advance(", ".join(str(found[-1][what]) for what in ("data", "model", "seed")))
             if out:
                 reports.write(result, out)
 
-        for found in _each(search, [(*job, config) for job in searches], workers):
-            keep([found])
+        tried: dict[tuple[str, str], list[dict[str, Any]]] = {job: [] for job in searches}
+        for found in _each(attempt, trials, workers):
+            job = found["data"], found["model"]
+            bar.advance(", ".join(job))
+            tried[job].append(found)
+            if len(tried[job]) == _trials(job[1], config):
+                keep([likeliest(tried[job])])
         chosen = {(one["data"], one["model"]): one["chosen"] for one in done if one["seed"] is None}
         jobs = [
             (name, seed, {model: chosen[name, model] for model in left}, _reference(chosen, name, config), config)
             for name, seed, left in finals
         ]
         for several in _each(compare, jobs, workers):
+            bar.advance(f"{several[0]['data']}, seed {several[0]['seed']}")
             keep(several)
     return result
 
@@ -128,17 +134,26 @@ def _reference(chosen: dict[tuple[str, str], dict[str, Any]], name: str, config:
     return chosen[name, REFERENCE] if REFERENCE in config.models else None
 
 
-def search(name: str, model: str, config: Config) -> dict[str, Any]:
-    """The settings under which validation rows are likeliest, of one model on one table."""
+def attempt(name: str, model: str, trial: int, config: Config) -> dict[str, Any]:
+    """One model on one table with a trial's settings, judged by validation rows."""
     frame, labels, train, _ = parts(name, config)
     # The seeds of a run are for the models that are tested; all share one search.
     learn, check = train_test_split(train, test_size=config.checked, stratify=labels[train], random_state=0)
-    # The one without settings has nothing to be tuned.
-    count = 1 if model == "default" else config.trials
-    tried = [tune(model, frame, labels, learn, check, trial, config.device) for trial in range(count)]
+    found = tune(model, frame, labels, learn, check, trial, config.device)
+    return {"data": name, "model": model, "trial": trial, **found}
+
+
+def likeliest(tried: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of all trials of a model on a table, the settings under which validation rows are likeliest."""
+    tried = sorted(tried, key=lambda one: one["trial"])
     best = min(tried, key=lambda one: one["loss"])
     figures = [{"loss": round(one["loss"], 5), "accuracy": round(one["accuracy"], 4)} for one in tried]
-    return {"data": name, "model": model, "seed": None, "chosen": best["settings"], "trials": figures}
+    return {"data": best["data"], "model": best["model"], "seed": None, "chosen": best["settings"], "trials": figures}
+
+
+def _trials(model: str, config: Config) -> int:
+    # The one without settings has nothing to be tuned.
+    return 1 if model == "default" else config.trials
 
 
 def compare(
