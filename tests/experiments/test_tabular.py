@@ -46,10 +46,17 @@ def test_every_contestant_can_be_tuned_and_trained(model):
     assert model == "default" or tried[0]["settings"] != tried[1]["settings"]
 
 
-def test_ours_is_an_ensemble_once_it_is_tuned():
+def test_ours_is_a_vote_of_the_best_settings():
     frame, labels, train = small("adult")
-    fitted = table_models.final("ours", {"epochs": 1, "width": 8}, frame[train], labels[train], 0, "cpu")
-    assert len(fitted.memories_) == table_models.MEMBERS
+    tried = [
+        {"data": "adult", "model": "ours", "trial": trial, "loss": loss, "accuracy": 0.0}
+        | {"settings": {"epochs": 1, "width": 8 + trial}}
+        for trial, loss in enumerate((0.5, 0.2, 0.4, 0.3))
+    ]
+    chosen = tabular.likeliest(tried)["chosen"]
+    assert [settings["width"] for settings in chosen["vote"]] == [9, 11, 10]
+    fitted = table_models.final("ours", chosen, frame[train], labels[train], 0, "cpu")
+    assert [len(one.memories_) for one in fitted.estimators_] == [table_models.MEMBERS] * 3
 
 
 def test_the_table(little, tmp_path):

@@ -57,6 +57,20 @@ def test_blocks_let_columns_act_together():
     torch.testing.assert_close(embed.mix(embed.add(numbers, codes)), embed(numbers, codes))
 
 
+def test_columns_are_left_out_while_learning_alone():
+    numbers, codes = rows(2000)
+    embed = RowEmbedding(3, [4, 2], kind="columns", column_dropout=0.25).double()
+    learning, settled = embed(numbers, codes), embed.eval()(numbers, codes)
+    torch.testing.assert_close(settled, RowEmbedding(3, [4, 2], kind="columns").double()(numbers, codes))
+    there = settled != 0
+    shares = learning[there] / settled[there]
+    left = shares == 0
+    torch.testing.assert_close(shares[~left], torch.full_like(shares[~left], 4 / 3))
+    assert 0.2 < left.double().mean() < 0.3
+    # Each row has its own.
+    assert 0.2 < (learning[:, 0] == 0).double().mean() < 0.3
+
+
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="kind must be one of 'periodic', 'linear', 'columns', got 'fourier'"):
         RowEmbedding(1, kind="fourier")

@@ -38,6 +38,7 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
         width: Of the embedding.
         frequency_scale: Of the periodic embedding at the start; larger makes out finer steps in a column.
         blocks, dropout: Residual blocks of the embedding, and the dropout in them.
+        column_dropout: While learning, each column of a row is left out with this probability; for many weak columns.
         scaling: Of numbers: ``"quantile"``, ``"standard"`` or None.
         categorical_features: ``"from_dtype"``: DataFrame columns that are no numbers; or columns, by name or place.
         members: How many networks to train, each with another part held out, and to average.
@@ -84,6 +85,7 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
         frequency_scale: float = 0.3,
         blocks: int = 0,
         dropout: float = 0.0,
+        column_dropout: float = 0.0,
         scaling: str | None = "quantile",
         categorical_features: Any = "from_dtype",
         members: int = 1,
@@ -109,6 +111,7 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
             frequency_scale=frequency_scale,
             blocks=blocks,
             dropout=dropout,
+            column_dropout=column_dropout,
             scaling=scaling,
             categorical_features=categorical_features,
             members=members,

@@ -59,6 +59,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         frequency_scale: float = 0.3,
         blocks: int = 0,
         dropout: float = 0.0,
+        column_dropout: float = 0.0,
         scaling: str | None = "quantile",
         categorical_features: Any = "from_dtype",
         members: int = 1,
@@ -82,6 +83,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         self.frequency_scale = frequency_scale
         self.blocks = blocks
         self.dropout = dropout
+        self.column_dropout = column_dropout
         self.scaling = scaling
         self.categorical_features = categorical_features
         self.members = members
@@ -148,6 +150,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
             spread=self.frequency_scale,
             blocks=self.blocks,
             dropout=self.dropout,
+            column_dropout=self.column_dropout,
         )
         outputs = rows.targets.shape[1]
         network = CaseNetwork(embedding, self.similarity, outputs, classifies=self._classifies, cases=looks)
@@ -318,6 +321,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         for name, low, high in (
             ("validation_fraction", 0, 0.5),
             ("dropout", 0, 0.99),
+            ("column_dropout", 0, 0.99),
             ("learning_rate", 1e-12, 1e3),
             ("weight_decay", 0, 1e6),
             ("frequency_scale", 0, 1e6),

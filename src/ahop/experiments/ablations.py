@@ -101,6 +101,7 @@ def quick(config: Config) -> Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Every condition at both difficulties; all see the same patterns, samples and queries."""
+    head = reports.stamp("ablations", asdict(config))
     figures: dict[tuple[float, Condition], list[tuple[float, float]]] = {}
     with progress("ablations", config.runs * len(DIFFICULTIES) * len(CONDITIONS)) as bar:
         for seed in range(config.seed, config.seed + config.runs):
@@ -122,4 +123,4 @@ def run(config: Config) -> dict[str, Any]:
         row = {"study": condition.study, "condition": condition.name, "difficulty": difficulty}
         paper = condition.paper[DIFFICULTIES.index(difficulty)] if config.published else None
         rows.append({**row, "accuracy": accuracy, "error": error, "paper": paper})
-    return {**reports.stamp("ablations", asdict(config)), "rows": rows}
+    return {**head, "rows": rows}

@@ -291,9 +291,10 @@ CLAIMS = (
 
 def run() -> dict[str, Any]:
     """Try every claim."""
+    head = reports.stamp("claims", {"dim": DIM, "patterns": PATTERNS, "trials": TRIALS})
     rows = []
     for claim in CLAIMS:
         found = claim.check()
         texts = {"where": claim.where, "says": claim.says, "measured": claim.measured, "holds": claim.holds}
         rows.append({**texts, "printed": round(found.printed, 3), "corrected": round(found.corrected, 3)})
-    return {**reports.stamp("claims", {"dim": DIM, "patterns": PATTERNS, "trials": TRIALS}), "rows": rows}
+    return {**head, "rows": rows}

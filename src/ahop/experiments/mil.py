@@ -275,6 +275,7 @@ def run_checks(models: tuple[str, ...], runs: int, seed: int = 0) -> dict[str, A
     In the test what speaks for a label has changed, and what makes it has not: a model that learned what makes a label
     keeps its area, one that learned what goes with it falls below one half.
     """
+    head = reports.stamp("mil-checks", {"models": models, "runs": runs, "seed": seed, "bags": 400})
     config = Config(models=models, runs=runs, seed=seed, epochs=60, dropout=0.0)
     rows, everything = [], np.arange(400)
     with progress("checks", len(CHECKS) * len(models) * runs) as bar:
@@ -289,4 +290,4 @@ def run_checks(models: tuple[str, ...], runs: int, seed: int = 0) -> dict[str, A
                     bar.advance(f"{name}, {model}")
                 learned, held = (reports.spread(column) for column in zip(*areas, strict=True))
                 rows.append({"check": name, "model": model, "train": learned, "test": held})
-    return {**reports.stamp("mil-checks", {"models": models, "runs": runs, "seed": seed, "bags": 400}), "rows": rows}
+    return {**head, "rows": rows}

@@ -63,6 +63,7 @@ def quick(config: Config) -> Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Every pair of networks with every number of concepts."""
+    head = reports.stamp("multimodal", asdict(config))
     found: dict[tuple[str, str, int], list[float]] = {}
     with progress("concepts", config.runs * len(config.concepts) * len(PAPER)) as bar:
         for seed in range(config.seed, config.seed + config.runs):
@@ -76,7 +77,7 @@ def run(config: Config) -> dict[str, Any]:
         paper = dict(zip(CONCEPTS, PAPER[first, second], strict=False)).get(count)
         row = {"first": first, "second": second, "concepts": count}
         rows.append({**row, "accuracy": reports.spread(figures), "paper": paper})
-    return {**reports.stamp("multimodal", asdict(config)), "rows": rows}
+    return {**head, "rows": rows}
 
 
 def retrieve(first: str, second: str, count: int, seed: int, config: Config) -> float:

@@ -102,6 +102,7 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """How often the first choice is right on items that were not learned from, by data set and model."""
+    head = reports.stamp("real", asdict(config))
     rows = []
     with progress("real variants", len(config.data) * len(config.models)) as bar:
         for name in config.data:
@@ -114,4 +115,4 @@ def run(config: Config) -> dict[str, Any]:
                 learned = _told(memory.similarity)
                 rows.append({"data": name, "model": model, "accuracy": round(accuracy, 4), "learned": learned})
                 bar.advance(f"{name}, {model}")
-    return {**reports.stamp("real", asdict(config)), "rows": rows}
+    return {**head, "rows": rows}

@@ -7,6 +7,7 @@ import os
 import platform
 import statistics
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ import ahop
 
 
 def stamp(name: str, config: dict[str, Any]) -> dict[str, Any]:
-    """The head of a report: which experiment, how it was set up, and with which versions."""
+    """The head of a report: which experiment, how it was set up, with which versions and on what, and when it began."""
     versions = {"ahop": ahop.__version__, "torch": torch.__version__, "python": platform.python_version()}
-    return {"experiment": name, "config": config, "versions": versions}
+    on_gpu = str(config.get("device", "cpu")).startswith("cuda")
+    machine = torch.cuda.get_device_name() if on_gpu else f"{os.cpu_count()} cores"
+    began = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return {"experiment": name, "config": config, "versions": versions, "machine": machine, "began": began}
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
@@ -32,7 +36,10 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
 
 
 def resume(path: Path | None, head: dict[str, Any], free: Sequence[str]) -> list[dict[str, Any]]:
-    """What an earlier run of the same experiment has already done, if it was set up alike but for what is ``free``."""
+    """What an earlier run of the same experiment has already done, if it was set up alike but for what is ``free``.
+
+    The time that it took is noted in the head.
+    """
     if path is None or not path.exists():
         return []
     try:
@@ -47,12 +54,15 @@ def resume(path: Path | None, head: dict[str, Any], free: Sequence[str]) -> list
     )
     if not alike:
         raise ValueError(f"{path} holds a run that was set up in another way; choose another file")
+    head["seconds"] = before.get("seconds", 0)
     return list(done)
 
 
 def write(report: dict[str, Any], path: Path) -> None:
-    """Write the report, whole or not at all."""
-    write_whole(json.dumps(report, indent=1) + "\n", path)
+    """Write the report, whole or not at all, with the seconds that passed since it began and in runs before."""
+    passed = (datetime.now(timezone.utc) - datetime.fromisoformat(report["began"])).total_seconds()
+    timed = {**report, "seconds": round(report.get("seconds", 0) + passed)}
+    write_whole(json.dumps(timed, indent=1) + "\n", path)
 
 
 def write_whole(text: str, path: Path) -> None:

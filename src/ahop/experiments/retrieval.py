@@ -142,6 +142,7 @@ def draw_patterns(config: Config, seed: int) -> Tensor:
 
 def run(config: Config) -> dict[str, Any]:
     """Run the benchmark; the report holds accuracy, error and the fraction of the Oracle for every cell."""
+    head = reports.stamp("retrieval", asdict(config))
     models = [model for model in config.models if model != "oracle"] + ["oracle"]
     figures: dict[tuple[Setting, str], list[tuple[float, ...]]] = {}
     cells = config.runs * len(config.settings) * len(models)
@@ -175,7 +176,7 @@ def run(config: Config) -> dict[str, Any]:
                 "paper": None if paper is None else {"accuracy": paper[0], "error": paper[1]},
             }
         )
-    return {**reports.stamp("retrieval", asdict(config)), "rows": rows}
+    return {**head, "rows": rows}
 
 
 def draw(config: Config, path: Path, columns: int = 8) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer, make_column_selector
-from sklearn.ensemble import AdaBoostClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import AdaBoostClassifier, ExtraTreesClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
@@ -32,11 +32,14 @@ class Contestant:
         settings: A trial's settings; the first trial, with None for the draw, has usual ones.
         fit: A model from settings, rows to train with and, while tuning, rows to stop by.
         grown: What a tuned model tells about itself that the final one needs, which has no rows to stop by.
+        votes: How many of the best settings the final model is made of, as ``{"vote": [settings, ...]}``; with one it
+            is made of those alone.
     """
 
     settings: Callable[[Draw | None], Settings]
     fit: Callable[..., Any]
     grown: Callable[[Any], Settings] = lambda model: {}
+    votes: int = 1
 
 
 class MissingLibraryError(ValueError):
@@ -115,53 +118,50 @@ def _published(similarity: str) -> Contestant:
     return Contestant(settings, fit)
 
 
-def _ours(*, tuned: bool) -> Contestant:
-    """All training rows as cases; tuned, and then five members, or with the defaults."""
+def _default() -> Contestant:
+    """All training rows as cases, and what the estimator does if nobody says anything."""
+
+    def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        return HopfieldClassifier(random_state=seed, device=device).fit(frame, labels)
+
+    return Contestant(lambda draw: {}, fit)
+
+
+def _voting(*similarities: str) -> Contestant:
+    """All training rows as cases; a vote of the three best settings, each with three members."""
 
     def settings(draw: Draw | None) -> Settings:
-        if draw is None or not tuned:
-            return {}
+        similarity = _of(draw, *similarities) if draw else similarities[0]
+        narrow = similarity == "adaptive"  # Each pair is sorted.
+        if draw is None:
+            return {"similarity": similarity, "width": 16 if narrow else 128}
         blocks = _of(draw, 0, 0, 1, 2)
         return {
+            "similarity": similarity,
+            "width": _of(draw, 16, 32) if narrow else _of(draw, 64, 128, 256),
             "frequency_scale": _log(draw, 0.03, 1.0),
             "blocks": blocks,
             "dropout": float(draw.uniform(0.1, 0.5)) if blocks else 0.0,
-            "learning_rate": _log(draw, 2e-3, 2e-2) / (3 if blocks else 1),
+            "column_dropout": _of(draw, 0.0, 0.1, 0.2),
+            "learning_rate": _log(draw, 5e-3, 3e-2) / (3 if blocks else 1),
             "weight_decay": _log(draw, 1e-5, 1e-1),
-            "width": _of(draw, 64, 128, 256),
-            "epochs": _of(draw, 8, 12, 16),
-            "cases_per_step": _of(draw, 2048, 4096, 8192),
-            "scaling": _of(draw, "quantile", "quantile", "standard"),
+            "epochs": _of(draw, 8, 12, 16, 24),
+            "cases_per_step": _of(draw, 2048, 4096),
         }
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
-        members = MEMBERS if tuned and held is None else 1
-        return HopfieldClassifier(**settings, members=members, random_state=seed, device=device).fit(frame, labels)
+        if "vote" not in settings:
+            return HopfieldClassifier(**settings, random_state=seed, device=device).fit(frame, labels)
+        several = [
+            (str(place), HopfieldClassifier(**some, members=MEMBERS, random_state=seed, device=device))
+            for place, some in enumerate(settings["vote"])
+        ]
+        return VotingClassifier(several, voting="soft").fit(frame, labels)
 
-    return Contestant(settings, fit)
-
-
-def _footprints() -> Contestant:
-    """All training rows as cases, and adaptive similarity of what is embedded; narrow, since each pair is sorted."""
-
-    def settings(draw: Draw | None) -> Settings:
-        if draw is None:
-            return {"width": 16}
-        return {
-            "width": _of(draw, 16, 32),
-            "frequency_scale": _log(draw, 0.03, 1.0),
-            "learning_rate": _log(draw, 2e-3, 2e-2),
-            "weight_decay": _log(draw, 1e-5, 1e-1),
-        }
-
-    def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
-        adaptive = HopfieldClassifier(similarity="adaptive", **settings, random_state=seed, device=device)
-        return adaptive.fit(frame, labels)
-
-    return Contestant(settings, fit)
+    return Contestant(settings, fit, votes=3)
 
 
-MEMBERS = 5
+MEMBERS = 3
 
 # --- trees ----------------------------------------------------------------------------------------------------
 
@@ -313,9 +313,9 @@ CONTESTANTS = {
     "m-hop": _published("dot"),
     "k2-hop": _published("kernel"),
     "a-hop": _published("adaptive"),
-    "a-hop-cases": _footprints(),
-    "default": _ours(tuned=False),
-    "ours": _ours(tuned=True),
+    "a-hop-cases": _voting("adaptive"),
+    "default": _default(),
+    "ours": _voting("euclidean", "euclidean", "adaptive"),
     "extra trees": _forest(ExtraTreesClassifier),
     "random forest": _forest(RandomForestClassifier),
     "adaboost": _adaboost(),

@@ -144,11 +144,13 @@ def attempt(name: str, model: str, trial: int, config: Config) -> dict[str, Any]
 
 
 def likeliest(tried: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of all trials of a model on a table, the settings under which validation rows are likeliest."""
+    """Of all trials of a model on a table, the settings under which validation rows are likeliest, or a vote of few."""
     tried = sorted(tried, key=lambda one: one["trial"])
-    best = min(tried, key=lambda one: one["loss"])
+    best, *others = sorted(tried, key=lambda one: one["loss"])
+    votes = CONTESTANTS[best["model"]].votes
+    chosen = {"vote": [one["settings"] for one in (best, *others)[:votes]]} if votes > 1 else best["settings"]
     figures = [{"loss": round(one["loss"], 5), "accuracy": round(one["accuracy"], 4)} for one in tried]
-    return {"data": best["data"], "model": best["model"], "seed": None, "chosen": best["settings"], "trials": figures}
+    return {"data": best["data"], "model": best["model"], "seed": None, "chosen": chosen, "trials": figures}
 
 
 def _trials(model: str, config: Config) -> int:

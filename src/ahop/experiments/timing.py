@@ -58,6 +58,7 @@ def run(config: Config) -> dict[str, Any]:
     Milliseconds on a GPU. Processors differ too much for their times to say anything, so on a CPU every figure is
     the ratio to the first size, sorted.
     """
+    head = reports.stamp("timing", asdict(config))
     rows: list[dict[str, Any]] = []
     with progress("timing", 2 * len(config.sizes)) as bar:
         for dim, count in config.sizes:
@@ -78,7 +79,7 @@ def run(config: Config) -> dict[str, Any]:
                 unit = figures[0][column]
                 for row in figures:
                     row[column] = None if None in (unit, row[column]) else round(row[column] / unit, 2)
-    return {**reports.stamp("timing", asdict(config)), "rows": rows}
+    return {**head, "rows": rows}
 
 
 def _measure(config: Config, patterns: Any, seen: Any, queries: Any, sort: bool) -> dict[str, Any]:

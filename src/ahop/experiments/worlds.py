@@ -73,6 +73,7 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Accuracy, first choices against the Oracle's, calibration and the AUROC of telling strangers, by cell."""
+    head = reports.stamp("worlds", asdict(config))
     figures: dict[tuple[str, str], dict[str, list[float]]] = {}
     models = [*(model for model in config.models if model != "oracle"), "oracle"]
     with progress("worlds", config.runs * len(config.worlds) * len(models)) as bar:
@@ -100,7 +101,7 @@ def run(config: Config) -> dict[str, Any]:
         {"world": name, "model": model} | {key: reports.spread(values) for key, values in cell.items()}
         for (name, model), cell in figures.items()
     ]
-    return {**reports.stamp("worlds", asdict(config)), "rows": rows}
+    return {**head, "rows": rows}
 
 
 def _rejection(memory: AssociativeMemory, stored: Tensor, strangers: Tensor) -> float:

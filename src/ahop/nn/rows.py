@@ -33,6 +33,7 @@ class RowEmbedding(nn.Module):
         size: How many bumps :math:`\varphi_j` has.
         blocks: How many residual blocks.
         dropout: Inside the blocks.
+        column_dropout: While learning, each column of a row is left out with this probability.
 
     Shape:
         numbers ``(n, p)`` and codes ``(n, c)`` to ``(n, width)``.
@@ -60,8 +61,10 @@ class RowEmbedding(nn.Module):
         size: int = 8,
         blocks: int = 0,
         dropout: float = 0.0,
+        column_dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        self.column_dropout = column_dropout
         self.kind = choice(kind, "kind", EMBEDDINGS)
         self.count, self.codes, self.sizes = numbers, sum(categories), tuple(categories)
         self.width = numbers + self.codes if kind == "columns" else width
@@ -95,9 +98,17 @@ class RowEmbedding(nn.Module):
     def add(self, numbers: Tensor, codes: Tensor) -> Tensor:
         """The sum of what all columns contribute, and the bias, before the blocks; ``(n, width)``."""
         self._check(numbers, codes)
-        vectors = nn.functional.linear(self._inner(numbers).flatten(1), self.weight, self.bias)
+        inner, shares = self._inner(numbers), None
+        if self.training and self.column_dropout:
+            kept = nn.functional.dropout(
+                self.table.new_ones(len(codes), self.count + codes.shape[1]), self.column_dropout
+            )
+            inner, shares = inner * kept[:, : self.count, None], kept[:, self.count :]
+        vectors = nn.functional.linear(inner.flatten(1), self.weight, self.bias)
         if codes.shape[1]:
-            vectors = vectors + nn.functional.embedding_bag(codes + self.starts, self.table, mode="sum")
+            places = codes + self.starts
+            known = nn.functional.embedding_bag(places, self.table, mode="sum", per_sample_weights=shares)
+            vectors = vectors + known
         return vectors
 
     def parts(self, numbers: Tensor, codes: Tensor, columns: Sequence[int]) -> Tensor:
