@@ -31,7 +31,7 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path):
     out = tmp_path / "report.html"
     readme = tmp_path / "README.md"
     readme.write_text("nothing to fill in")
-    asked = ["report", "--results", str(RESULTS), "--readme", str(readme), "--page", str(out)]
+    asked = ["report", "--results", str(RESULTS), "--document", str(readme), "--page", str(out)]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 0, result.output
     text = out.read_text()

@@ -4,22 +4,24 @@ import pytest
 from typer.testing import CliRunner
 
 from ahop.cli import app
-from ahop.pages import tables
+from ahop.cli.report import DOCUMENTS
+from ahop.pages import markdown, tables
 from ahop.pages.readme import filled
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_readme_says_what_the_results_say():
-    text = (ROOT / "README.md").read_text()
-    assert text.count("<!-- table: ") == text.count("<!-- end of table -->") >= 7
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_documents_say_what_the_results_say(document):
+    text = (ROOT / document).read_text()
+    assert text.count("<!-- table: ") == text.count("<!-- end of table -->") >= 2
     assert filled(text, ROOT / "results") == text, "run: ahop report"
 
 
 def test_a_table_is_made_anew(tmp_path):
     document = tmp_path / "README.md"
     document.write_text("before\n<!-- table: bags -->\nold\n<!-- end of table -->\nafter\n")
-    asked = ["report", "--readme", str(document), "--results", str(ROOT / "results")]
+    asked = ["report", "--document", str(document), "--results", str(ROOT / "results")]
     assert "tables made anew" in CliRunner().invoke(app, asked, env={"COLUMNS": "300"}).output
     text = document.read_text()
     assert "old" not in text and "| a-hop | .912" in text
@@ -51,8 +53,8 @@ def test_every_line_of_a_table_has_its_cells(name):
 
 
 def test_numbers():
-    assert [tables.figure(value) for value in (0.5, 1.0, -0.25, 12.3456)] == [".500", "1.000", "-.250", "12.346"]
-    assert [tables.plain(value) for value in (3.97, 37.3)] == ["4.0", "37"]
+    assert [markdown.figure(value) for value in (0.5, 1.0, -0.25, 12.3456)] == [".500", "1.000", "-.250", "12.346"]
+    assert [markdown.plain(value) for value in (3.97, 37.3)] == ["4.0", "37"]
     figures = {"mean": 0.5, "std": 0.1, "runs": [0.4, 0.6]}
-    assert tables.with_spread(figures, 0.7) == ".500 ± .100 (.700)"
-    assert tables.with_spread({"mean": 0.5, "std": 0.0, "runs": [0.5]}) == ".500"
+    assert markdown.with_spread(figures, 0.7) == ".500 ± .100 (.700)"
+    assert markdown.with_spread({"mean": 0.5, "std": 0.0, "runs": [0.5]}) == ".500"

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from ahop.cli.common import Out, app, console, keep, plain_errors, require_file
 from ahop.experiments import claims
-from ahop.pages.tables import figure
+from ahop.pages.markdown import figure
 
 
 @app.command("claims")

@@ -19,7 +19,7 @@ from ahop.cli.common import (
     require_file,
 )
 from ahop.experiments import images
-from ahop.pages.tables import figure, with_spread
+from ahop.pages.markdown import figure, with_spread
 
 ONE_TOKEN = (
     "An image is one patch here, so the memory holds one pattern: its weight is 1 whatever the similarity,\n"

@@ -10,7 +10,7 @@ from rich.table import Table
 from ahop._checks import as_device
 from ahop.cli.common import Device, Out, Runs, Seed, app, console, keep, plain_errors, require_file
 from ahop.experiments import multimodal
-from ahop.pages.tables import with_spread
+from ahop.pages.markdown import with_spread
 
 
 @app.command("multimodal")

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ahop.cli.common import Out, app, as_names, console, keep, plain_errors, require_file
 from ahop.experiments import real
-from ahop.pages.tables import figure
+from ahop.pages.markdown import figure
 
 
 @app.command("real")

@@ -12,23 +12,28 @@ from ahop.experiments.report import write_whole
 from ahop.pages import page as pages
 from ahop.pages.readme import filled
 
+DOCUMENTS = [Path("README.md"), Path("docs/what-we-found.md")]
+
 
 @app.command("report")
 @plain_errors
 def write_report(
     results: Annotated[Path, typer.Option(help="Folder of the reports.")] = Path("results"),
-    readme: Annotated[Path, typer.Option(help="Document whose marked tables are made anew.")] = Path("README.md"),
+    document: Annotated[
+        list[Path], typer.Option(help="Document whose marked tables are made anew; repeat for several.")
+    ] = DOCUMENTS,
     page: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Where to write all of it as one page.")
     ] = None,
 ) -> None:
-    """Make the README's tables from the results, and one page of all of them."""
+    """Make the tables of the README and of the findings from the results, and one page of all of them."""
     require_file(page, ".html")
-    before = readme.read_text()
-    after = filled(before, results)
-    if after != before:
-        write_whole(after, readme)
+    before = [path.read_text() for path in document]
+    after = [filled(text, results) for text in before]
+    for path, old, new in zip(document, before, after, strict=True):
+        if new != old:
+            write_whole(new, path)
+        console.print(f"{path}: " + ("tables made anew" if new != old else "says what the results say"))
     if page:
         write_whole(pages.page(results), page)
         console.print(f"page: {page}")
-    console.print(f"{readme}: " + ("tables made anew" if after != before else "says what the results say"))

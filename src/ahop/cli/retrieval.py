@@ -22,7 +22,7 @@ from ahop.cli.common import (
     require_file,
 )
 from ahop.experiments import plots, retrieval
-from ahop.pages.tables import figure
+from ahop.pages.markdown import figure
 
 
 @app.command("retrieval")

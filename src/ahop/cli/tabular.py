@@ -20,7 +20,7 @@ from ahop.cli.common import (
     require_file,
 )
 from ahop.experiments import tabular
-from ahop.pages.tables import figure, with_spread
+from ahop.pages.markdown import figure, with_spread
 
 
 @app.command("tabular")

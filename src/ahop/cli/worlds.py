@@ -21,7 +21,7 @@ from ahop.cli.common import (
     require_file,
 )
 from ahop.experiments import worlds
-from ahop.pages.tables import figure
+from ahop.pages.markdown import figure
 
 
 @app.command("worlds")

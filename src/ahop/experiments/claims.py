@@ -253,9 +253,9 @@ CLAIMS = (
     ),
     Claim(
         "Lemma rewrite, its proof",
-        "E = |x|² - lse(Ax + c) with c_i = ξ_i'b - |ξ_i|²",
+        "E = ‖x‖² - lse(Ax + c) with c_i = ξ_i'b - ‖ξ_i‖²",
         "states where it is",
-        "c_i = -ξ_i'b - |ξ_i|²; and no ln N comes on top.",
+        "c_i = -ξ_i'b - ‖ξ_i‖²; and no ln N comes on top.",
         rewriting,
     ),
     Claim(
@@ -281,7 +281,7 @@ CLAIMS = (
     ),
     Claim(
         "Theorem energy",
-        "E is at least -ln N - |b|²/4",
+        "E is at least -ln N - ‖b‖²/4",
         "states where it is",
         "It holds.",
         bound,

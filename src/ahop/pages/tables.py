@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-Report = dict[str, Any]
+from ahop.pages.markdown import figure, markdown, plain, read, short, with_spread
 
 MODELS = {
     "mlp": "4-layer perceptron",
@@ -19,44 +18,6 @@ MODELS = {
 
 BOTH = "queries and origins"
 LEARNS = {"whitening": BOTH, "a-hop": BOTH, "b-hop": BOTH, "b-hop*": "queries alone"}
-
-
-def read(folder: Path, name: str) -> Report:
-    """One report of the folder."""
-    path = folder / f"{name}.json"
-    try:
-        report = json.loads(path.read_text())
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read; it is needed for the report") from error
-    except ValueError as error:
-        raise ValueError(f"{path} is no report") from error
-    if not isinstance(report, dict) or not report.get("rows"):
-        raise ValueError(f"{path} is no report: it has no rows")
-    if report.get("quick"):
-        raise ValueError(f"{path} comes from a quick run; the report wants full ones")
-    return report
-
-
-def figure(value: float, digits: int = 3) -> str:
-    """Without the zero in front."""
-    return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
-
-
-def plain(value: float) -> str:
-    """As short as can be said of a ratio or a time: 4.0, 37."""
-    return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
-
-
-def with_spread(figures: dict[str, Any], paper: float | None = None) -> str:
-    """Mean and standard deviation, and the paper's figure in brackets."""
-    several = f" ± {figure(figures['std'])}" if len(figures["runs"]) > 1 else ""
-    return figure(figures["mean"]) + several + (f" ({figure(paper)})" if paper is not None else "")
-
-
-def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown."""
-    rows = ["|".join(["", *(f" {cell} " if cell else " " for cell in cells), ""]) for cells in (head, *lines)]
-    return "\n".join([rows[0], "|---" * len(head) + "|", *rows[1:]])
 
 
 def retrieval(folder: Path) -> str:
@@ -190,8 +151,174 @@ def modalities(folder: Path) -> str:
     return markdown(["", *(f"{count} concepts" for count in counts)], lines)
 
 
+def twelve(folder: Path) -> str:
+    """The retrieval figure: twelve settings, with as many patterns and with twice as many."""
+    reports = {count: read(folder, f"retrieval-twelve-{count}")["rows"] for count in (2048, 4096)}
+    models = list(dict.fromkeys(row["model"] for row in reports[2048]))
+    found = {
+        (count, row["setting"], row["model"]): row["accuracy"]["mean"]
+        for count, rows in reports.items()
+        for row in rows
+    }
+    lines = []
+    for setting in dict.fromkeys(row["setting"] for row in reports[2048]):
+        pairs = [[figure(found[count, setting, model], 2) for count in reports] for model in models]
+        lines.append([setting, *(", ".join(pair) for pair in pairs)])
+    return markdown(["", *("Oracle" if model == "oracle" else model for model in models)], lines)
+
+
+def generators(folder: Path) -> str:
+    """Which way of drawing queries gives the paper's own figures for networks that learn nothing."""
+    titles = {
+        "literal": "as its text says: noise of variance d, mask, bias d",
+        "std": "the same with noise of standard deviation d",
+        "synthetic": "`published`: noise of standard deviation d, bias 1.5 d, mask",
+    }
+    reports = {name: read(folder, f"retrieval-{name}")["rows"] for name in titles}
+    found = {
+        (name, row["model"], row["intensities"][0]): row
+        for name, rows in reports.items()
+        for row in rows
+        if row["model"] in ("m-hop", "u-hop")
+    }
+    columns = sorted({key[1:] for key in found})
+    paper = [figure(found[("literal", *column)]["paper"]["accuracy"]) for column in columns]
+    lines = [["**the paper**", *paper]]
+    for name, title in titles.items():
+        lines.append([title, *(with_spread(found[(name, *column)]["accuracy"]) for column in columns)])
+    return markdown(["", *(f"{model}, d = {figure(value, 1)}" for model, value in columns)], lines)
+
+
+def ablations(folder: Path) -> str:
+    """What each part of a-hop is good for."""
+    rows = read(folder, "ablations")["rows"]
+    found = {(row["study"], row["condition"], row["difficulty"]): row for row in rows}
+    difficulties = list(dict.fromkeys(row["difficulty"] for row in rows))
+    lines, before = [], ""
+    for study, condition in dict.fromkeys((row["study"], row["condition"]) for row in rows):
+        own = [found[study, condition, difficulty] for difficulty in difficulties]
+        cells = [with_spread(row["accuracy"], row["paper"]) for row in own]
+        lines.append([study if study != before else "", condition, *cells])
+        before = study
+    return markdown(["", "", *(f"difficulty {figure(value, 1)}" for value in difficulties)], lines)
+
+
+CONTESTANTS = {
+    "default": "`HopfieldClassifier()`",
+    "ours": "**a vote of memories, tuned**",
+    "a-hop-cases": "the same, adaptive similarity alone",
+    "m-hop": "m-hop, prototypes as in the paper",
+    "k2-hop": "k2-hop, likewise",
+    "a-hop": "a-hop, likewise",
+    "xgboost": "XGBoost",
+    "lightgbm": "LightGBM",
+    "catboost": "CatBoost",
+    "adaboost": "AdaBoost",
+}
+
+
+def _tabular(what: str, report: str) -> Callable[[Path], str]:
+    def table(folder: Path) -> str:
+        rows = read(folder, report)["rows"]
+        found = {(row["data"], row["model"]): row for row in rows}
+        data = list(dict.fromkeys(row["data"] for row in rows))
+        models = dict.fromkeys(row["model"] for row in rows)
+        lines = []
+        for model in [*CONTESTANTS, *(model for model in models if model not in CONTESTANTS)]:
+            cells = []
+            for name in data:
+                row = found[name, model]
+                best = max(other[what]["mean"] for other in rows if other["data"] == name)
+                cell = with_spread(row[what], row["paper"] if what == "accuracy" else None)
+                cells.append(f"**{cell}**" if row[what]["mean"] == best else cell)
+            lines.append([CONTESTANTS.get(model, model), *cells])
+        return markdown(["", *(name.capitalize() for name in data)], lines)
+
+    return table
+
+
+def times(folder: Path) -> str:
+    """How long classifiers of tables take, as ratios to XGBoost's time: to fit, and to predict."""
+    rows = read(folder, "tabular-sound")["rows"]
+    found = {(row["data"], row["model"]): row for row in rows}
+    data = list(dict.fromkeys(row["data"] for row in rows))
+    shown = [model for model in CONTESTANTS if model != "xgboost"]
+    lines = [
+        [
+            CONTESTANTS[model],
+            *(f"{plain(found[name, model]['fit'])}, {plain(found[name, model]['predict'])}" for name in data),
+        ]
+        for model in shown
+    ]
+    return markdown(["fit, predict", *(name.capitalize() for name in data)], lines)
+
+
+def timing(folder: Path) -> str:
+    """The timing table, in milliseconds on a GPU."""
+    rows = read(folder, "timing-cuda")["rows"]
+    sizes = list(dict.fromkeys((row["dim"], row["patterns"]) for row in rows))
+    found = {(row["sort"], (row["dim"], row["patterns"])): row for row in rows}
+    lines = []
+    for what, title, digits in (("fit", "fit", 0), ("query", "a query", 4)):
+        for sort, kind in ((True, "sorted"), (False, "not sorted")):
+            own = [found[sort, size] for size in sizes]
+            cells = [f"{figure(row[what], digits)} ({short(row['paper'][what])})" for row in own]
+            lines.append([f"{title}, {kind} (paper)", *cells])
+    return markdown(["d, N", *(f"{dim}, {count}" for dim, count in sizes)], lines)
+
+
+def ratios(folder: Path) -> str:
+    """The timing table as ratios to its first column, sorted: on processors, and the paper's."""
+    rows = read(folder, "timing-cpu")["rows"]
+    sizes = list(dict.fromkeys((row["dim"], row["patterns"]) for row in rows))
+    found = {(row["sort"], (row["dim"], row["patterns"])): row for row in rows}
+    lines = []
+    for what, title in (("fit", "fit"), ("query", "a query")):
+        first = found[True, sizes[0]]["paper"][what]
+        for sort, kind in ((True, "sorted"), (False, "not sorted")):
+            own = [found[sort, size] for size in sizes]
+            cells = [f"{plain(row[what])} ({plain(row['paper'][what] / first)})" for row in own]
+            lines.append([f"{title}, {kind} (paper)", *cells])
+    return markdown(["d, N", *(f"{dim}, {count}" for dim, count in sizes)], lines)
+
+
+def kernels(folder: Path) -> str:
+    """How many times faster than the plain definition."""
+    lines: list[list[str]] = []
+    dims: list[int] = []
+    asked = {
+        "cpu": ("two cores", ("scores", "weight_gradient", "gradients")),
+        "cuda": ("H200", ("scores", "gradients")),
+    }
+    titles = {
+        "scores": "scores, times the definition",
+        "weight_gradient": "with the gradient to the weights",
+        "gradients": "with all gradients",
+    }
+    for device, (place, figures) in asked.items():
+        rows = {row["dim"]: row for row in read(folder, f"kernels-{device}")["rows"] if "scores_ratio" in row}
+        dims = dims or list(rows)
+        lines += [
+            [f"{place}: {titles[what]}", *(plain(rows[dim][f"{what}_ratio"]) for dim in dims)] for what in figures
+        ]
+    return markdown(["d", *map(str, dims)], lines)
+
+
+def claims(folder: Path) -> str:
+    """What the paper proves, as printed and as it holds."""
+    rows = read(folder, "claims")["rows"]
+    lines = [
+        [row["where"], row["says"], row["measured"], short(row["printed"]), short(row["corrected"]), row["holds"]]
+        for row in rows
+    ]
+    return markdown(["where", "the paper says", "measured", "as printed", "corrected", "what holds"], lines)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "retrieval": retrieval,
+    "twelve": twelve,
+    "generators": generators,
+    "ablations": ablations,
     "worlds": worlds,
     "real": real,
     "bags": bags,
@@ -199,4 +326,12 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "images": images,
     "published": published,
     "modalities": modalities,
+    "tables-sound": _tabular("accuracy", "tabular-sound"),
+    "tables-areas": _tabular("auc", "tabular-sound"),
+    "tables-paper": _tabular("accuracy", "tabular-benchmark"),
+    "times": times,
+    "timing": timing,
+    "ratios": ratios,
+    "kernels": kernels,
+    "claims": claims,
 }

@@ -1,0 +1,53 @@
+"""Reports as text: figures as we write them, and tables of Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+Report = dict[str, Any]
+
+
+def read(folder: Path, name: str) -> Report:
+    """One report of the folder."""
+    path = folder / f"{name}.json"
+    try:
+        report = json.loads(path.read_text())
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read; it is needed for the report") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is no report") from error
+    if not isinstance(report, dict) or not report.get("rows"):
+        raise ValueError(f"{path} is no report: it has no rows")
+    if report.get("quick"):
+        raise ValueError(f"{path} comes from a quick run; the report wants full ones")
+    return report
+
+
+def figure(value: float, digits: int = 3) -> str:
+    """Without the zero in front."""
+    return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
+
+
+def plain(value: float) -> str:
+    """As short as can be said of a ratio or a time: 4.0, 37."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def short(value: float) -> str:
+    """Three figures that count, without a zero in front."""
+    return f"{value:.4g}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.4g}"
+
+
+def with_spread(figures: dict[str, Any], paper: float | None = None) -> str:
+    """Mean and standard deviation, and the paper's figure in brackets."""
+    several = f" ± {figure(figures['std'])}" if len(figures["runs"]) > 1 else ""
+    return figure(figures["mean"]) + several + (f" ({figure(paper)})" if paper is not None else "")
+
+
+def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown."""
+    rows = ["|".join(["", *(f" {cell} " if cell else " " for cell in cells), ""]) for cells in (head, *lines)]
+    return "\n".join([rows[0], "|---" * len(head) + "|", *rows[1:]])
