@@ -32,6 +32,8 @@ def test_what_has_no_data_is_skipped_and_the_rest_goes_on(tmp_path, monkeypatch)
     assert result.exit_code == 0, result.output
     assert "mil.json, bags: skipped: nowhere to be found" in result.output
     assert "other.json, others: made" in result.output
+    # Parts that write their own reports are marked as well.
+    assert json.loads((tmp_path / "other.json").read_text()) == {"quick": True}
 
 
 def test_a_quick_report_is_not_taken_for_a_full_one(tmp_path):

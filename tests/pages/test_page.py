@@ -45,7 +45,8 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path):
 
 
 def test_marks_become_tags():
-    table = page._table("| | a |\n|---|---|\n| **b-hop, no labels** (`b-hop*`) | 1 < 2 |")
+    table = page._table("| | a |\n|---|---|\n| **b-hop, no labels** (`b-hop*`) | 1 < 2 |", "Of what?")
+    assert "<caption>Of what?</caption>" in table
     assert "<td><b>b-hop, no labels</b> (<code>b-hop*</code>)</td><td>1 &lt; 2</td>" in table
     assert page._inline("b-hop*") == "b-hop*"
     assert page._inline("a**<b>") == "a**&lt;b&gt;"

@@ -6,11 +6,11 @@ way there, so that the convex fit, which always arrives, could not tell one from
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from ahop._progress import progress
 from ahop.experiments import report as reports
@@ -23,51 +23,50 @@ DIFFICULTIES = (0.4, 0.5)
 MANY = 16
 
 
+class Network(NamedTuple):
+    """What a network is made of; usual is what the paper has elsewhere."""
+
+    sort: bool = True
+    matrix: str = "cumulative"
+    learned: bool = False
+    bases: tuple[str, ...] = ("distance", "dot")
+    samples: int = 1
+    """How many times the usual number it learns from."""
+
+    def options(self, dim: int, seed: int) -> dict[str, Any]:
+        """Of the similarity."""
+        matrix: str | Tensor = self.matrix
+        if matrix == "random":
+            matrix = torch.randn(dim, dim, generator=torch.Generator().manual_seed(seed)) / dim**0.5
+        return {"bases": self.bases, "sort": self.sort, "matrix": matrix, "learn_matrix": self.learned}
+
+
 class Condition(NamedTuple):
-    """One line of an ablation."""
+    """One line of an ablation, with the paper's accuracy at both difficulties."""
 
     study: str
     name: str
-    options: Callable[[int, int], dict[str, Any]]
-    """Of the network, by its dimensions and the seed."""
-    samples: int
-    """How many times the usual number it learns from."""
+    network: Network
     paper: tuple[float, float]
-    """The paper's accuracy at both difficulties."""
-
-
-def _random(dim: int, seed: int) -> torch.Tensor:
-    return torch.randn(dim, dim, generator=torch.Generator().manual_seed(seed)) / dim**0.5
-
-
-def _matrix(kind: str, *, learned: bool) -> Callable[[int, int], dict[str, Any]]:
-    def options(dim: int, seed: int) -> dict[str, Any]:
-        return {"matrix": _random(dim, seed) if kind == "random" else kind, "learn_matrix": learned}
-
-    return options
-
-
-def _fixed(**options: Any) -> Callable[[int, int], dict[str, Any]]:
-    return lambda dim, seed: options
 
 
 # As printed: the paper's "both" at the top has a learned U, and all but "usual" saw endless samples.
 CONDITIONS = (
-    Condition("sorting and U", "neither", _fixed(sort=False, matrix="identity"), 1, (0.5172, 0.2094)),
-    Condition("sorting and U", "U alone", _fixed(sort=False), 1, (0.5444, 0.1888)),
-    Condition("sorting and U", "sorted alone", _fixed(matrix="identity"), 1, (0.6928, 0.3374)),
-    Condition("sorting and U", "both", _fixed(), 1, (0.7280, 0.3634)),
-    Condition("U", "random", _matrix("random", learned=False), 1, (0.6928, 0.3340)),
-    Condition("U", "identity", _matrix("identity", learned=False), 1, (0.6802, 0.3458)),
-    Condition("U", "cumulative", _matrix("cumulative", learned=False), 1, (0.7242, 0.3600)),
-    Condition("U", "learned from random", _matrix("random", learned=True), 1, (0.7176, 0.3414)),
-    Condition("U", "learned from identity", _matrix("identity", learned=True), 1, (0.7114, 0.3528)),
-    Condition("U", "learned from cumulative", _matrix("cumulative", learned=True), 1, (0.7280, 0.3634)),
-    Condition("bases", "dot", _fixed(bases=["dot"]), 1, (0.5926, 0.2520)),
-    Condition("bases", "distance", _fixed(bases=["distance"]), 1, (0.6458, 0.3286)),
-    Condition("bases", "both", _fixed(), 1, (0.7242, 0.3600)),
-    Condition("samples", "usual", _fixed(), 1, (0.7204, 0.3541)),
-    Condition("samples", "many", _fixed(), MANY, (0.7242, 0.3600)),
+    Condition("sorting and U", "neither", Network(sort=False, matrix="identity"), (0.5172, 0.2094)),
+    Condition("sorting and U", "U alone", Network(sort=False), (0.5444, 0.1888)),
+    Condition("sorting and U", "sorted alone", Network(matrix="identity"), (0.6928, 0.3374)),
+    Condition("sorting and U", "both", Network(), (0.7280, 0.3634)),
+    Condition("U", "random", Network(matrix="random"), (0.6928, 0.3340)),
+    Condition("U", "identity", Network(matrix="identity"), (0.6802, 0.3458)),
+    Condition("U", "cumulative", Network(), (0.7242, 0.3600)),
+    Condition("U", "learned from random", Network(matrix="random", learned=True), (0.7176, 0.3414)),
+    Condition("U", "learned from identity", Network(matrix="identity", learned=True), (0.7114, 0.3528)),
+    Condition("U", "learned from cumulative", Network(learned=True), (0.7280, 0.3634)),
+    Condition("bases", "dot", Network(bases=("dot",)), (0.5926, 0.2520)),
+    Condition("bases", "distance", Network(bases=("distance",)), (0.6458, 0.3286)),
+    Condition("bases", "both", Network(), (0.7242, 0.3600)),
+    Condition("samples", "usual", Network(), (0.7204, 0.3541)),
+    Condition("samples", "many", Network(samples=MANY), (0.7242, 0.3600)),
 )
 
 
@@ -102,8 +101,10 @@ def quick(config: Config) -> Config:
 def run(config: Config) -> dict[str, Any]:
     """Every condition at both difficulties; all see the same patterns, samples and queries."""
     head = reports.stamp("ablations", asdict(config))
-    figures: dict[tuple[float, Condition], list[tuple[float, float]]] = {}
-    with progress("ablations", config.runs * len(DIFFICULTIES) * len(CONDITIONS)) as bar:
+    # Several lines are of one network.
+    networks = list(dict.fromkeys(condition.network for condition in CONDITIONS))
+    figures: dict[tuple[float, Network], list[tuple[float, float]]] = {}
+    with progress("ablations", config.runs * len(DIFFICULTIES) * len(networks)) as bar:
         for seed in range(config.seed, config.seed + config.runs):
             generator = torch.Generator().manual_seed(seed)
             patterns = (torch.rand(config.patterns, config.dim, generator=generator) * 2 - 1).to(config.device)
@@ -111,16 +112,17 @@ def run(config: Config) -> dict[str, Any]:
                 world = Mixed(difficulty, difficulty, difficulty, seed=seed)
                 test = world.sample(patterns, config.queries)
                 seen = {times: world.sample(patterns, times * config.samples) for times in (1, MANY)}
-                for condition in CONDITIONS:
-                    options = condition.options(config.dim, seed)
-                    memory = AdaptiveHopfield(patterns, **options).fit(*seen[condition.samples], solver="adam")
-                    result = evaluate(memory, test)
-                    figures.setdefault((difficulty, condition), []).append((result.accuracy, result.error))
-                    bar.advance(f"difficulty {difficulty:g}, {condition.study}: {condition.name}")
+                for network in networks:
+                    memory = AdaptiveHopfield(patterns, **network.options(config.dim, seed))
+                    result = evaluate(memory.fit(*seen[network.samples], solver="adam"), test)
+                    figures.setdefault((difficulty, network), []).append((result.accuracy, result.error))
+                    bar.advance(f"run {seed}, difficulty {difficulty:g}")
     rows = []
-    for (difficulty, condition), found in figures.items():
-        accuracy, error = (reports.spread(values) for values in zip(*found, strict=True))
-        row = {"study": condition.study, "condition": condition.name, "difficulty": difficulty}
-        paper = condition.paper[DIFFICULTIES.index(difficulty)] if config.published else None
-        rows.append({**row, "accuracy": accuracy, "error": error, "paper": paper})
+    for place, difficulty in enumerate(DIFFICULTIES):
+        for condition in CONDITIONS:
+            found = zip(*figures[difficulty, condition.network], strict=True)
+            accuracy, error = (reports.spread(values) for values in found)
+            row = {"study": condition.study, "condition": condition.name, "difficulty": difficulty}
+            paper = condition.paper[place] if config.published else None
+            rows.append({**row, "accuracy": accuracy, "error": error, "paper": paper})
     return {**head, "rows": rows}

@@ -41,33 +41,66 @@ def accuracy(report: dict[str, Any], path: Path) -> None:
     """How often each model's first choice is right over the settings; the Oracle's is the ceiling."""
     settings = list(dict.fromkeys(row["setting"] for row in report["rows"]))
     intensities = {row["setting"]: row["intensities"] for row in report["rows"]}
-    ladder = len(settings) > 1 and all(len(set(intensities[name])) == 1 for name in settings)
-    places = [intensities[name][0] for name in settings] if ladder else list(range(len(settings)))
+    found = {(row["model"], row["setting"]): row["first_choice"] for row in report["rows"]}
+    if len(settings) > 1 and all(len(set(intensities[name])) == 1 for name in settings):
+        _ladder(found, {name: intensities[name][0] for name in settings}, path)
+    else:
+        _lanes(found, settings, path)
 
+
+def _ladder(found: dict[tuple[str, str], dict[str, Any]], places: dict[str, float], path: Path) -> None:
+    """Lines over one difficulty that grows."""
     with canvas(7, 4.2) as figure:
         axes = figure.subplots()
-        for model in dict.fromkeys(row["model"] for row in report["rows"]):
-            rows = {row["setting"]: row["first_choice"] for row in report["rows"] if row["model"] == model}
+        for model in dict.fromkeys(model for model, _ in found):
+            own = [found[model, name] for name in places]
             axes.errorbar(
-                places,
-                [rows[name]["mean"] for name in settings],
-                yerr=[rows[name]["std"] for name in settings],
+                list(places.values()),
+                [one["mean"] for one in own],
+                yerr=[one["std"] for one in own],
                 label=model,
                 color=COLOURS.get(model),
                 marker="o",
                 capsize=3,
-                linestyle="--" if model == "oracle" else "-" if ladder else "none",
+                linestyle="--" if model == "oracle" else "-",
             )
         axes.set_ylim(-0.03, 1.03)
         axes.set_ylabel("first choice is right")
-        if ladder:
-            axes.set_xlabel("difficulty (mask = noise = bias)")
-            axes.set_xticks(places)
-        else:
-            axes.set_xticks(
-                places, settings, rotation=20 if len(settings) > 2 else 0, ha="right" if len(settings) > 2 else "center"
-            )
+        axes.set_xlabel("difficulty (mask = noise = bias)")
+        axes.set_xticks(list(places.values()))
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        write(figure, path)
+
+
+def _lanes(found: dict[tuple[str, str], dict[str, Any]], settings: Sequence[str], path: Path) -> None:
+    """A lane for each setting, in which the models stand one below the other and the ceiling is a bar across."""
+    models = list(dict.fromkeys(model for model, _ in found if model != "oracle"))
+    with canvas(7, 1.4 + 0.55 * len(settings)) as figure:
+        axes = figure.subplots()
+        for lane, setting in enumerate(settings):
+            if lane % 2:
+                axes.axhspan(lane - 0.5, lane + 0.5, color="#f3f3f3", zorder=0)
+            ceiling = found["oracle", setting]["mean"]
+            axes.plot([ceiling] * 2, [lane - 0.42, lane + 0.42], color=COLOURS["oracle"], linewidth=2, zorder=1)
+        for place, model in enumerate(models):
+            own = [found[model, setting] for setting in settings]
+            axes.errorbar(
+                [one["mean"] for one in own],
+                [lane + 0.7 * ((place + 0.5) / len(models) - 0.5) for lane in range(len(settings))],
+                xerr=[one["std"] for one in own],
+                label=model,
+                color=COLOURS.get(model),
+                marker="o",
+                markersize=5,
+                linestyle="none",
+            )
+        axes.plot([], [], color=COLOURS["oracle"], linewidth=2, label="oracle")
+        axes.set_yticks(range(len(settings)), settings)
+        axes.set_ylim(len(settings) - 0.5, -0.5)
+        axes.set_xlim(-0.03, 1.03)
+        axes.set_xlabel("first choice is right")
+        axes.grid(visible=False, axis="y")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=4, frameon=False)
         write(figure, path)
 
 

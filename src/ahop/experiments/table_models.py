@@ -127,18 +127,37 @@ def _default() -> Contestant:
     return Contestant(lambda draw: {}, fit)
 
 
-def _voting(*similarities: str) -> Contestant:
-    """All training rows as cases; a vote of the three best settings, each with three members."""
+def _footprints() -> Contestant:
+    """All training rows as cases, and adaptive similarity of what is embedded; narrow, since each pair is sorted."""
 
     def settings(draw: Draw | None) -> Settings:
-        similarity = _of(draw, *similarities) if draw else similarities[0]
-        narrow = similarity == "adaptive"  # Each pair is sorted.
         if draw is None:
-            return {"similarity": similarity, "width": 16 if narrow else 128}
+            return {"width": 16}
+        return {
+            "width": _of(draw, 16, 32),
+            "frequency_scale": _log(draw, 0.03, 1.0),
+            "learning_rate": _log(draw, 2e-3, 2e-2),
+            "weight_decay": _log(draw, 1e-5, 1e-1),
+        }
+
+    def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        adaptive = HopfieldClassifier(similarity="adaptive", **settings, random_state=seed, device=device)
+        return adaptive.fit(frame, labels)
+
+    return Contestant(settings, fit)
+
+
+def _voting() -> Contestant:
+    """All training rows as cases; a vote of the three best settings, two networks each, which learn from all rows."""
+
+    def settings(draw: Draw | None) -> Settings:
+        if draw is None:
+            return {"similarity": "euclidean", "width": 128}
+        similarity = _of(draw, "euclidean", "euclidean", "adaptive")
         blocks = _of(draw, 0, 0, 1, 2)
         return {
             "similarity": similarity,
-            "width": _of(draw, 16, 32) if narrow else _of(draw, 64, 128, 256),
+            "width": _of(draw, 16, 32) if similarity == "adaptive" else _of(draw, 64, 128, 256),
             "frequency_scale": _log(draw, 0.03, 1.0),
             "blocks": blocks,
             "dropout": float(draw.uniform(0.1, 0.5)) if blocks else 0.0,
@@ -152,16 +171,15 @@ def _voting(*similarities: str) -> Contestant:
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
         if "vote" not in settings:
             return HopfieldClassifier(**settings, random_state=seed, device=device).fit(frame, labels)
-        several = [
-            (str(place), HopfieldClassifier(**some, members=MEMBERS, random_state=seed, device=device))
-            for place, some in enumerate(settings["vote"])
-        ]
+        # As for trees, what was held out while tuning is learned from in the end.
+        whole: Settings = {"validation_fraction": 0.0, "members": MEMBERS, "random_state": seed, "device": device}
+        several = [(str(place), HopfieldClassifier(**some, **whole)) for place, some in enumerate(settings["vote"])]
         return VotingClassifier(several, voting="soft").fit(frame, labels)
 
     return Contestant(settings, fit, votes=3)
 
 
-MEMBERS = 3
+MEMBERS = 2
 
 # --- trees ----------------------------------------------------------------------------------------------------
 
@@ -313,9 +331,9 @@ CONTESTANTS = {
     "m-hop": _published("dot"),
     "k2-hop": _published("kernel"),
     "a-hop": _published("adaptive"),
-    "a-hop-cases": _voting("adaptive"),
+    "a-hop-cases": _footprints(),
     "default": _default(),
-    "ours": _voting("euclidean", "euclidean", "adaptive"),
+    "ours": _voting(),
     "extra trees": _forest(ExtraTreesClassifier),
     "random forest": _forest(RandomForestClassifier),
     "adaboost": _adaboost(),

@@ -41,10 +41,10 @@ def short(value: float) -> str:
     return f"{value:.4g}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.4g}"
 
 
-def with_spread(figures: dict[str, Any], paper: float | None = None) -> str:
+def with_spread(figures: dict[str, Any], paper: float | None = None, digits: int = 3) -> str:
     """Mean and standard deviation, and the paper's figure in brackets."""
-    several = f" ± {figure(figures['std'])}" if len(figures["runs"]) > 1 else ""
-    return figure(figures["mean"]) + several + (f" ({figure(paper)})" if paper is not None else "")
+    several = f" ± {figure(figures['std'], digits)}" if len(figures["runs"]) > 1 else ""
+    return figure(figures["mean"], digits) + several + (f" ({figure(paper, digits)})" if paper is not None else "")
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
