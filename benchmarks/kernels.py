@@ -249,6 +249,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=SIZES, default="cpu")
     device = parser.parse_args().device
+    head = report.stamp("kernels", {"bases": BASES, "device": device, "threads": torch.get_num_threads()})
     rows = []
     for dim, count, queries in SIZES[device]:
         rows.append(compare(dim, count, queries, device))
@@ -256,10 +257,9 @@ def main() -> None:
     show("Footprint kernels beside the plain PyTorch definition", rows)
     growth = sweep(device)
     show("Time of scores, relative to the middle size", growth)
-    config = {"bases": BASES, "device": device, "threads": torch.get_num_threads()}
-    result = {**report.stamp("kernels", config), "rows": rows, "sweep": growth}
+    result = {**head, "rows": rows, "sweep": growth}
     if device == "cuda":
-        result["gpu"], result["learning"] = torch.cuda.get_device_name(), learning(device)
+        result["learning"] = learning(device)
         show("Learning and retrieving", [result["learning"]])
     target = Path(__file__).parent.parent / "results" / f"kernels-{device}.json"
     report.write(result, target)

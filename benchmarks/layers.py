@@ -53,6 +53,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     device = torch.device(parser.parse_args().device)
+    config = {"batch": BATCH[device.type], "repetitions": REPETITIONS[device.type], "device": device.type}
+    head = report.stamp("layers", config)
     rows, plain = [], None
     for model in vision.MODELS:
         middle = statistics.median(step_times(model, device))
@@ -61,9 +63,8 @@ def main() -> None:
         # Only a GPU's times mean something elsewhere.
         rows.append(row | ({"milliseconds": round(middle, 2)} if device.type == "cuda" else {}))
         print(rows[-1], flush=True)
-    config = {"batch": BATCH[device.type], "repetitions": REPETITIONS[device.type], "device": device.type}
     target = Path(__file__).parent.parent / "results" / f"layers-{device.type}.json"
-    report.write({**report.stamp("layers", config), "rows": rows}, target)
+    report.write({**head, "rows": rows}, target)
     print(f"report: {target.name}")
 
 

@@ -64,10 +64,6 @@ def compare(difficulty: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    rows = []
-    for difficulty in (0.4, 0.5):
-        rows.append(compare(difficulty))
-        print(rows[-1])
     config = {
         "patterns": PATTERNS,
         "dim": DIM,
@@ -75,8 +71,13 @@ def main() -> None:
         "queries": QUERIES,
         "threads": torch.get_num_threads(),
     }
+    head = report.stamp("likelihood", config)
+    rows = []
+    for difficulty in (0.4, 0.5):
+        rows.append(compare(difficulty))
+        print(rows[-1])
     target = Path(__file__).parent.parent / "results" / "likelihood.json"
-    report.write({**report.stamp("likelihood", config), "rows": rows}, target)
+    report.write({**head, "rows": rows}, target)
     print(f"report: {target.name}")
 
 

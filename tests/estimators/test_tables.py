@@ -324,6 +324,7 @@ def test_a_regressor():
         ({"epochs": 1.5}, "epochs must be a whole number of at least 1, got 1.5"),
         ({"cases_per_step": None}, "cases_per_step must be a whole number of at least 1, got None"),
         ({"dropout": 2.0}, "dropout must lie in 0 to 0.99, got 2.0"),
+        ({"column_dropout": 1.0}, "column_dropout must lie in 0 to 0.99, got 1.0"),
         ({"learning_rate": -1.0}, "learning_rate must lie in 1e-12 to 1000, got -1.0"),
         ({"frequency_scale": np.nan}, "frequency_scale must lie in 0 to 1e\\+06, got nan"),
         ({"device": "abacus"}, "device must be one that PyTorch can use here, got 'abacus'"),

@@ -27,10 +27,18 @@ def test_the_four_ablations(little, tmp_path):
     assert len(rows) == len(ablations.CONDITIONS)
     found = {(row["study"], row["condition"]): row["accuracy"]["mean"] for row in rows}
     assert found["sorting and U", "both"] > found["sorting and U", "neither"]
-    # The same similarity, samples and seed under two names.
-    assert found["bases", "both"] == found["samples", "usual"] == found["sorting and U", "both"]
     # The paper's figures are of another size.
     assert all(row["paper"] is None for row in rows)
+
+
+def test_a_network_of_several_lines_is_fitted_once(monkeypatch):
+    fitted = []
+    monkeypatch.setattr(ablations.AdaptiveHopfield, "fit", lambda self, *seen, solver: fitted.append(self) or self)
+    monkeypatch.setattr(ablations.Config, "published", True)
+    rows = ablations.run(ablations.Config(patterns=8, dim=4, samples=4, queries=5, runs=1))["rows"]
+    assert len(fitted) == 2 * 11 and len(rows) == 2 * len(ablations.CONDITIONS)
+    papers = {(row["study"], row["condition"], row["difficulty"]): row["paper"] for row in rows}
+    assert papers["sorting and U", "neither", 0.4] == 0.5172 and papers["samples", "many", 0.5] == 0.36
 
 
 def test_conditions_are_what_they_say():

@@ -56,7 +56,9 @@ def test_ours_is_a_vote_of_the_best_settings():
     chosen = tabular.likeliest(tried)["chosen"]
     assert [settings["width"] for settings in chosen["vote"]] == [9, 11, 10]
     fitted = table_models.final("ours", chosen, frame[train], labels[train], 0, "cpu")
-    assert [len(one.memories_) for one in fitted.estimators_] == [table_models.MEMBERS] * 3
+    assert [len(one.memories_) for one in fitted.estimators_] == [table_models.MEMBERS] * table_models.VOTES
+    # No rows are held out in the end.
+    assert {memory.temperature for one in fitted.estimators_ for memory in one.memories_} == {1.0}
 
 
 def test_the_table(little, tmp_path):

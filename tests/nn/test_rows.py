@@ -67,8 +67,22 @@ def test_columns_are_left_out_while_learning_alone():
     left = shares == 0
     torch.testing.assert_close(shares[~left], torch.full_like(shares[~left], 4 / 3))
     assert 0.2 < left.double().mean() < 0.3
-    # Each row has its own.
+    # Each row has its own columns left out.
     assert 0.2 < (learning[:, 0] == 0).double().mean() < 0.3
+    assert ((learning[:, 0] == 0) & (learning[:, 1] != 0)).any()
+
+
+def test_a_column_is_left_out_as_a_whole():
+    numbers, codes = rows(50)
+    embed = RowEmbedding(3, [4, 2], width=5, column_dropout=0.5).double()
+    rest = embed.add(numbers, codes) - embed.bias
+    # What is left of a row is twice what some of its columns contribute.
+    parts = embed.parts(numbers, codes, range(5))
+    choices = torch.cartesian_prod(*[torch.tensor([0.0, 2.0], dtype=torch.float64)] * 5)
+    sums = torch.einsum("cp,npw->ncw", choices, parts)
+    assert (sums - rest[:, None]).abs().amax(-1).amin(1).max() < 1e-9
+    with pytest.raises(ValueError, match="column_dropout must be at least 0 and below 1, got nan"):
+        RowEmbedding(1, column_dropout=float("nan"))
 
 
 def test_an_unknown_kind_is_refused():

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ahop.cli import app
-from ahop.pages import page
+from ahop.pages import page, tables
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -46,10 +46,15 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path):
 
 def test_marks_become_tags():
     table = page._table("| | a |\n|---|---|\n| **b-hop, no labels** (`b-hop*`) | 1 < 2 |", "Of what?")
-    assert "<caption>Of what?</caption>" in table
+    assert "<caption>Of what?</caption>" in table and "words" not in table
+    assert '<table class="words">' in page._table(f"| |\n|---|\n| {'word ' * 20} |", "Of what?")
     assert "<td><b>b-hop, no labels</b> (<code>b-hop*</code>)</td><td>1 &lt; 2</td>" in table
     assert page._inline("b-hop*") == "b-hop*"
     assert page._inline("a**<b>") == "a**&lt;b&gt;"
+
+
+def test_every_table_is_on_the_page():
+    assert {name for section in page.SECTIONS for name in section.tables} == set(tables.TABLES)
 
 
 def test_a_missing_picture(tmp_path):

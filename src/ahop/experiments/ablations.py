@@ -24,7 +24,7 @@ MANY = 16
 
 
 class Network(NamedTuple):
-    """What a network is made of; usual is what the paper has elsewhere."""
+    """How a network is made and taught; the defaults are what the paper has elsewhere."""
 
     sort: bool = True
     matrix: str = "cumulative"

@@ -91,7 +91,7 @@ RECIPES = {
 def run(config: Config, out: Path | None = None) -> dict[str, Any]:
     """Train and test every model with every seed; what ``out`` already holds is not done again."""
     head = reports.stamp("images", {**asdict(config), **asdict(RECIPES[config.protocol])})
-    done = reports.resume(out, head, free=("models", "runs", "seed"))
+    head, done = reports.resume(out, head, free=("models", "runs", "seed"))
     photos = part(datasets.load(config.data), config)
     head["images"] = {"train": len(photos.train), "published": PUBLISHED[config.data]}
     jobs = [(model, seed) for seed in range(config.seed, config.seed + config.runs) for model in config.models]

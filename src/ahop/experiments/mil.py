@@ -116,7 +116,7 @@ def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, 
     """Every model on every data set; what ``out`` already holds is not done again, and each part is kept when ready."""
     fixed = {"candidates": CANDIDATES, "hopfield": {"heads": HEADS, "scaling": SCALING, "join_max": True}}
     head = reports.stamp("mil", {**asdict(config), **fixed})
-    done = reports.resume(out, head, free=("data", "models", "runs", "seed"))
+    head, done = reports.resume(out, head, free=("data", "models", "runs", "seed"))
     known = {(one["data"], one["model"], one["seed"]) for one in done}
     seeds = range(config.seed, config.seed + config.runs)
     jobs = [(name, model, seed) for seed in seeds for name in config.data for model in config.models]

@@ -16,12 +16,10 @@ from ahop.experiments import (
     mil,
     multimodal,
     plots,
-    real,
     report,
     retrieval,
     tabular,
     timing,
-    worlds,
 )
 from ahop.experiments.retrieval import Setting
 from ahop.experiments.table_models import MissingLibraryError
@@ -76,11 +74,6 @@ def _twelve(patterns: int) -> Callable[[Run, Path], None]:
     return _retrieval(retrieval.Config(models=models, settings=TWELVE, patterns=patterns))
 
 
-def _worlds(run: Run) -> dict[str, Any]:
-    config = worlds.Config(device=run.device)
-    return worlds.run(config if run.full else replace(config, patterns=128, samples=128, queries=100, runs=1))
-
-
 def _timing(run: Run) -> dict[str, Any]:
     config = timing.Config(device=run.device)
     return timing.run(config if run.full else replace(config, sizes=timing.SIZES[:1], repetitions=1))
@@ -117,8 +110,6 @@ PARTS = (
     Part("retrieval-synthetic.json", "Table 2, synthetic", _retrieval(retrieval.Config())),
     Part("retrieval-digits.json", "Table 2 with digits, which need no download", _retrieval(_DIGITS)),
     Part("retrieval-mnist.json", "Table 2, MNIST", _retrieval(_NUMBERS)),
-    Part("worlds.json", "worlds beyond the paper", _report(_worlds)),
-    Part("real.json", "corruption that no software made", _report(lambda run: real.run(real.Config()))),
     Part("tabular-sound.json", "Table 3, sound features", _tabular("sound")),
     Part("tabular-benchmark.json", "Table 3, the paper's features", _tabular("benchmark")),
     Part("mil.json", "Table 4, bags", _bags),
@@ -162,7 +153,7 @@ def make(part: Part, run: Run) -> str:
             part.make(run, out)
             if out.suffix == ".json":
                 marked = {**json.loads(out.read_text()), "quick": not run.full}
-                report.write_whole(json.dumps(marked, indent=1) + "\n", out)
+                report.write_whole(report.as_text(marked), out)
     except (FileNotFoundError, MissingLibraryError) as error:
         return f"skipped: {error}"
     picture = out.with_suffix(".png")

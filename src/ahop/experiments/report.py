@@ -17,12 +17,16 @@ import ahop
 
 
 def stamp(name: str, config: dict[str, Any]) -> dict[str, Any]:
-    """The head of a report: which experiment, how it was set up, with which versions and on what, and when it began."""
+    """The head of a report: which experiment, how it was set up, with which versions, on what machine and when.
+
+    To be called before the work begins. A report that is gone on with has several sittings.
+    """
     versions = {"ahop": ahop.__version__, "torch": torch.__version__, "python": platform.python_version()}
-    on_gpu = str(config.get("device", "cpu")).startswith("cuda")
-    machine = torch.cuda.get_device_name() if on_gpu else f"{os.cpu_count()} cores"
+    device = torch.device(config.get("device", "cpu"))
+    machine = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
     began = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return {"experiment": name, "config": config, "versions": versions, "machine": machine, "began": began}
+    sittings = [{"machine": machine, "began": began}]
+    return {"experiment": name, "config": config, "versions": versions, "sittings": sittings}
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
@@ -35,13 +39,14 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def resume(path: Path | None, head: dict[str, Any], free: Sequence[str]) -> list[dict[str, Any]]:
+def resume(path: Path | None, head: dict[str, Any], free: Sequence[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What an earlier run of the same experiment has already done, if it was set up alike but for what is ``free``.
 
-    The time that it took is noted in the head.
+    Returns:
+        The head with the sittings before this one, and what was done in them.
     """
     if path is None or not path.exists():
-        return []
+        return head, []
     try:
         before = json.loads(path.read_text())
         done, config, experiment = before["done"], before["config"], before["experiment"]
@@ -54,15 +59,20 @@ def resume(path: Path | None, head: dict[str, Any], free: Sequence[str]) -> list
     )
     if not alike:
         raise ValueError(f"{path} holds a run that was set up in another way; choose another file")
-    head["seconds"] = before.get("seconds", 0)
-    return list(done)
+    return {**head, "sittings": [*before.get("sittings", []), *head["sittings"]]}, list(done)
 
 
 def write(report: dict[str, Any], path: Path) -> None:
-    """Write the report, whole or not at all, with the seconds that passed since it began and in runs before."""
-    passed = (datetime.now(timezone.utc) - datetime.fromisoformat(report["began"])).total_seconds()
-    timed = {**report, "seconds": round(report.get("seconds", 0) + passed)}
-    write_whole(json.dumps(timed, indent=1) + "\n", path)
+    """Write the report, whole or not at all, with the seconds that this sitting took so far."""
+    *before, sitting = report["sittings"]
+    passed = datetime.now(timezone.utc) - datetime.fromisoformat(sitting["began"])
+    timed = {**report, "sittings": [*before, {**sitting, "seconds": round(passed.total_seconds())}]}
+    write_whole(as_text(timed), path)
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """The report as it stands in a file."""
+    return json.dumps(report, indent=1) + "\n"
 
 
 def write_whole(text: str, path: Path) -> None:

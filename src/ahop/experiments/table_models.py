@@ -148,11 +148,11 @@ def _footprints() -> Contestant:
 
 
 def _voting() -> Contestant:
-    """All training rows as cases; a vote of the three best settings, two networks each, which learn from all rows."""
+    """All training rows as cases; a vote of the best settings, several networks each, which learn from all rows."""
 
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
-            return {"similarity": "euclidean", "width": 128}
+            return {}
         similarity = _of(draw, "euclidean", "euclidean", "adaptive")
         blocks = _of(draw, 0, 0, 1, 2)
         return {
@@ -171,15 +171,17 @@ def _voting() -> Contestant:
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
         if "vote" not in settings:
             return HopfieldClassifier(**settings, random_state=seed, device=device).fit(frame, labels)
-        # As for trees, what was held out while tuning is learned from in the end.
+        # While tuning, a network holds rows out to choose a pass and a temperature by. In the end it learns from them
+        # too: the settings say how many passes, and a vote of several needs no temperature.
         whole: Settings = {"validation_fraction": 0.0, "members": MEMBERS, "random_state": seed, "device": device}
         several = [(str(place), HopfieldClassifier(**some, **whole)) for place, some in enumerate(settings["vote"])]
         return VotingClassifier(several, voting="soft").fit(frame, labels)
 
-    return Contestant(settings, fit, votes=3)
+    return Contestant(settings, fit, votes=VOTES)
 
 
-MEMBERS = 2
+# Of the model that votes: networks with the same settings, and how many settings.
+MEMBERS, VOTES = 2, 3
 
 # --- trees ----------------------------------------------------------------------------------------------------
 

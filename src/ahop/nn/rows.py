@@ -33,7 +33,8 @@ class RowEmbedding(nn.Module):
         size: How many bumps :math:`\varphi_j` has.
         blocks: How many residual blocks.
         dropout: Inside the blocks.
-        column_dropout: While learning, each column of a row is left out with this probability.
+        column_dropout: While learning, each column of a row is left out with this probability :math:`p`, and those that
+            stay count :math:`1 / (1 - p)` times.
 
     Shape:
         numbers ``(n, p)`` and codes ``(n, c)`` to ``(n, width)``.
@@ -64,6 +65,8 @@ class RowEmbedding(nn.Module):
         column_dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        if not 0 <= column_dropout < 1:
+            raise ValueError(f"column_dropout must be at least 0 and below 1, got {column_dropout}")
         self.column_dropout = column_dropout
         self.kind = choice(kind, "kind", EMBEDDINGS)
         self.count, self.codes, self.sizes = numbers, sum(categories), tuple(categories)

@@ -37,7 +37,7 @@ def plain(value: float) -> str:
 
 
 def short(value: float) -> str:
-    """Three figures that count, without a zero in front."""
+    """Four figures that count at most, without a zero in front."""
     return f"{value:.4g}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.4g}"
 
 
@@ -47,7 +47,7 @@ def with_spread(figures: dict[str, Any], paper: float | None = None, digits: int
     return figure(figures["mean"], digits) + several + (f" ({figure(paper, digits)})" if paper is not None else "")
 
 
-def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table of Markdown."""
     rows = ["|".join(["", *(f" {cell} " if cell else " " for cell in cells), ""]) for cells in (head, *lines)]
     return "\n".join([rows[0], "|---" * len(head) + "|", *rows[1:]])

@@ -1,4 +1,7 @@
-"""Results as tables in Markdown: one function a table, which reads the reports of its experiments."""
+"""Results as tables in Markdown: one function a table, which reads the reports of its experiments.
+
+The docstring of a table is its title on the page.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ahop.pages.markdown import figure, markdown, plain, read, short, with_spread
+from ahop.pages.markdown import Report, figure, plain, read, short, table, with_spread
 
 MODELS = {
     "mlp": "4-layer perceptron",
@@ -14,6 +17,21 @@ MODELS = {
     "b-hop*": "**b-hop, no labels** (`b-hop*`)",
     "b-hop": "**b-hop**",
     "oracle": "Oracle (Bayes ceiling)",
+}
+
+CLASSIFIERS = {
+    "default": "`HopfieldClassifier()`",
+    "a-hop-cases": "a-hop, all rows as cases",
+    "ours": "**a vote of memories**",
+    "m-hop": "m-hop, prototypes as in the paper",
+    "k2-hop": "k2-hop, likewise",
+    "a-hop": "a-hop, likewise",
+    "xgboost": "XGBoost",
+    "lightgbm": "LightGBM",
+    "catboost": "CatBoost",
+    "adaboost": "AdaBoost",
+    "extra trees": "extra trees",
+    "random forest": "random forest",
 }
 
 BOTH = "queries and origins"
@@ -40,7 +58,7 @@ def retrieval(folder: Path) -> str:
             cells.append(with_spread(row["accuracy"], paper) if row else "")
         lines.append([MODELS.get(model, model), *cells])
     names = {"synthetic": "synthetic", "mnist": "MNIST"}
-    return markdown(["", *(f"{names[data]} {figure(value, 1)}" for data, value in columns)], lines)
+    return table(["", *(f"{names[data]} {figure(value, 1)}" for data, value in columns)], lines)
 
 
 def worlds(folder: Path) -> str:
@@ -52,7 +70,7 @@ def worlds(folder: Path) -> str:
         blind = found[world, "b-hop*"]
         cells = [found[world, "m-hop"]["mean"], blind["mean"], min(blind["runs"]), found[world, "b-hop"]["mean"]]
         lines.append([world, *map(figure, cells)])
-    return markdown(["world", "m-hop", "b-hop, no labels", "its worst run", "b-hop"], lines)
+    return table(["world", "m-hop", "b-hop, no labels", "its worst run", "b-hop"], lines)
 
 
 def real(folder: Path) -> str:
@@ -64,7 +82,7 @@ def real(folder: Path) -> str:
     for model in dict.fromkeys(row["model"] for row in rows):
         title = f"**{model}**" if model.startswith("b-hop") else model
         lines.append([title, LEARNS.get(model, "nothing"), *(figure(found[model, data]["accuracy"]) for data in names)])
-    return markdown(["", "learns from", *names.values()], lines)
+    return table(["", "learns from", *names.values()], lines)
 
 
 def bags(folder: Path) -> str:
@@ -77,7 +95,7 @@ def bags(folder: Path) -> str:
         [model, *(with_spread(found[model, name]["auc"], found[model, name]["paper"]) for name in data)]
         for model in dict.fromkeys(row["model"] for row in rows)
     ]
-    return markdown(["", *(names.get(name, name.capitalize()) for name in data)], lines)
+    return table(["", *(names.get(name, name.capitalize()) for name in data)], lines)
 
 
 def checks(folder: Path) -> str:
@@ -91,7 +109,7 @@ def checks(folder: Path) -> str:
         figures = [found[check, model] for model in models]
         cells = [f"**{figure(value)}**" if value > 0.9 else figure(value) for value in figures]
         lines.append([title, *cells])
-    return markdown(["", *models], lines)
+    return table(["", *models], lines)
 
 
 def images(folder: Path) -> str:
@@ -120,7 +138,7 @@ def images(folder: Path) -> str:
         [f"accuracy, {words.get(most, most)} seeds", *map(right, models)],
         ["a training step", *map(cost, models)],
     ]
-    return markdown(["", *names], lines)
+    return table(["", *names], lines)
 
 
 def published(folder: Path) -> str:
@@ -136,7 +154,7 @@ def published(folder: Path) -> str:
         [model, *(with_spread(found[model, name]["accuracy"], found[model, name]["paper"]) for name in titles)]
         for model in dict.fromkeys(model for model, _ in found)
     ]
-    return markdown(head, lines)
+    return table(head, lines)
 
 
 def modalities(folder: Path) -> str:
@@ -148,11 +166,11 @@ def modalities(folder: Path) -> str:
     for first, second in dict.fromkeys((row["first"], row["second"]) for row in rows):
         own = [found[first, second, count] for count in counts]
         lines.append([f"{first}, then {second}", *(with_spread(row["accuracy"], row["paper"]) for row in own)])
-    return markdown(["", *(f"{count} concepts" for count in counts)], lines)
+    return table(["", *(f"{count} concepts" for count in counts)], lines)
 
 
 def twelve(folder: Path) -> str:
-    """The retrieval figure: accuracy in twelve settings, with 2,048 patterns, 4,096 patterns."""
+    """The retrieval figure: accuracy in twelve settings, with 2,048 and with 4,096 patterns."""
     reports = {count: read(folder, f"retrieval-twelve-{count}")["rows"] for count in (2048, 4096)}
     models = list(dict.fromkeys(row["model"] for row in reports[2048]))
     found = {
@@ -164,7 +182,7 @@ def twelve(folder: Path) -> str:
     for setting in dict.fromkeys(row["setting"] for row in reports[2048]):
         pairs = [[figure(found[count, setting, model], 2) for count in reports] for model in models]
         lines.append([setting, *(", ".join(pair) for pair in pairs)])
-    return markdown(["", *("Oracle" if model == "oracle" else model for model in models)], lines)
+    return table(["", *("Oracle" if model == "oracle" else model for model in models)], lines)
 
 
 def generators(folder: Path) -> str:
@@ -186,7 +204,7 @@ def generators(folder: Path) -> str:
     lines = [["**the paper**", *paper]]
     for name, title in titles.items():
         lines.append([title, *(with_spread(found[(name, *column)]["accuracy"]) for column in columns)])
-    return markdown(["", *(f"{model}, d = {figure(value, 1)}" for model, value in columns)], lines)
+    return table(["", *(f"{model}, d = {figure(value, 1)}" for model, value in columns)], lines)
 
 
 def ablations(folder: Path) -> str:
@@ -200,23 +218,7 @@ def ablations(folder: Path) -> str:
         cells = [with_spread(row["accuracy"], row["paper"]) for row in own]
         lines.append([study if study != before else "", condition, *cells])
         before = study
-    return markdown(["", "", *(f"difficulty {figure(value, 1)}" for value in difficulties)], lines)
-
-
-CONTESTANTS = {
-    "default": "`HopfieldClassifier()`",
-    "a-hop-cases": "a-hop, all rows as cases",
-    "ours": "**a vote of memories**",
-    "m-hop": "m-hop, prototypes as in the paper",
-    "k2-hop": "k2-hop, likewise",
-    "a-hop": "a-hop, likewise",
-    "xgboost": "XGBoost",
-    "lightgbm": "LightGBM",
-    "catboost": "CatBoost",
-    "adaboost": "AdaBoost",
-    "extra trees": "extra trees",
-    "random forest": "random forest",
-}
+    return table(["", "", *(f"difficulty {figure(value, 1)}" for value in difficulties)], lines)
 
 
 def sound(folder: Path) -> str:
@@ -235,65 +237,56 @@ def benchmark(folder: Path) -> str:
 
 
 def _tabular(rows: list[dict[str, Any]], what: str) -> str:
-    found = {(row["data"], row["model"]): row for row in rows}
+    found = {(row["model"], row["data"]): row for row in rows}
     data = list(dict.fromkeys(row["data"] for row in rows))
-    models = list(dict.fromkeys(row["model"] for row in rows))
     best = {name: max(row[what]["mean"] for row in rows if row["data"] == name) for name in data}
-    lines = []
-    for model in sorted(models, key=lambda model: list(CONTESTANTS).index(model)):
-        cells = []
-        for name in data:
-            row = found[name, model]
-            # Four figures, since the best differ by less than three show.
-            cell = with_spread(row[what], row["paper"] if what == "accuracy" else None, 4)
-            cells.append(f"**{cell}**" if row[what]["mean"] == best[name] else cell)
-        lines.append([CONTESTANTS[model], *cells])
-    return markdown(["", *(name.capitalize() for name in data)], lines)
+
+    def cell(model: str, name: str) -> str:
+        row = found.get((model, name))
+        if row is None:
+            return ""
+        # Four figures, since the best differ by less than three show.
+        text = with_spread(row[what], row["paper"] if what == "accuracy" else None, 4)
+        return f"**{text}**" if row[what]["mean"] == best[name] else text
+
+    shown = [model for model in CLASSIFIERS if any(model == row["model"] for row in rows)]
+    lines = [[CLASSIFIERS[model], *(cell(model, name) for name in data)] for model in shown]
+    return table(["", *(name.capitalize() for name in data)], lines)
 
 
 def times(folder: Path) -> str:
-    """How long classifiers of tables take, as ratios to XGBoost's time: to fit, and to predict."""
-    rows = read(folder, "tabular-sound")["rows"]
-    found = {(row["data"], row["model"]): row for row in rows}
+    """How long classifiers of tables take to fit and to predict: ratios to XGBoost's time."""
+    rows = [row for row in read(folder, "tabular-sound")["rows"] if "fit" in row and row["model"] != "xgboost"]
+    found = {(row["model"], row["data"]): f"{plain(row['fit'])}, {plain(row['predict'])}" for row in rows}
     data = list(dict.fromkeys(row["data"] for row in rows))
-    shown = [model for model in CONTESTANTS if model != "xgboost" and (data[0], model) in found]
-    lines = [
-        [
-            CONTESTANTS[model],
-            *(f"{plain(found[name, model]['fit'])}, {plain(found[name, model]['predict'])}" for name in data),
-        ]
-        for model in shown
-    ]
-    return markdown(["fit, predict", *(name.capitalize() for name in data)], lines)
+    shown = [model for model in CLASSIFIERS if any(model == row["model"] for row in rows)]
+    lines = [[CLASSIFIERS[model], *(found.get((model, name), "") for name in data)] for model in shown]
+    return table(["fit, predict", *(name.capitalize() for name in data)], lines)
 
 
 def timing(folder: Path) -> str:
     """The timing table: milliseconds on an H200."""
-    rows = read(folder, "timing-cuda")["rows"]
-    sizes = list(dict.fromkeys((row["dim"], row["patterns"]) for row in rows))
-    found = {(row["sort"], (row["dim"], row["patterns"])): row for row in rows}
-    lines = []
-    for what, title, digits in (("fit", "fit", 0), ("query", "a query", 4)):
-        for sort, kind in ((True, "sorted"), (False, "not sorted")):
-            own = [found[sort, size] for size in sizes]
-            cells = [f"{figure(row[what], digits)} ({short(row['paper'][what])})" for row in own]
-            lines.append([f"{title}, {kind} (paper)", *cells])
-    return markdown(["d, N", *(f"{dim}, {count}" for dim, count in sizes)], lines)
+    digits = {"fit": 0, "query": 4}
+    return _timing(
+        read(folder, "timing-cuda"), lambda what, own, paper: f"{figure(own, digits[what])} ({short(paper)})"
+    )
 
 
 def ratios(folder: Path) -> str:
-    """The timing table on two cores: ratios to its first cell."""
-    rows = read(folder, "timing-cpu")["rows"]
+    """The timing table on two cores: ratios to its first cell, sorted."""
+    return _timing(read(folder, "timing-cpu"), lambda what, own, paper: f"{plain(own)} ({plain(paper)})")
+
+
+def _timing(report: Report, cell: Callable[[str, float, float], str]) -> str:
+    rows = report["rows"]
     sizes = list(dict.fromkeys((row["dim"], row["patterns"]) for row in rows))
     found = {(row["sort"], (row["dim"], row["patterns"])): row for row in rows}
     lines = []
     for what, title in (("fit", "fit"), ("query", "a query")):
-        first = found[True, sizes[0]]["paper"][what]
         for sort, kind in ((True, "sorted"), (False, "not sorted")):
             own = [found[sort, size] for size in sizes]
-            cells = [f"{plain(row[what])} ({plain(row['paper'][what] / first)})" for row in own]
-            lines.append([f"{title}, {kind} (paper)", *cells])
-    return markdown(["d, N", *(f"{dim}, {count}" for dim, count in sizes)], lines)
+            lines.append([f"{title}, {kind} (paper)", *(cell(what, row[what], row["paper"][what]) for row in own)])
+    return table(["d, N", *(f"{dim}, {count}" for dim, count in sizes)], lines)
 
 
 def kernels(folder: Path) -> str:
@@ -315,7 +308,7 @@ def kernels(folder: Path) -> str:
         lines += [
             [f"{place}: {titles[what]}", *(plain(rows[dim][f"{what}_ratio"]) for dim in dims)] for what in figures
         ]
-    return markdown(["d", *map(str, dims)], lines)
+    return table(["d", *map(str, dims)], lines)
 
 
 def claims(folder: Path) -> str:
@@ -325,7 +318,7 @@ def claims(folder: Path) -> str:
         [row["where"], row["says"], row["measured"], short(row["printed"]), short(row["corrected"]), row["holds"]]
         for row in rows
     ]
-    return markdown(["where", "the paper says", "measured", "as printed", "corrected", "what holds"], lines)
+    return table(["where", "the paper says", "measured", "as printed", "corrected", "what holds"], lines)
 
 
 TABLES: dict[str, Callable[[Path], str]] = {
