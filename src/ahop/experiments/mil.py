@@ -7,12 +7,11 @@ bag network of this library is meant to be used. The answer is the mean of a few
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import torch
 from sklearn.metrics import roc_auc_score
@@ -25,6 +24,7 @@ from ahop._checks import choice
 from ahop._progress import progress
 from ahop.datasets.bags import FILES, Bags
 from ahop.experiments import report as reports
+from ahop.experiments.parallel import each
 from ahop.nn import AttentionPooling, BagNetwork, HopfieldPooling, MaxPooling, MeanPooling, pad
 
 DATA = tuple(FILES)
@@ -123,26 +123,13 @@ def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, 
     left = [job for job in jobs if job not in known]
     result = summary(config, head, done)
     with progress("bags", len(left)) as bar:
-        for one in _each(left, config, workers):
+        for one in each(cross_validate, [(*job, config) for job in left], workers):
             done.append(one)
             bar.advance(f"{one['data']}, {one['model']}, seed {one['seed']}: {one['auc']:.3f}")
             result = summary(config, head, done)
             if out:
                 reports.write(result, out)
     return result
-
-
-def _each(jobs: list[tuple[str, str, int]], config: Config, workers: int) -> Iterator[dict[str, Any]]:
-    if workers == 1:
-        return (cross_validate(*job, config) for job in jobs)
-    pool = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")
-    return pool(joblib.delayed(_alone)(*job, config) for job in jobs)
-
-
-def _alone(name: str, model: str, seed: int, config: Config) -> dict[str, Any]:
-    # Networks this small are slower when their threads get in each other's way.
-    torch.set_num_threads(1)
-    return cross_validate(name, model, seed, config)
 
 
 def cross_validate(name: str, model: str, seed: int, config: Config) -> dict[str, Any]:

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
-import torch
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
@@ -24,6 +21,7 @@ from ahop import datasets
 from ahop._checks import choice
 from ahop._progress import progress
 from ahop.experiments import report as reports
+from ahop.experiments.parallel import each
 from ahop.experiments.table_models import CONTESTANTS, MEMBERS, VOTES, chances, final, require, tune
 
 DATA = ("adult", "bank", "vaccine", "purchase", "heart")
@@ -100,7 +98,7 @@ def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, 
                 reports.write(result, out)
 
         tried: dict[tuple[str, str], list[dict[str, Any]]] = {job: [] for job in searches}
-        for found in _each(attempt, trials, workers):
+        for found in each(attempt, trials, workers):
             job = found["data"], found["model"]
             bar.advance(", ".join(job))
             tried[job].append(found)
@@ -111,24 +109,10 @@ def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, 
             (name, seed, {model: chosen[name, model] for model in left}, _reference(chosen, name, config), config)
             for name, seed, left in finals
         ]
-        for several in _each(compare, jobs, workers):
+        for several in each(compare, jobs, workers):
             bar.advance(f"{several[0]['data']}, seed {several[0]['seed']}")
             keep(several)
     return result
-
-
-def _each(work: Callable[..., Any], jobs: list[tuple[Any, ...]], workers: int) -> Iterator[Any]:
-    if workers == 1:
-        return (work(*job) for job in jobs)
-    return joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(
-        joblib.delayed(_alone)(work, *job) for job in jobs
-    )
-
-
-def _alone(work: Callable[..., Any], *job: Any) -> Any:
-    # Each process has a core of its own.
-    torch.set_num_threads(1)
-    return work(*job)
 
 
 def _reference(chosen: dict[tuple[str, str], dict[str, Any]], name: str, config: Config) -> dict[str, Any] | None:

@@ -38,7 +38,7 @@ SECTIONS = (
         " corruption, with which they do not. Our a-hop is above the paper's in every cell, on synthetic patterns with"
         " Adam already; the convex fit adds .03 and .01 there. k-hop falls short of the paper on MNIST: the separation"
         " loss as published, untuned. b-hop learns the corruption itself and comes close to the Bayes ceiling.",
-        tables=("retrieval",),
+        tables=("retrieval", "errors"),
         pictures=("retrieval-ladder.png",),
     ),
     Section(

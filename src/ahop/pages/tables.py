@@ -40,22 +40,28 @@ LEARNS = {"whitening": BOTH, "a-hop": BOTH, "b-hop": BOTH, "b-hop*": "queries al
 
 def retrieval(folder: Path) -> str:
     """Table 2: accuracy under mixed corruption."""
+    return _retrieval(folder, "accuracy")
+
+
+def errors(folder: Path) -> str:
+    """Table 2: squared error a dimension."""
+    return _retrieval(folder, "error")
+
+
+def _retrieval(folder: Path, what: str) -> str:
     rows: dict[tuple[str, str, float], dict[str, Any]] = {}
-    order: list[str] = []
     for data in ("synthetic", "mnist"):
         for row in read(folder, f"retrieval-{data}")["rows"]:
             rows[row["model"], data, row["intensities"][0]] = row
-            if row["model"] not in order:
-                order.append(row["model"])
     columns = sorted({key[1:] for key in rows}, key=lambda column: (column[0] == "mnist", column[1]))
     lines = []
-    for model in order:
+    for model in dict.fromkeys(model for model, *_ in rows):
         cells = []
         for data, difficulty in columns:
             row = rows.get((model, data, difficulty))
             # Adam is ours to compare with, and the paper's figure stands beside the network once.
-            paper = row["paper"]["accuracy"] if row and row["paper"] and model != "a-hop-adam" else None
-            cells.append(with_spread(row["accuracy"], paper) if row else "")
+            paper = row["paper"][what] if row and row["paper"] and model != "a-hop-adam" else None
+            cells.append(with_spread(row[what], paper) if row else "")
         lines.append([MODELS.get(model, model), *cells])
     names = {"synthetic": "synthetic", "mnist": "MNIST"}
     return table(["", *(f"{names[data]} {figure(value, 1)}" for data, value in columns)], lines)
@@ -323,6 +329,7 @@ def claims(folder: Path) -> str:
 
 TABLES: dict[str, Callable[[Path], str]] = {
     "retrieval": retrieval,
+    "errors": errors,
     "twelve": twelve,
     "generators": generators,
     "ablations": ablations,
