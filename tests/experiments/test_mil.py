@@ -119,13 +119,12 @@ def test_a_large_bag_is_seen_in_part():
 def test_the_checks_of_what_a_model_may_learn(tmp_path):
     """Hopfield pooling fails both, as attention does, and that is stated; the monotone network keeps to the rule."""
     out = tmp_path / "checks.json"
-    result = invoke("--checks", "--models", "m-hop,a-hop", "--runs", "1", "--out", str(out))
+    result = invoke("--checks", "--models", "m-hop", "--runs", "1", "--out", str(out))
     assert result.exit_code == 0, result.output
     rows = {(row["check"], row["model"]): row for row in json.loads(out.read_text())["rows"]}
-    for model in ("m-hop", "a-hop"):
-        for check in mil.CHECKS:
-            assert rows[check, model]["train"]["mean"] > 0.95
-            assert rows[check, model]["test"]["mean"] < 0.5
+    for check in mil.CHECKS:
+        assert rows[check, "m-hop"]["train"]["mean"] > 0.95
+        assert rows[check, "m-hop"]["test"]["mean"] < 0.5
     assert rows["standard", "monotone"]["test"]["mean"] > 0.8
 
 
