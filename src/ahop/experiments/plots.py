@@ -45,7 +45,7 @@ def accuracy(report: dict[str, Any], path: Path) -> None:
     if len(settings) > 1 and all(len(set(intensities[name])) == 1 for name in settings):
         _ladder(found, {name: intensities[name][0] for name in settings}, path)
     else:
-        _lanes(found, settings, path)
+        _lanes(found, settings, report["config"]["patterns"], path)
 
 
 def _ladder(found: dict[tuple[str, str], dict[str, Any]], places: dict[str, float], path: Path) -> None:
@@ -72,7 +72,7 @@ def _ladder(found: dict[tuple[str, str], dict[str, Any]], places: dict[str, floa
         write(figure, path)
 
 
-def _lanes(found: dict[tuple[str, str], dict[str, Any]], settings: Sequence[str], path: Path) -> None:
+def _lanes(found: dict[tuple[str, str], dict[str, Any]], settings: Sequence[str], patterns: int, path: Path) -> None:
     """A lane for each setting, in which the models stand one below the other and the ceiling is a bar across."""
     models = list(dict.fromkeys(model for model, _ in found if model != "oracle"))
     with canvas(7, 1.4 + 0.55 * len(settings)) as figure:
@@ -98,7 +98,7 @@ def _lanes(found: dict[tuple[str, str], dict[str, Any]], settings: Sequence[str]
         axes.set_yticks(range(len(settings)), settings)
         axes.set_ylim(len(settings) - 0.5, -0.5)
         axes.set_xlim(-0.03, 1.03)
-        axes.set_xlabel("first choice is right")
+        axes.set_xlabel(f"first choice is right, {patterns:,} patterns")
         axes.grid(visible=False, axis="y")
         axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=4, frameon=False)
         write(figure, path)
