@@ -45,7 +45,8 @@ def run_tabular(
 ) -> None:
     """Tables: Hopfield networks beside forests and boosted trees, Table 3 of the paper. Can be gone on with by --out.
 
-    In full it is a night's work for two cores.
+    In full it is a night's work for two cores. With --device cuda --workers 15 the networks take five minutes on an
+    H200, and all trees an hour on one core.
     """
     require_file(out, ".json")
     if workers == 0:
