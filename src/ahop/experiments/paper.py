@@ -82,19 +82,19 @@ def _timing(run: Run) -> dict[str, Any]:
 def _tabular(features: str) -> Callable[[Run, Path], None]:
     def part(run: Run, out: Path) -> None:
         config = tabular.Config(features=features, device=run.device)
-        tabular.run(config if run.full else tabular.quick(config), out, run.workers)
+        tabular.run(_sized(config, tabular.quick, run), out, run.workers)
 
     return part
 
 
 def _bags(run: Run, out: Path) -> None:
-    mil.run(mil.Config() if run.full else mil.quick(mil.Config()), out, run.workers)
+    mil.run(_sized(mil.Config(), mil.quick, run), out, run.workers)
 
 
 def _images(protocol: str, data: str, *models: str) -> Callable[[Run, Path], None]:
     def part(run: Run, out: Path) -> None:
         config = images.Config(protocol=protocol, data=data, models=models, device=run.device)
-        images.run(config if run.full else images.quick(config), out)
+        images.run(_sized(config, images.quick, run), out)
 
     return part
 
