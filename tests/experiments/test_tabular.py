@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from ahop import datasets
 from ahop.cli import app
 from ahop.datasets.tables import Table
+from ahop.estimators import HopfieldClassifier
 from ahop.experiments import table_models, tabular
 
 
@@ -51,14 +52,26 @@ def test_ours_is_a_vote_of_the_best_settings():
     tried = [
         {"data": "adult", "model": "ours", "trial": trial, "loss": loss, "accuracy": 0.0}
         | {"settings": {"epochs": 1, "width": 8 + trial}}
-        for trial, loss in enumerate((0.5, 0.2, 0.4, 0.3))
+        for trial, loss in enumerate((0.5, 0.2, 0.9, 0.4, 0.3, 0.6, 0.8))
     ]
     chosen = tabular.likeliest(tried)["chosen"]
-    assert [settings["width"] for settings in chosen["vote"]] == [9, 11, 10]
+    assert [settings["width"] for settings in chosen["vote"]] == [9, 12, 11, 8, 13, 14]
     fitted = table_models.final("ours", chosen, frame[train], labels[train], 0, "cpu")
-    assert [len(one.memories_) for one in fitted.estimators_] == [table_models.MEMBERS] * table_models.VOTES
+    assert [len(one.memories_) for one in fitted.estimators_] == [table_models.MEMBERS["ours"]] * table_models.VOTES
     # No rows are held out in the end.
     assert {memory.temperature for one in fitted.estimators_ for memory in one.memories_} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("model", "similarities"), [("a-hop-cases", {"adaptive"}), ("ours", {"adaptive", "euclidean"})]
+)
+def test_the_similarities_of_a_vote(model, similarities):
+    draws = [None, *(table_models.Draw(trial) for trial in range(1, 12))]
+    settings = [table_models.CONTESTANTS[model].settings(draw) for draw in draws]
+    models = [HopfieldClassifier(**one) for one in settings]
+    assert {model.similarity for model in models} == similarities
+    # Each pair is sorted, which a wide vector would make slow.
+    assert all(model.width <= 32 for model in models if model.similarity == "adaptive")
 
 
 def test_the_table(little, tmp_path):

@@ -15,7 +15,7 @@ from ahop.experiments import paper
 @app.command("paper")
 @plain_errors
 def run_paper(
-    full: Annotated[bool, typer.Option("--full", help="Full sizes: hours on two cores; best on a GPU.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Full sizes, for a GPU: two cores would need days.")] = False,
     only: Annotated[str, typer.Option(help="Files to make, with commas between; all if nothing is said.")] = "",
     folder: Annotated[Path | None, typer.Option(help="Where to put what is made; paper-quick or paper-full.")] = None,
     device: Device = "cpu",

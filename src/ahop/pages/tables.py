@@ -21,7 +21,7 @@ MODELS = {
 
 CLASSIFIERS = {
     "default": "`HopfieldClassifier()`",
-    "a-hop-cases": "a-hop, all rows as cases",
+    "a-hop-cases": "a vote of a-hop, all rows as cases",
     "ours": "**a vote of memories**",
     "m-hop": "m-hop, prototypes as in the paper",
     "k2-hop": "k2-hop, likewise",
