@@ -76,8 +76,8 @@ def test_the_similarities_of_a_vote(model, similarities):
 
 def test_the_table(little, tmp_path):
     out = tmp_path / "tables.json"
-    asked = ("--quick", "--data", "adult", "--models", "m-hop,default,xgboost,adaboost", "--features", "benchmark")
-    result = invoke(*asked, "--out", str(out))
+    asked = ("--data", "adult", "--models", "m-hop,default,xgboost,adaboost", "--features", "benchmark")
+    result = invoke(*asked, "--trials", "2", "--runs", "1", "--out", str(out))
     assert result.exit_code == 0, result.output
     report = json.loads(out.read_text())
     rows = {row["model"]: row for row in report["rows"]}

@@ -38,15 +38,13 @@ def run_tabular(
     seed: Seed = 0,
     workers: Annotated[int, typer.Option(help="Processes to share the work; -1 is one a core.")] = 1,
     device: Device = "cpu",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="1,000 rows, two trials, one run: to see that it works.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="500 rows, one trial, one run: to see that it works.")] = False,
     out: Out = None,
 ) -> None:
     """Tables: Hopfield networks beside forests and boosted trees, Table 3 of the paper. Can be gone on with by --out.
 
-    In full it wants a GPU: with --device cuda --workers 15 the networks take about twelve minutes on an H200 for a set of features, and
-    all trees an hour on one core. Two cores would need days.
+    In full it wants a GPU: with --device cuda --workers 15 the networks take about twelve minutes on an H200 for a set
+    of features, and all trees an hour on one core. Two cores would need days.
     """
     require_file(out, ".json")
     if workers == 0:
