@@ -53,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     device = torch.device(parser.parse_args().device)
-    config = {"batch": BATCH[device.type], "repetitions": REPETITIONS[device.type], "device": device.type}
+    config = {"batch": BATCH[device.type], "repetitions": REPETITIONS[device.type], "device": device.type, "seed": 0}
     head = report.stamp("layers", config)
     rows, plain = [], None
     for model in vision.MODELS:

@@ -70,6 +70,7 @@ def main() -> None:
         "samples": SAMPLES,
         "queries": QUERIES,
         "threads": torch.get_num_threads(),
+        "seed": 0,
     }
     head = report.stamp("likelihood", config)
     rows = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -102,8 +103,22 @@ def positive(value: float, name: str) -> float:
     return value
 
 
+def whole(value: Any, name: str, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def within(value: Any, name: str, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
+        raise ValueError(f"{name} must be a number in {low:g} to {high:g}, got {value!r}")
+    return float(value)
+
+
 def as_device(name: str) -> str:
-    """A device that PyTorch can use here."""
+    """A device that PyTorch can use here; ``"auto"`` is a GPU where there is one."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError) as error:

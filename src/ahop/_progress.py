@@ -13,15 +13,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 class Bar:
     """Counts steps; :func:`progress` shows it once a second has passed."""
 
-    def __init__(self, title: str, total: int | None) -> None:
-        self._title, self._total, self._done = title, total, 0
+    def __init__(self, title: str, total: int | None, show: bool = True) -> None:
+        self._title, self._total, self._done, self._show = title, total, 0.0, show
         self._start = time.monotonic()
         self._display: Progress | None = None
 
-    def advance(self, note: str = "") -> None:
-        self._done += 1
+    def advance(self, note: str = "", by: float = 1) -> None:
+        self._done += by
         # Nobody needs a bar that flashes by, and a log file needs none at all.
-        if self._display is None and time.monotonic() - self._start > 1:
+        if self._show and self._display is None and time.monotonic() - self._start > 1:
             console = Console(stderr=True)
             columns = (
                 TextColumn("{task.description}"),
@@ -41,9 +41,9 @@ class Bar:
 
 
 @contextmanager
-def progress(title: str, total: int | None = None) -> Iterator[Bar]:
+def progress(title: str, total: int | None = None, *, show: bool = True) -> Iterator[Bar]:
     """Show how far ``title`` has come, on a terminal and only if it takes longer than a second."""
-    bar = Bar(title, total)
+    bar = Bar(title, total, show)
     try:
         yield bar
     finally:

@@ -80,6 +80,14 @@ def test_it_gives_frames_where_they_are_wanted():
 def test_options_that_cannot_be():
     with pytest.raises(ValueError, match="unknown model 'z-hop'"):
         HopfieldRetriever("z-hop").fit(np.eye(3))
+    with pytest.raises(ValueError, match=r"options must be a dictionary of the network's arguments, got \[1\]"):
+        HopfieldRetriever(options=[1]).fit(np.eye(3))
+    with pytest.raises(ValueError, match=r"steps must be a whole number of at least 1, got 1\.5"):
+        HopfieldRetriever(steps=1.5).fit(np.eye(3))
+    with pytest.raises(ValueError, match="device must be one that PyTorch can use here, got 'abacus'"):
+        HopfieldRetriever(device="abacus").fit(np.eye(3))
+    with pytest.raises(ValueError, match=r"n_neighbors must be a whole number of at least 1, got 1\.5"):
+        HopfieldRetriever(n_neighbors=1.5).fit(np.eye(3)).kneighbors(np.eye(3))
     with pytest.raises(ValueError, match="n_neighbors must lie in 1 to 3, the stored rows; got 4"):
         HopfieldRetriever(n_neighbors=4).fit(np.eye(3)).kneighbors(np.eye(3))
     with pytest.raises(ValueError, match="origins must come with queries, got origins alone"):

@@ -54,7 +54,7 @@ def run_retrieval(
         typer.Option(metavar="FILE.png", help="Where to draw originals, queries and what was recalled (images only)."),
     ] = None,
 ) -> None:
-    """Retrieval under masking, noise and bias: Table 2 and Figure 2 of the paper."""
+    """Retrieval under masking, noise and bias: Table 2 and Figure 3 of the paper."""
     defaults = {"synthetic": (0.4, 0.5), "digits": (0.4, 0.5), "mnist": (0.6, 0.7)}
     settings = [_setting(text) for text in setting or []]
     settings += [retrieval.Setting(value, value, value) for value in difficulty or []]

@@ -23,9 +23,8 @@ def run_timing(
 ) -> None:
     """How long a-hop takes to learn and to retrieve, with and without the sort: the paper's timing table."""
     require_file(out, ".json")
-    sizes, repetitions = (timing.SIZES[:1], 1) if quick else (timing.SIZES, 5)
-    config = timing.Config(sizes, samples, batch, repetitions, device=as_device(device))
-    result = timing.run(config)
+    config = timing.Config(samples=samples, batch=batch, device=as_device(device))
+    result = timing.run(timing.quick(config) if quick else config)
     unit = "relative to the first row" if device.startswith("cpu") else "milliseconds"
     table = Table(title=f"a-hop, {samples} samples, batches of {batch}: {unit}", title_justify="left")
     for column in ("d", "N", "sort", "fit", "paper", "fit by Adam", "a query", "paper"):

@@ -10,19 +10,25 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.preprocessing import LabelEncoder, QuantileTransformer, StandardScaler
-from sklearn.utils import assert_all_finite, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import Tensor, nn
 
-from ahop._checks import choice
+from ahop._checks import as_device, choice, whole, within
 from ahop._progress import progress
+from ahop.estimators.targets import as_classes, as_targets, is_missing
 from ahop.nn import BagNetwork, HopfieldPooling, MaxPooling, pad
 
 
 class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
-    """Learns to label bags of instances by Hopfield pooling (:class:`ahop.nn.BagNetwork`).
+    r"""Learns to label bags of instances by Hopfield pooling (:class:`ahop.nn.BagNetwork`).
+
+    Learned states :math:`q` look at the embedded instances :math:`z_j = f(x_j)` of a bag, and what they read out,
+    beside the largest value of each feature, is classified:
+
+    .. math:: p(y \mid X) = \mathrm{softmax}\Big(A \Big[\sum_j \mathrm{sep}_j\big(\mathrm{sim}(z_j, q)\big)\, z_j;\;
+              \max_j z_j\Big]\Big)
 
     Bags come as a list of arrays ``(n_i, d)``; or as one array ``(n, d)`` with ``bags``, the bag of each row, in which
     case bags are in the order of their first rows. One array without ``bags`` holds bags of one instance each.
@@ -38,12 +44,16 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         epochs, batch_size, learning_rate, weight_decay, dropout: Of the training by AdamW, one cycle of the rate.
         random_state: Seed of initial weights, order and dropout.
         device: ``"auto"`` is a GPU where there is one.
-        verbose: Show a progress bar.
+        verbose: Show a progress bar, on a terminal, where something takes more than a second.
 
     Attributes:
         classes_: The labels.
         network_: The trained network.
         scaler_: The fitted scaling, or None.
+
+    Shape:
+        - X: bags of :math:`(n_i, d)`, or :math:`(n, d)` with ``bags`` :math:`(n,)`; y: one label a bag
+        - ``predict``: :math:`(\text{bags},)`, ``predict_proba``: :math:`(\text{bags}, \text{classes})`
 
     Example:
         >>> import numpy as np
@@ -93,21 +103,12 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, bags: Any = None) -> HopfieldBagClassifier:  # noqa: N803
         """Learn from bags and a label for each."""
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.width % self.num_heads:
-            raise ValueError(f"width must divide by num_heads, {self.num_heads}; got {self.width}")
-        if y is None:
-            raise ValueError("HopfieldBagClassifier requires y to be passed, but the target y is None")
+        self._check_settings()
+        labels = as_targets(y, "HopfieldBagClassifier")
         rows, sizes = self._instances(X, bags, reset=True)
-        labels = column_or_1d(y, warn=True)
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
         if len(labels) != len(sizes):
             raise ValueError(f"y must be one label a bag, {len(sizes)}; got {len(labels)}")
-        encoder = LabelEncoder().fit(labels)
-        self.classes_ = encoder.classes_
+        self.classes_, codes = as_classes(labels)
         if self.monotone and len(self.classes_) != 2:
             raise ValueError(f"monotone needs two classes, got {len(self.classes_)}")
         self.scaler_ = self._scaler(rows)
@@ -115,8 +116,8 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         # What the caller does with PyTorch's own numbers is left alone.
         with torch.random.fork_rng():
             torch.manual_seed(int(check_random_state(self.random_state).randint(2**31)))
-            self.network_ = self._build().to(self._device())
-            self._train(rows, sizes, torch.as_tensor(encoder.transform(labels)))
+            self.network_ = self._build().to(as_device(self.device))
+            self._train(rows, sizes, torch.as_tensor(codes))
         return self
 
     def predict_proba(self, X: Any, bags: Any = None) -> np.ndarray:  # noqa: N803
@@ -155,7 +156,12 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         owner = column_or_1d(bags)
         if len(owner) != len(rows):
             raise ValueError(f"bags must name the bag of each of {len(rows)} instances, got {len(owner)}")
-        _, first, place, sizes = np.unique(owner, return_index=True, return_inverse=True, return_counts=True)
+        if any(is_missing(bag) for bag in owner):
+            raise ValueError("bags must have no missing values")
+        try:
+            _, first, place, sizes = np.unique(owner, return_index=True, return_inverse=True, return_counts=True)
+        except TypeError as error:
+            raise ValueError(f"bags must be names of one kind: {error}") from error
         order = np.argsort(first)
         rank = np.empty(len(order), dtype=int)
         rank[order] = np.arange(len(order))
@@ -205,7 +211,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         steps = self.epochs * -(-len(sizes) // self.batch_size)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, self.learning_rate, total_steps=steps)
         self.network_.train()
-        with progress("bags", self.epochs) as bar:
+        with progress("bags", self.epochs, show=self.verbose) as bar:
             for _ in range(self.epochs):
                 for batch, chosen in self._batches(rows, sizes, torch.randperm(len(sizes))):
                     likely = self._probabilities(*batch).clamp_min(1e-12)
@@ -215,8 +221,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
                     nn.utils.clip_grad_norm_(self.network_.parameters(), 1.0)
                     optimizer.step()
                     schedule.step()
-                if self.verbose:
-                    bar.advance(f"loss {loss.item():.3f}")
+                bar.advance(f"loss {loss.item():.3f}")
         # In float64 an answer does not depend, in its last digits, on the bags that come with it.
         self.network_.double().eval()
 
@@ -236,8 +241,13 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
             logits = torch.cat([torch.zeros_like(logits), logits], 1)
         return logits.softmax(1)
 
-    def _device(self) -> str:
-        return ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
+    def _check_settings(self) -> None:
+        for name in ("width", "num_heads", "quantity", "epochs", "batch_size"):
+            whole(getattr(self, name), name, 1)
+        for name, low, high in (("learning_rate", 1e-12, 1e3), ("weight_decay", 0, 1e6), ("dropout", 0, 0.99)):
+            within(getattr(self, name), name, low, high)
+        if self.width % self.num_heads:
+            raise ValueError(f"width must divide by num_heads, {self.num_heads}; got {self.width}")
 
     def __getstate__(self) -> dict[str, Any]:
         # A file that was written beside a GPU can be read where there is none.

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import budget
+from ahop._progress import Bar
 from ahop.modulation import Kernel
 from ahop.nn.rows import RowEmbedding
 from ahop.similarity import Adaptive, Similarity
@@ -145,13 +146,13 @@ class Memory:
             vectors.append(self.network.place(embedding.mix(added)))
         return torch.cat(vectors)
 
-    def answer(self, queries: Tensor) -> Tensor:
-        """Probabilities of classes or values, ``(Q, outputs)``, for rows in that space."""
+    def answer(self, queries: Tensor, bar: Bar | None = None) -> Tensor:
+        """Probabilities of classes or values, ``(Q, outputs)``, for rows in that space; the bar advances by one."""
         network = self.network
         if network.perceptron is not None:
             answers = network.conclude(torch.cat([network.perceptron(self._scores(q)) for q in self._some(queries)]))
         else:
-            answers = network.conclude(self._read(queries))
+            answers = network.conclude(self._read(queries, bar))
         return (answers / self.temperature).softmax(1) if network.classifies else answers
 
     def weights(self, queries: Tensor) -> Tensor:
@@ -161,7 +162,7 @@ class Memory:
     def _scores(self, queries: Tensor) -> Tensor:
         return torch.cat([self.network.scores(queries, vectors, rows.weights) for vectors, rows in self._blocks()], 1)
 
-    def _read(self, queries: Tensor) -> Tensor:
+    def _read(self, queries: Tensor, bar: Bar | None) -> Tensor:
         """The readout of all targets, block by block of the cases with the softmax's sums carried along."""
         outputs = self.rows.targets.shape[1]
         best = queries.new_full((len(queries), 1), -torch.inf)
@@ -178,6 +179,8 @@ class Memory:
                 total[part] = total[part] * carry + table.sum(1, keepdim=True)
                 read[part] = read[part] * carry + table @ rows.targets.to(table)
                 best[part] = peak
+            if bar is not None:
+                bar.advance(by=len(rows) / len(self.rows))
         return read / total
 
     def _some(self, queries: Tensor) -> tuple[Tensor, ...]:

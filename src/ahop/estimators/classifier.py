@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
 
 from ahop.estimators.tables import TableEstimator
+from ahop.estimators.targets import as_classes
 
 
 class HopfieldClassifier(ClassifierMixin, TableEstimator):
@@ -21,8 +20,10 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
 
     .. math:: p(y \mid x) = \sum_i \mathrm{softmax}_i\big(\mathrm{sim}(e(\xi_i), e(x)) + \log w_i\big)\, [y_i = y]
 
-    Embedding and similarity are learned so that the other cases of a step predict each row. A part of the rows is held
-    out, to choose the best pass over the others and a temperature that calibrates the probabilities.
+    with :math:`w_i` the weight of a case, by its sample and its class. Embedding and similarity are learned so that the
+    other cases of a step predict each row. A part of the rows is held out, to choose the best pass over the others and
+    a temperature :math:`T` that calibrates the probabilities, which become :math:`\propto p^{1/T}`. Those of several
+    members are averaged.
 
     Columns may be numbers or categories, with values missing, straight from a DataFrame.
 
@@ -35,7 +36,7 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
             centres of ``"kmeans"``.
         n_cases: How many, unless all.
         embedding: ``"periodic"``, ``"linear"``, or ``"columns"``: rows are compared column by column, as they are.
-        width: Of the embedding.
+        width: Of the embedding; that of ``"columns"`` has its own.
         frequency_scale: Of the periodic embedding at the start; larger makes out finer steps in a column.
         blocks, dropout: Residual blocks of the embedding, and the dropout in them.
         column_dropout: While learning, each column of a row is left out with this probability; for many weak columns.
@@ -53,12 +54,19 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
         patience: Passes without gain on that part after which training ends.
         random_state: Seed of all that is drawn.
         device: ``"auto"`` is a GPU where there is one.
-        verbose: Show a progress bar.
+        verbose: Show a progress bar, on a terminal, where something takes more than a second.
 
     Attributes:
         classes_: The labels.
+        columns_: How columns become numbers and codes.
         case_indices_: Which rows of the training table are cases.
+        case_targets_: What they are labelled.
         memories_: The trained members.
+
+    Shape:
+        - X: :math:`(n, \text{columns})`, y: :math:`(n,)`
+        - ``predict``: :math:`(n,)`, ``predict_proba``: :math:`(n, \text{classes})`
+        - ``recall``: :math:`(n, k)` each, ``explain``: :math:`(n, \text{columns})`
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -131,12 +139,7 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldClassifier:  # noqa: N803
         """Store rows and their classes, and learn what is alike; a row of weight 2 counts as two."""
         table, labels, weights = self._checked(X, y, sample_weight)
-        try:
-            check_classification_targets(labels)
-            encoder = LabelEncoder().fit(labels)
-        except TypeError as error:
-            raise ValueError(f"y must hold labels of one kind: {error}") from error
-        self.classes_, codes = encoder.classes_, encoder.transform(labels)
+        self.classes_, codes = as_classes(labels)
         if self.class_weight is not None:
             own = compute_sample_weight(self.class_weight, labels)
             weights = own if weights is None else weights * own

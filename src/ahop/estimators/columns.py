@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.preprocessing import OrdinalEncoder, QuantileTransformer, StandardScaler
 
 from ahop._checks import choice
+from ahop.estimators.targets import is_missing
 
 # Beyond this a scaled number says no more than that it lies far out.
 _FAR = 4.0
@@ -144,8 +145,7 @@ def _refuse_dates(column: Any, place: int) -> None:
 
 def _word(value: Any) -> str:
     """A category as a word, so that a column may mix kinds, and missing ones are alike in whatever way they are."""
-    # NaN and NaT differ from themselves; pandas' NA answers no comparison at all.
-    if value is None or str(value) in ("<NA>", "NaT") or value != value:
+    if is_missing(value):
         return "<missing>"
     # Whole numbers become floats when another row has none.
     return str(int(value)) if isinstance(value, (float, np.floating)) and float(value).is_integer() else str(value)

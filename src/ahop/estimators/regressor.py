@@ -13,8 +13,21 @@ from ahop.estimators.tables import TableEstimator
 class HopfieldRegressor(RegressorMixin, TableEstimator):
     r"""Predicts a number by the cases that are like a row: the mean of theirs, each counting as much as it is alike.
 
+    .. math:: \hat y(x) = \sum_i \mathrm{softmax}_i\big(\mathrm{sim}(e(\xi_i), e(x)) + \log w_i\big)\, y_i
+
     All but the targets, which are numbers, and the loss, which is the squared error, is as in
-    :class:`HopfieldClassifier`, arguments included; there is no ``class_weight``, and nothing to calibrate.
+    :class:`HopfieldClassifier`; there is nothing to calibrate.
+
+    Args:
+        similarity, ...: Those of :class:`HopfieldClassifier` but ``class_weight``.
+
+    Attributes:
+        mean_, spread_: Of the targets; networks learn these scaled by them.
+        columns_, case_indices_, case_targets_, memories_: As of :class:`HopfieldClassifier`.
+
+    Shape:
+        - X: :math:`(n, \text{columns})`, y and ``predict``: :math:`(n,)`
+        - ``recall``: :math:`(n, k)` each, ``explain``: :math:`(n, \text{columns})`
 
     Example:
         >>> import numpy as np

@@ -10,11 +10,16 @@ import torch
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from ahop._checks import as_device, whole
 from ahop.models import KernelHopfield, create
 
 
 class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Stores rows and retrieves, for a damaged row, the stored one that best explains it.
+    r"""Stores rows and retrieves, for a damaged row, the stored one that best explains it.
+
+    .. math:: y = \sum_i \mathrm{sep}_i\big(\mathrm{sim}(\xi_i, x)\big)\, \xi_i
+
+    with the similarity and separation of the network; some learn theirs from examples of the damage.
 
     Args:
         model: The network by its short name: ``"m-hop"``, ``"a-hop"``, ``"b-hop"``, ... (see :func:`ahop.create`).
@@ -23,10 +28,14 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         steps: How often :meth:`transform` makes its answer the next state; None goes on until it rests.
         missing: Whether rows to retrieve may have NaN, for values that nobody saw: they are left out of every
             comparison, and :meth:`transform` fills them in.
-        device: Where the memory lies and computes.
+        device: Where the memory lies and computes; ``"auto"`` is a GPU where there is one.
 
     Attributes:
         memory_: The fitted :class:`~ahop.AssociativeMemory`.
+
+    Shape:
+        - X of ``fit``: :math:`(N, d)`; X and output of ``transform``: :math:`(n, d)`
+        - ``kneighbors``: :math:`(n, k)` each
 
     Example:
         >>> import numpy as np
@@ -65,13 +74,19 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             queries: Damaged rows, ``(n, d)``, none of their values missing.
             origins: Which stored row each came from, ``(n,)``; some networks learn without (``"b-hop"``).
         """
+        if self.options is not None and not isinstance(self.options, dict):
+            raise ValueError(f"options must be a dictionary of the network's arguments, got {self.options!r}")
+        if self.steps is not None:
+            whole(self.steps, "steps", 1)
         rows = validate_data(self, X, dtype=[np.float64, np.float32])
         if queries is None and origins is not None:
             raise ValueError("origins must come with queries, got origins alone")
         if queries is not None:
             queries = check_array(queries, dtype=[np.float64, np.float32], input_name="queries")
         # Copied, so that what the caller put into the options is not what learns.
-        memory = create(self.model, torch.tensor(rows, device=self.device), **copy.deepcopy(self.options or {}))
+        memory = create(
+            self.model, torch.tensor(rows, device=as_device(self.device)), **copy.deepcopy(self.options or {})
+        )
         if queries is not None:
             memory = memory.fit(queries, origins)
         elif isinstance(memory, KernelHopfield) and memory.loss == "separation":
@@ -90,7 +105,7 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The stored rows that best explain each row: their probabilities and indices, ``(n, k)``, best first."""
         rows, observed = self._rows(X)
         count = self.n_neighbors if n_neighbors is None else n_neighbors
-        if not 1 <= count <= len(self.memory_):
+        if whole(count, "n_neighbors", 1) > len(self.memory_):
             raise ValueError(f"n_neighbors must lie in 1 to {len(self.memory_)}, the stored rows; got {count}")
         found = self.memory_.recall(rows, count, observed=observed)
         return found.probabilities.cpu().numpy(), found.indices.cpu().numpy()

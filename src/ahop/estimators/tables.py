@@ -13,15 +13,16 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from torch import Tensor
 
 from ahop._blocks import budget
-from ahop._checks import as_device, choice
+from ahop._checks import as_device, choice, whole, within
 from ahop._progress import progress
 from ahop.estimators.cases import CaseNetwork, Memory, Rows
 from ahop.estimators.columns import Columns
+from ahop.estimators.targets import as_targets
 from ahop.estimators.training import Training, temperature
 from ahop.nn.rows import EMBEDDINGS, RowEmbedding
 
@@ -111,7 +112,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         numbers, codes = self.columns_.transform(_take(X, counted))
         share = None if weights is None else torch.as_tensor(weights[counted], dtype=torch.float32)
         said = torch.as_tensor(targets[counted], dtype=torch.float32)
-        rows = Rows(torch.as_tensor(numbers), torch.as_tensor(codes), said, share).to(self._device())
+        rows = Rows(torch.as_tensor(numbers), torch.as_tensor(codes), said, share).to(as_device(self.device))
         folds = self._folds(len(counted), None if strata is None else strata[counted], draw)
         places = self._cases(rows, draw)
         self.case_indices_ = counted[places]
@@ -122,11 +123,11 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         with (
             torch.random.fork_rng(),
             torch.enable_grad(),
-            progress("fit", self.members * self._passes(len(rows))) as bar,
+            progress("fit", self.members * self._passes(len(rows)), show=self.verbose) as bar,
         ):
             for held in folds:
                 torch.manual_seed(int(draw.randint(2**31)))
-                self.memories_.append(self._member(rows, stored, held, chosen, bar if self.verbose else None))
+                self.memories_.append(self._member(rows, stored, held, chosen, bar))
 
     def _member(self, rows: Rows, stored: Rows, held: np.ndarray | None, places: Tensor, bar: Any) -> Memory:
         """One network, trained on all rows but those held out."""
@@ -217,7 +218,8 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
     @torch.no_grad()
     def _answers(self, rows: tuple[Tensor, Tensor], hidden: Sequence[int] = ()) -> np.ndarray:
         """The mean answer of the members, ``(n, t)``, with some columns hidden."""
-        answers = [memory.answer(memory.embed(*rows, hidden)) for memory in self.memories_]
+        with progress("predict", len(self.memories_), show=self.verbose) as bar:
+            answers = [memory.answer(memory.embed(*rows, hidden), bar) for memory in self.memories_]
         return torch.stack(answers).mean(0).cpu().double().numpy()
 
     @torch.no_grad()
@@ -231,7 +233,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
             k: How many cases for each.
         """
         numbers, codes = self._rows(X)
-        if not isinstance(k, (int, np.integer)) or not 1 <= k <= len(self.case_indices_):
+        if whole(k, "k", 1) > len(self.case_indices_):
             raise ValueError(f"k must lie in 1 to {len(self.case_indices_)}, the cases; got {k}")
         found: list[tuple[Tensor, Tensor]] = []
         for part in torch.arange(len(numbers)).split(max(1, budget() // (16 * len(self.case_indices_)))):
@@ -275,14 +277,9 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:  # noqa: N803
         """The table, a target for each row, and the weights if there are some."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        targets = as_targets(y, type(self).__name__)
         table = self._table(X, reset=True)
-        targets = column_or_1d(y, warn=True)
         check_consistent_length(table, targets)
-        if targets.dtype == object and any(value is None or str(value) in ("<NA>", "nan") for value in targets):
-            raise ValueError("y must have no missing values")
-        assert_all_finite(targets, input_name="y")
         if sample_weight is None:
             return table, targets, None
         return table, targets, _check_sample_weight(sample_weight, table, ensure_non_negative=True)
@@ -312,12 +309,9 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
                 'cases must be "sampled" or "kmeans" for readout "mlp", which looks at the same ones always'
             )
         least = {"n_cases": 2, "width": 1, "members": 1, "cases_per_step": 1, "patience": 1, "blocks": 0}
-        for name, bound in {**least, "epochs": 1, "batch_size": 1}.items():
-            value = getattr(self, name)
-            if value is None and name in ("epochs", "batch_size"):
-                continue
-            if not isinstance(value, (int, np.integer)) or value < bound:
-                raise ValueError(f"{name} must be a whole number of at least {bound}, got {value!r}")
+        own = {name: 1 for name in ("epochs", "batch_size") if getattr(self, name) is not None}
+        for name, bound in {**least, **own}.items():
+            whole(getattr(self, name), name, bound)
         for name, low, high in (
             ("validation_fraction", 0, 0.5),
             ("dropout", 0, 0.99),
@@ -326,13 +320,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
             ("weight_decay", 0, 1e6),
             ("frequency_scale", 0, 1e6),
         ):
-            if not low <= getattr(self, name) <= high:
-                raise ValueError(f"{name} must lie in {low:g} to {high:g}, got {getattr(self, name)}")
-
-    def _device(self) -> str:
-        if self.device == "auto":
-            return "cuda" if torch.cuda.is_available() else "cpu"
-        return as_device(self.device)
+            within(getattr(self, name), name, low, high)
 
     def __getstate__(self) -> dict[str, Any]:
         # A file that was written beside a GPU can be read where there is none.

@@ -46,7 +46,7 @@ class Training:
         learned: Tensor,
         held: Tensor | None,
         cases: Tensor | None,
-        bar: Bar | None,
+        bar: Bar,
     ) -> None:
         """Train the network.
 
@@ -56,13 +56,14 @@ class Training:
             learned: Which to learn from.
             held: Which to choose the best pass by; None takes the last.
             cases: Which are cases; None for those that are learned from, of which each step sees some.
-            bar: Advanced once a pass.
+            bar: Advances by one a pass.
         """
         optimizer = torch.optim.AdamW(network.parameters(), self.rate, weight_decay=self.decay)
         steps = self.epochs * math.ceil(len(learned) / self.batch)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: cycle(step, steps))
         best, waited, kept = math.inf, 0, copy.deepcopy(network.state_dict())
         shown = learned[torch.randperm(len(learned))[:_TRIED]] if cases is None else cases
+        note = ""
         for _ in range(self.epochs):
             network.train()
             order = learned[torch.randperm(len(learned)).to(learned.device)]
@@ -72,6 +73,7 @@ class Training:
                 loss.backward()
                 optimizer.step()
                 schedule.step()
+                bar.advance(note, by=self.epochs / steps)
             if not math.isfinite(loss.item()):
                 raise ValueError(f"training diverged, its loss is {loss.item()}; try a smaller learning_rate")
             if held is not None:
@@ -79,8 +81,7 @@ class Training:
                 best, waited = (found, 0) if found < best else (best, waited + 1)
                 if not waited:
                     kept = copy.deepcopy(network.state_dict())
-            if bar is not None:
-                bar.advance(f"loss {loss.item():.3f}" if held is None else f"held-out loss {best:.4f}")
+            note = f"loss {loss.item():.3f}" if held is None else f"held-out loss {best:.4f}"
             if waited >= self.patience:
                 break
         if held is not None:

@@ -81,6 +81,7 @@ class Config:
     runs: int = 5
     seed: int = 0
     device: str = "cpu"
+    quick: bool = False
 
     def __post_init__(self) -> None:
         for name in ("patterns", "dim", "samples", "queries", "runs"):
@@ -95,7 +96,7 @@ class Config:
 
 def quick(config: Config) -> Config:
     """The same at a size that ends in a minute on two cores."""
-    return Config(patterns=256, samples=128, queries=200, runs=1, seed=config.seed, device=config.device)
+    return Config(patterns=256, samples=128, queries=200, runs=1, seed=config.seed, device=config.device, quick=True)
 
 
 def run(config: Config) -> dict[str, Any]:

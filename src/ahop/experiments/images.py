@@ -44,6 +44,7 @@ class Config:
     holdout: int = 0
     subset: int = 0
     device: str = "cpu"
+    quick: bool = False
 
     def __post_init__(self) -> None:
         choice(self.protocol, "protocol", PROTOCOLS)
@@ -67,7 +68,7 @@ class Config:
 
 def quick(config: Config) -> Config:
     """A few images, a few times: to see that it runs. Nothing is to be read from the figures."""
-    return Config(**{**vars(config), "subset": 64, "epochs": 2, "runs": 1})
+    return Config(**{**vars(config), "subset": 64, "epochs": 2, "runs": 1, "quick": True})
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,7 @@ class Config:
     decay: float = 0.01
     dropout: float = 0.3
     most: int = 128
+    quick: bool = False
 
     def __post_init__(self) -> None:
         for name in self.data:
@@ -109,7 +110,7 @@ class Config:
 
 def quick(config: Config) -> Config:
     """The same at a size that ends within a minute or two on two cores; the figures are those of little training."""
-    return Config(**{**vars(config), "runs": 1, "folds": 2, "inner": 1, "refits": 1, "epochs": 5})
+    return Config(**{**vars(config), "runs": 1, "folds": 2, "inner": 1, "refits": 1, "epochs": 5, "quick": True})
 
 
 def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, Any]:

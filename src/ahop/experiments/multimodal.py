@@ -44,6 +44,7 @@ class Config:
     runs: int = 5
     seed: int = 0
     device: str = "cpu"
+    quick: bool = False
 
     def __post_init__(self) -> None:
         if not self.concepts:
@@ -57,7 +58,7 @@ class Config:
 
 def quick(config: Config) -> Config:
     """The same with few concepts and queries, once."""
-    sizes = {"concepts": (64, 128), "samples": 256, "queries": 200, "runs": 1}
+    sizes = {"concepts": (64, 128), "samples": 256, "queries": 200, "runs": 1, "quick": True}
     return Config(**{**vars(config), **sizes})
 
 

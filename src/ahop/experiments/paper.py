@@ -43,11 +43,15 @@ class Run:
 
 
 class Part(NamedTuple):
-    """A table or figure: what its file is called, what it shows, and how it is made."""
+    """A table or figure: what its file is called, what it shows, and how it is made.
+
+    A resumable one keeps what it has done and knows itself whether it is whole.
+    """
 
     file: str
     shows: str
     make: Callable[[Run, Path], None]
+    resumable: bool = False
 
 
 def _report(make: Callable[[Run], dict[str, Any]]) -> Callable[[Run, Path], None]:
@@ -61,22 +65,25 @@ def _report(make: Callable[[Run], dict[str, Any]]) -> Callable[[Run, Path], None
 
 def _retrieval(config: retrieval.Config) -> Callable[[Run, Path], None]:
     def make(run: Run) -> dict[str, Any]:
-        own = replace(config, device=run.device)
-        # A sixteenth of the patterns, so that 4,096 are still more than 2,048.
-        small: dict[str, Any] = {"patterns": config.patterns // 16, "samples": 64, "queries": 100, "runs": 1}
-        return retrieval.run(own if run.full else replace(own, **small))
+        return retrieval.run(_sized(replace(config, device=run.device), _sixteenth, run))
 
     return _report(make)
 
 
+def _sixteenth(config: retrieval.Config) -> retrieval.Config:
+    # So that 4,096 patterns are still more than 2,048.
+    return replace(config, patterns=config.patterns // 16, samples=64, queries=100, runs=1, quick=True)
+
+
 def _twelve(patterns: int) -> Callable[[Run, Path], None]:
     models = ("m-hop", "u-hop", "k-hop", "k2-hop", "a-hop", "b-hop*", "b-hop")
-    return _retrieval(retrieval.Config(models=models, settings=TWELVE, patterns=patterns))
+    make = _retrieval(retrieval.Config(models=models, settings=TWELVE, patterns=patterns))
 
+    def part(run: Run, out: Path) -> None:
+        make(run, out)
+        plots.accuracy(json.loads(out.read_text()), out.with_suffix(".png"))
 
-def _timing(run: Run) -> dict[str, Any]:
-    config = timing.Config(device=run.device)
-    return timing.run(config if run.full else replace(config, sizes=timing.SIZES[:1], repetitions=1))
+    return part
 
 
 def _tabular(features: str) -> Callable[[Run, Path], None]:
@@ -99,7 +106,11 @@ def _images(protocol: str, data: str, *models: str) -> Callable[[Run, Path], Non
     return part
 
 
-_NUMBERS = retrieval.Config(data="mnist", settings=(Setting(0.6, 0.6, 0.6), Setting(0.7, 0.7, 0.7)))
+_NUMBERS = retrieval.Config(
+    models=("m-hop", "u-hop", "k-hop", "k2-hop", "mlp", "a-hop", "b-hop*", "b-hop"),
+    data="mnist",
+    settings=(Setting(0.6, 0.6, 0.6), Setting(0.7, 0.7, 0.7)),
+)
 _DIGITS = retrieval.Config(data="digits", patterns=1024)
 PARTS = (
     Part("claims.json", "theorems and lemmas", _report(lambda run: claims.run())),
@@ -110,16 +121,22 @@ PARTS = (
     Part("retrieval-synthetic.json", "Table 2, synthetic", _retrieval(retrieval.Config())),
     Part("retrieval-digits.json", "Table 2 with digits, which need no download", _retrieval(_DIGITS)),
     Part("retrieval-mnist.json", "Table 2, MNIST", _retrieval(_NUMBERS)),
-    Part("tabular-sound.json", "Table 3, sound features", _tabular("sound")),
-    Part("tabular-benchmark.json", "Table 3, the paper's features", _tabular("benchmark")),
-    Part("mil.json", "Table 4, bags", _bags),
+    Part("tabular-sound.json", "Table 3, sound features", _tabular("sound"), resumable=True),
+    Part("tabular-benchmark.json", "Table 3, the paper's features", _tabular("benchmark"), resumable=True),
+    Part("mil.json", "Table 4, bags", _bags, resumable=True),
     Part(
         "images-cifar10.json",
         "a transformer of Hopfield layers",
         _images("transformer", "cifar10", *images.Config.models),
+        resumable=True,
     ),
     *(
-        Part(f"images-published-{data}.json", f"Table 4, {data}", _images("published", data, "m-hop", "k-hop", "a-hop"))
+        Part(
+            f"images-published-{data}.json",
+            f"Table 4, {data}",
+            _images("published", data, "m-hop", "k-hop", "a-hop"),
+            resumable=True,
+        )
         for data in images.DATA
     ),
     Part(
@@ -132,7 +149,11 @@ PARTS = (
         "two modalities",
         _report(lambda run: multimodal.run(_sized(multimodal.Config(device=run.device), multimodal.quick, run))),
     ),
-    Part("timing.json", "timing", _report(_timing)),
+    Part(
+        "timing.json",
+        "timing",
+        _report(lambda run: timing.run(_sized(timing.Config(device=run.device), timing.quick, run))),
+    ),
 )
 
 
@@ -143,20 +164,12 @@ def _sized(config: Any, quick: Callable[[Any], Any], run: Run) -> Any:
 def make(part: Part, run: Run) -> str:
     """Make one part, unless it is there; what became of it, in a word or two."""
     out = run.folder / part.file
-    # Parts that keep what they have done know themselves whether they are whole.
-    resumable = part.file.startswith(("tabular", "mil", "images"))
-    there = out.exists() and not resumable
+    there = out.exists() and not part.resumable
     if there and out.suffix == ".json" and json.loads(out.read_text()).get("quick") and run.full:
         raise ValueError(f"{out} comes from a quick run; choose another folder for full ones")
     try:
         if not there:
             part.make(run, out)
-            if out.suffix == ".json":
-                marked = {**json.loads(out.read_text()), "quick": not run.full}
-                report.write_whole(report.as_text(marked), out)
     except (FileNotFoundError, MissingLibraryError) as error:
         return f"skipped: {error}"
-    picture = out.with_suffix(".png")
-    if part.file.startswith("retrieval-twelve") and not picture.exists():
-        plots.accuracy(json.loads(out.read_text()), picture)
     return "there already" if there else "made"

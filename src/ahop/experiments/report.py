@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import platform
@@ -16,17 +17,21 @@ import torch
 import ahop
 
 
-def stamp(name: str, config: dict[str, Any]) -> dict[str, Any]:
+def stamp(name: str, config: dict[str, Any], libraries: Sequence[str] = ()) -> dict[str, Any]:
     """The head of a report: which experiment, how it was set up, with which versions, on what machine and when.
 
-    To be called before the work begins. A report that is gone on with has several sittings.
+    To be called before the work begins. A report that is gone on with has several sittings. A set-up that says of
+    itself that it is ``quick`` is marked as such, for nobody to take its figures for results.
     """
     versions = {"ahop": ahop.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    versions |= {library: importlib.import_module(library).__version__ for library in libraries}
+    config = dict(config)
+    quick = config.pop("quick", False)
     device = torch.device(config.get("device", "cpu"))
     machine = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
     began = datetime.now(timezone.utc).isoformat(timespec="seconds")
     sittings = [{"machine": machine, "began": began}]
-    return {"experiment": name, "config": config, "versions": versions, "sittings": sittings}
+    return {"experiment": name, "quick": quick, "config": config, "versions": versions, "sittings": sittings}
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:

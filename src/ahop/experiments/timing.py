@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -44,12 +44,19 @@ class Config:
     batch: int = 1024
     repetitions: int = 5
     difficulty: float = 0.4
+    seed: int = 0
     device: str = "cpu"
+    quick: bool = False
 
     def __post_init__(self) -> None:
         for name in ("samples", "batch", "repetitions"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+
+def quick(config: Config) -> Config:
+    """The first size alone, once."""
+    return replace(config, sizes=SIZES[:1], repetitions=1, quick=True)
 
 
 def run(config: Config) -> dict[str, Any]:
@@ -62,8 +69,10 @@ def run(config: Config) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     with progress("timing", 2 * len(config.sizes)) as bar:
         for dim, count in config.sizes:
-            patterns = (torch.rand(count, dim, generator=torch.Generator().manual_seed(0)) * 2 - 1).to(config.device)
-            world = Mixed(config.difficulty, config.difficulty, config.difficulty)
+            patterns = (torch.rand(count, dim, generator=torch.Generator().manual_seed(config.seed)) * 2 - 1).to(
+                config.device
+            )
+            world = Mixed(config.difficulty, config.difficulty, config.difficulty, seed=config.seed)
             seen, queries = world.sample(patterns, config.samples), world.sample(patterns, config.batch).queries
             for sort in (True, False):
                 rows.append(

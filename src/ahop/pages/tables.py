@@ -242,6 +242,11 @@ def benchmark(folder: Path) -> str:
     return _tabular(read(folder, "tabular-benchmark")["rows"], "accuracy")
 
 
+def benchmark_areas(folder: Path) -> str:
+    """The same: area under the curve."""
+    return _tabular(read(folder, "tabular-benchmark")["rows"], "auc")
+
+
 def _tabular(rows: list[dict[str, Any]], what: str) -> str:
     found = {(row["model"], row["data"]): row for row in rows}
     data = list(dict.fromkeys(row["data"] for row in rows))
@@ -263,35 +268,41 @@ def _tabular(rows: list[dict[str, Any]], what: str) -> str:
 def times(folder: Path) -> str:
     """How long classifiers of tables take to fit and to predict: ratios to XGBoost's time."""
     rows = [row for row in read(folder, "tabular-sound")["rows"] if "fit" in row and row["model"] != "xgboost"]
+    alone = {"model": "alone"}
+    rows += [{**row, **alone} for row in read(folder, "tabular-cpu")["rows"] if row["model"] == "default"]
     found = {(row["model"], row["data"]): f"{plain(row['fit'])}, {plain(row['predict'])}" for row in rows}
     data = list(dict.fromkeys(row["data"] for row in rows))
-    shown = [model for model in CLASSIFIERS if any(model == row["model"] for row in rows)]
-    lines = [[CLASSIFIERS[model], *(found.get((model, name), "") for name in data)] for model in shown]
+    names = {"alone": "`HopfieldClassifier()`, no GPU", **CLASSIFIERS}
+    shown = [model for model in names if any(model == row["model"] for row in rows)]
+    lines = [[names[model], *(found.get((model, name), "") for name in data)] for model in shown]
     return table(["fit, predict", *(name.capitalize() for name in data)], lines)
 
 
 def timing(folder: Path) -> str:
     """The timing table: milliseconds on an H200."""
-    digits = {"fit": 0, "query": 4}
-    return _timing(
-        read(folder, "timing-cuda"), lambda what, own, paper: f"{figure(own, digits[what])} ({short(paper)})"
-    )
+    return _timing(read(folder, "timing-cuda"), lambda what, own: figure(own, 4 if what == "query" else 0), short)
 
 
 def ratios(folder: Path) -> str:
     """The timing table on two cores: ratios to its first cell, sorted."""
-    return _timing(read(folder, "timing-cpu"), lambda what, own, paper: f"{plain(own)} ({plain(paper)})")
+    return _timing(read(folder, "timing-cpu"), lambda what, own: plain(own), plain)
 
 
-def _timing(report: Report, cell: Callable[[str, float, float], str]) -> str:
+def _timing(report: Report, ours: Callable[[str, float], str], papers: Callable[[float], str]) -> str:
     rows = report["rows"]
     sizes = list(dict.fromkeys((row["dim"], row["patterns"]) for row in rows))
     found = {(row["sort"], (row["dim"], row["patterns"])): row for row in rows}
     lines = []
-    for what, title in (("fit", "fit"), ("query", "a query")):
+    # The paper learns by Adam.
+    for what, title, paper in (
+        ("fit", "convex fit", None),
+        ("adam", "fit by Adam", "fit"),
+        ("query", "query", "query"),
+    ):
         for sort, kind in ((True, "sorted"), (False, "not sorted")):
-            own = [found[sort, size] for size in sizes]
-            lines.append([f"{title}, {kind} (paper)", *(cell(what, row[what], row["paper"][what]) for row in own)])
+            rows = [found[sort, size] for size in sizes]
+            cells = [ours(what, row[what]) + (f" ({papers(row['paper'][paper])})" if paper else "") for row in rows]
+            lines.append([f"{title}, {kind}" + (" (paper)" if paper else ""), *cells])
     return table(["d, N", *(f"{dim}, {count}" for dim, count in sizes)], lines)
 
 
@@ -343,6 +354,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "tables-sound": sound,
     "tables-areas": areas,
     "tables-paper": benchmark,
+    "tables-paper-areas": benchmark_areas,
     "times": times,
     "timing": timing,
     "ratios": ratios,

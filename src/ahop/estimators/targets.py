@@ -1,0 +1,39 @@
+"""What ``fit`` is told about each row or bag: one value, none missing; classes as codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+
+def as_targets(y: Any, estimator: str) -> np.ndarray:
+    """One target each, ``(n,)``."""
+    if y is None:
+        raise ValueError(f"{estimator} requires y to be passed, but the target y is None")
+    targets = column_or_1d(y, warn=True)
+    if targets.dtype.kind in "OMm" and any(is_missing(value) for value in targets):
+        raise ValueError("y must have no missing values")
+    assert_all_finite(targets, input_name="y")
+    return targets
+
+
+def as_classes(targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes there are, and which of them each target is."""
+    try:
+        check_classification_targets(targets)
+        encoder = LabelEncoder().fit(targets)
+    except TypeError as error:
+        raise ValueError(f"y must hold labels of one kind: {error}") from error
+    return encoder.classes_, encoder.transform(targets)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this stands for no value: None, NaN, NaT, or pandas' NA."""
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    return value is None or str(value) in ("<NA>", "NaT")
