@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import joblib
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from ahop._progress import progress
 from ahop.estimators import HopfieldClassifier, HopfieldRegressor
 from ahop.estimators.training import cycle
 from ahop.similarity import Adaptive, Cosine
@@ -297,7 +299,24 @@ def test_a_million_rows():
     assert right > 0.9
     # The table has 16 MB; its vectors would have 64, and 300 of its lines of scores 1.2 GB.
     assert mebibytes < 1000
-    assert "fit" in run.stderr and "predict" in run.stderr
+    assert "fit" in run.stderr
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_progress_is_shown_if_asked_for(monkeypatch, verbose):
+    bars = []
+
+    @contextmanager
+    def watched(title, total, *, show):
+        assert show is verbose
+        with progress(title, total, show=show) as bar:
+            yield bar
+        bars.append((title, total, bar._done))
+
+    monkeypatch.setattr("ahop.estimators.tables.progress", watched)
+    settings = {**SMALL, "epochs": 3, "members": 2, "verbose": verbose}
+    HopfieldClassifier(**settings).fit(*people()).predict(people()[0])
+    assert bars == [("fit", 6, pytest.approx(6)), ("predict", 2, pytest.approx(2))]
 
 
 def test_a_regressor():

@@ -25,10 +25,10 @@ def as_targets(y: Any, estimator: str) -> np.ndarray:
 def as_classes(targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes there are, and which of them each target is."""
     try:
-        check_classification_targets(targets)
         encoder = LabelEncoder().fit(targets)
     except TypeError as error:
         raise ValueError(f"y must hold labels of one kind: {error}") from error
+    check_classification_targets(targets)
     return encoder.classes_, encoder.transform(targets)
 
 
