@@ -124,7 +124,7 @@ SECTIONS = (
     ),
 )
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 h1, h2 { line-height: 1.2 } h2 { margin-top: 2.5rem }
 p { max-width: 46rem }
 table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; font-size: 14px }
