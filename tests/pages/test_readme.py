@@ -21,7 +21,8 @@ def test_documents_say_what_the_results_say(document, least):
 def test_a_table_is_made_anew(tmp_path):
     document = tmp_path / "README.md"
     document.write_text("before\n<!-- table: bags -->\nold\n<!-- end of table -->\nafter\n")
-    asked = ["report", "--document", str(document), "--results", str(ROOT / "results")]
+    page = ["--page", str(tmp_path / "page.html")]
+    asked = ["report", "--document", str(document), "--results", str(ROOT / "results"), *page]
     assert "tables made anew" in CliRunner().invoke(app, asked, env={"COLUMNS": "300"}).output
     text = document.read_text()
     assert "old" not in text and "| a-hop | .912" in text

@@ -22,19 +22,18 @@ def write_report(
     document: Annotated[
         list[Path], typer.Option(help="Document whose marked tables are made anew; repeat for several.")
     ] = DOCUMENTS,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Where to write all of it as one page.")
-    ] = None,
+    page: Annotated[Path, typer.Option(metavar="FILE.html", help="Where to write all of it as one page.")] = Path(
+        "report.html"
+    ),
 ) -> None:
-    """Make the tables of the README and of the findings from the results, and one page of all of them."""
+    """Make the tables of the README and of the findings from the results, and one page of all tables and plots."""
     require_file(page, ".html")
     before = [path.read_text() for path in document]
     after = [filled(text, results) for text in before]
-    whole = pages.page(results) if page else ""
+    whole = pages.page(results)
     for path, old, new in zip(document, before, after, strict=True):
         if new != old:
             write_whole(new, path)
         console.print(f"{path}: " + ("tables made anew" if new != old else "says what the results say"))
-    if page:
-        write_whole(whole, page)
-        console.print(f"page: {page}")
+    write_whole(whole, page)
+    console.print(f"page: {page}")
