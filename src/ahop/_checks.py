@@ -120,7 +120,7 @@ def as_device(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
+        torch.empty(0, device=torch.device(name))
+    except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(f"device must be one that PyTorch can use here, got {name!r}") from error
     return name

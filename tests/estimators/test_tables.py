@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
+from decimal import Decimal
 
 import joblib
 import numpy as np
@@ -314,9 +315,11 @@ def test_progress_is_shown_if_asked_for(monkeypatch, verbose):
         bars.append((title, total, bar._done))
 
     monkeypatch.setattr("ahop.estimators.tables.progress", watched)
-    settings = {**SMALL, "epochs": 3, "members": 2, "verbose": verbose}
-    HopfieldClassifier(**settings).fit(*people()).predict(people()[0])
-    assert bars == [("fit", 6, pytest.approx(6)), ("predict", 2, pytest.approx(2))]
+    for settings in ({"epochs": None, "patience": 1}, {"readout": "mlp", "cases": "sampled", "n_cases": 50}):
+        classifier = HopfieldClassifier(**{**SMALL, **settings}, members=2, verbose=verbose)
+        classifier.fit(*people()).predict(people()[0])
+        assert bars == [("fit", 2, pytest.approx(2)), ("predict", 2, pytest.approx(2))]
+        bars.clear()
 
 
 def test_a_regressor():
@@ -371,7 +374,7 @@ def test_what_cannot_be_asked(fitted):
             fitted.recall(frame, k=k)
     with pytest.raises(ValueError, match="k must lie in 1 to 400, the cases; got 401"):
         fitted.recall(frame, k=401)
-    for missing in (None, np.nan, pd.NA, pd.NaT):
+    for missing in (None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT")):
         with pytest.raises(ValueError, match="y must have no missing values"):
             HopfieldClassifier().fit(frame, pd.Series(["a", missing] * 10, dtype=object))
     with pytest.raises(ValueError, match="y must hold labels of one kind"):

@@ -20,7 +20,7 @@ app = typer.Typer(
 console = Console()
 
 Out = Annotated[Path | None, typer.Option(metavar="FILE.json", help="Where to write the report.")]
-Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, ...")]
+Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, ...; auto.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
 Runs = Annotated[int, typer.Option(help="Repetitions, each with a seed of its own.")]
 

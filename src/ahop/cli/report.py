@@ -30,10 +30,9 @@ def write_report(
     require_file(page, ".html")
     before = [path.read_text() for path in document]
     after = [filled(text, results) for text in before]
-    whole = pages.page(results)
     for path, old, new in zip(document, before, after, strict=True):
         if new != old:
             write_whole(new, path)
         console.print(f"{path}: " + ("tables made anew" if new != old else "says what the results say"))
-    write_whole(whole, page)
+    write_whole(pages.page(results), page)
     console.print(f"page: {page}")

@@ -25,7 +25,7 @@ def run_timing(
     require_file(out, ".json")
     config = timing.Config(samples=samples, batch=batch, device=as_device(device))
     result = timing.run(timing.quick(config) if quick else config)
-    unit = "relative to the first row" if device.startswith("cpu") else "milliseconds"
+    unit = "relative to the first row" if config.device.startswith("cpu") else "milliseconds"
     table = Table(title=f"a-hop, {samples} samples, batches of {batch}: {unit}", title_justify="left")
     for column in ("d", "N", "sort", "fit", "paper", "fit by Adam", "a query", "paper"):
         table.add_column(column, justify="right")

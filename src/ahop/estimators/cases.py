@@ -151,6 +151,8 @@ class Memory:
         network = self.network
         if network.perceptron is not None:
             answers = network.conclude(torch.cat([network.perceptron(self._scores(q)) for q in self._some(queries)]))
+            if bar is not None:
+                bar.advance()
         else:
             answers = network.conclude(self._read(queries, bar))
         return (answers / self.temperature).softmax(1) if network.classifies else answers

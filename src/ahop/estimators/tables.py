@@ -103,7 +103,6 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _fit(self, X: Any, targets: np.ndarray, weights: np.ndarray | None, strata: np.ndarray | None) -> None:  # noqa: N803
         """Learn from checked rows and targets ``(n, t)``; a held-out part has the same share of each stratum."""
-        self._check_settings()
         counted = np.arange(len(targets)) if weights is None else np.flatnonzero(weights)
         if len(counted) < 2:
             raise ValueError(f"X must have at least 2 rows that count, got n_samples = {len(counted)}")
@@ -123,7 +122,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         with (
             torch.random.fork_rng(),
             torch.enable_grad(),
-            progress("fit", self.members * self._passes(len(rows)), show=self.verbose) as bar,
+            progress("fit", self.members, show=self.verbose) as bar,
         ):
             for held in folds:
                 torch.manual_seed(int(draw.randint(2**31)))
@@ -277,6 +276,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:  # noqa: N803
         """The table, a target for each row, and the weights if there are some."""
+        self._check_settings()
         targets = as_targets(y, type(self).__name__)
         table = self._table(X, reset=True)
         check_consistent_length(table, targets)

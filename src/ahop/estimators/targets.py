@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ def as_classes(targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def is_missing(value: Any) -> bool:
     """Whether this stands for no value: None, NaN, NaT, or pandas' NA."""
-    if isinstance(value, (float, np.floating)):
-        return bool(np.isnan(value))
-    return value is None or str(value) in ("<NA>", "NaT")
+    # NaN and NaT differ from themselves; pandas' NA answers no comparison.
+    if isinstance(value, (Number, np.datetime64, np.timedelta64)):
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")

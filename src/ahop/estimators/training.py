@@ -56,7 +56,7 @@ class Training:
             learned: Which to learn from.
             held: Which to choose the best pass by; None takes the last.
             cases: Which are cases; None for those that are learned from, of which each step sees some.
-            bar: Advances by one a pass.
+            bar: Advances by one in all.
         """
         optimizer = torch.optim.AdamW(network.parameters(), self.rate, weight_decay=self.decay)
         steps = self.epochs * math.ceil(len(learned) / self.batch)
@@ -73,7 +73,7 @@ class Training:
                 loss.backward()
                 optimizer.step()
                 schedule.step()
-                bar.advance(note, by=self.epochs / steps)
+                bar.advance(note, by=1 / steps)
             if not math.isfinite(loss.item()):
                 raise ValueError(f"training diverged, its loss is {loss.item()}; try a smaller learning_rate")
             if held is not None:
@@ -84,6 +84,8 @@ class Training:
             note = f"loss {loss.item():.3f}" if held is None else f"held-out loss {best:.4f}"
             if waited >= self.patience:
                 break
+        # What a training that ended early left out.
+        bar.advance(note, by=1 - schedule.last_epoch / steps)
         if held is not None:
             network.load_state_dict(kept)
         network.embedding.settle(rows.codes[learned])

@@ -64,7 +64,8 @@ def resume(path: Path | None, head: dict[str, Any], free: Sequence[str]) -> tupl
     )
     if not alike:
         raise ValueError(f"{path} holds a run that was set up in another way; choose another file")
-    return {**head, "sittings": [*before.get("sittings", []), *head["sittings"]]}, list(done)
+    versions = {**before.get("versions", {}), **head["versions"]}
+    return {**head, "versions": versions, "sittings": [*before.get("sittings", []), *head["sittings"]]}, list(done)
 
 
 def write(report: dict[str, Any], path: Path) -> None:

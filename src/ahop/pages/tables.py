@@ -135,7 +135,8 @@ def images(folder: Path) -> str:
         return plain(costs[model]["ratio"])
 
     names = ["a-hop, one base" if model == "a-hop-1" else model for model in models]
-    lines = [["accuracy, three seeds", *map(right, models)], ["a training step", *map(cost, models)]]
+    most = max(len(figures["runs"]) for figures in accuracy.values())
+    lines = [[f"accuracy, {most} seeds", *map(right, models)], ["a training step", *map(cost, models)]]
     return table(["", *names], lines)
 
 
@@ -292,8 +293,8 @@ def _timing(report: Report, ours: Callable[[str, float], str], papers: Callable[
         ("query", "query", "query"),
     ):
         for sort, kind in ((True, "sorted"), (False, "not sorted")):
-            rows = [found[sort, size] for size in sizes]
-            cells = [ours(what, row[what]) + (f" ({papers(row['paper'][paper])})" if paper else "") for row in rows]
+            own = [found[sort, size] for size in sizes]
+            cells = [ours(what, row[what]) + (f" ({papers(row['paper'][paper])})" if paper else "") for row in own]
             lines.append([f"{title}, {kind}" + (" (paper)" if paper else ""), *cells])
     return table(["d, N", *(f"{dim}, {count}" for dim, count in sizes)], lines)
 
