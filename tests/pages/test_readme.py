@@ -61,3 +61,11 @@ def test_numbers():
     assert markdown.with_spread({"mean": 0.5, "std": 0.0, "runs": [0.5]}) == ".500"
     assert markdown.with_spread(figures, 0.7, digits=1) == ".5 ± .1 (.7)"
     assert [markdown.short(value) for value in (1, 0.35549, 1.225, 840)] == ["1", ".3555", "1.225", "840"]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "results").glob("*.json")), ids=lambda path: path.stem)
+def test_every_report_says_where_it_comes_from(path):
+    report = markdown.read(path.parent, path.stem)
+    assert {"ahop", "torch", "python"} <= report["versions"].keys()
+    assert report["experiment"] and "seed" in report["config"]
+    assert all(sitting["machine"] for sitting in report["sittings"]) and report["sittings"]
