@@ -109,10 +109,9 @@ def whole(value: Any, name: str, least: int) -> int:
     return int(value)
 
 
-def within(value: Any, name: str, low: float, high: float) -> float:
+def within(value: Any, name: str, low: float, high: float) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
         raise ValueError(f"{name} must be a number in {low:g} to {high:g}, got {value!r}")
-    return float(value)
 
 
 def as_device(name: str) -> str:

@@ -82,6 +82,8 @@ def test_options_that_cannot_be():
         HopfieldRetriever("z-hop").fit(np.eye(3))
     with pytest.raises(ValueError, match=r"options must be a dictionary of the network's arguments, got \[1\]"):
         HopfieldRetriever(options=[1]).fit(np.eye(3))
+    with pytest.raises(ValueError, match=r"options must be arguments of 'm-hop': .* argument 'cats'"):
+        HopfieldRetriever(options={"cats": 1}).fit(np.eye(3))
     with pytest.raises(ValueError, match=r"steps must be a whole number of at least 1, got 1\.5"):
         HopfieldRetriever(steps=1.5).fit(np.eye(3))
     with pytest.raises(ValueError, match="device must be one that PyTorch can use here, got 'abacus'"):

@@ -43,8 +43,8 @@ def run_tabular(
 ) -> None:
     """Tables: Hopfield networks beside forests and boosted trees, Table 3 of the paper. Can be gone on with by --out.
 
-    In full it wants a GPU: with --device cuda --workers 15 the networks take about twelve minutes on an H200 for a set
-    of features, and all trees an hour on one core. Two cores would need days.
+    In full it wants a GPU: with --device cuda --workers 15 the networks take about a quarter of an hour on an H200 for
+    a set of features, and all trees an hour on one core. Two cores would need days.
     """
     require_file(out, ".json")
     if workers == 0:

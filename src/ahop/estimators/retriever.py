@@ -84,9 +84,11 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if queries is not None:
             queries = check_array(queries, dtype=[np.float64, np.float32], input_name="queries")
         # Copied, so that what the caller put into the options is not what learns.
-        memory = create(
-            self.model, torch.tensor(rows, device=as_device(self.device)), **copy.deepcopy(self.options or {})
-        )
+        options = copy.deepcopy(self.options or {})
+        try:
+            memory = create(self.model, torch.tensor(rows, device=as_device(self.device)), **options)
+        except TypeError as error:
+            raise ValueError(f"options must be arguments of {self.model!r}: {error}") from error
         if queries is not None:
             memory = memory.fit(queries, origins)
         elif isinstance(memory, KernelHopfield) and memory.loss == "separation":

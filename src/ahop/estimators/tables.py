@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ahop._blocks import budget
 from ahop._checks import as_device, choice, whole, within
-from ahop._progress import progress
+from ahop._progress import Bar, progress
 from ahop.estimators.cases import CaseNetwork, Memory, Rows
 from ahop.estimators.columns import Columns
 from ahop.estimators.targets import as_targets
@@ -128,7 +128,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
                 torch.manual_seed(int(draw.randint(2**31)))
                 self.memories_.append(self._member(rows, stored, held, chosen, bar))
 
-    def _member(self, rows: Rows, stored: Rows, held: np.ndarray | None, places: Tensor, bar: Any) -> Memory:
+    def _member(self, rows: Rows, stored: Rows, held: np.ndarray | None, places: Tensor, bar: Bar) -> Memory:
         """One network, trained on all rows but those held out."""
         cases = None if self.cases == "all" else places
         shown = torch.ones(len(rows), dtype=torch.bool, device=places.device)

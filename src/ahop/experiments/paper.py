@@ -45,13 +45,14 @@ class Run:
 class Part(NamedTuple):
     """A table or figure: what its file is called, what it shows, and how it is made.
 
-    A resumable one keeps what it has done and knows itself whether it is whole.
+    A resumable one keeps what it has done and knows itself whether it is whole. A report may have a picture beside it.
     """
 
     file: str
     shows: str
     make: Callable[[Run, Path], None]
     resumable: bool = False
+    draw: Callable[[dict[str, Any], Path], None] | None = None
 
 
 def _report(make: Callable[[Run], dict[str, Any]]) -> Callable[[Run, Path], None]:
@@ -77,15 +78,7 @@ def _sixteenth(config: retrieval.Config) -> retrieval.Config:
 
 def _twelve(patterns: int) -> Callable[[Run, Path], None]:
     models = ("m-hop", "u-hop", "k-hop", "k2-hop", "a-hop", "b-hop*", "b-hop")
-    config = retrieval.Config(models=models, settings=TWELVE, patterns=patterns)
-
-    def part(run: Run, out: Path) -> None:
-        found = retrieval.run(_sized(replace(config, device=run.device), _sixteenth, run))
-        # The picture first: a report says that the part is whole.
-        plots.accuracy(found, out.with_suffix(".png"))
-        report.write(found, out)
-
-    return part
+    return _retrieval(retrieval.Config(models=models, settings=TWELVE, patterns=patterns))
 
 
 def _tabular(features: str) -> Callable[[Run, Path], None]:
@@ -118,8 +111,8 @@ PARTS = (
     Part("claims.json", "theorems and lemmas", _report(lambda run: claims.run())),
     Part("clouds.png", "Figure 1", lambda run, out: figures.draw_clouds(out)),
     Part("example.png", "main figure", lambda run, out: figures.draw_example(out)),
-    Part("retrieval-twelve-2048.json", "retrieval figure (a)", _twelve(2048)),
-    Part("retrieval-twelve-4096.json", "retrieval figure (b)", _twelve(4096)),
+    Part("retrieval-twelve-2048.json", "retrieval figure (a)", _twelve(2048), draw=plots.accuracy),
+    Part("retrieval-twelve-4096.json", "retrieval figure (b)", _twelve(4096), draw=plots.accuracy),
     Part("retrieval-synthetic.json", "Table 2, synthetic", _retrieval(retrieval.Config())),
     Part("retrieval-digits.json", "Table 2 with digits, which need no download", _retrieval(_DIGITS)),
     Part("retrieval-mnist.json", "Table 2, MNIST", _retrieval(_NUMBERS)),
@@ -174,4 +167,7 @@ def make(part: Part, run: Run) -> str:
             part.make(run, out)
     except (FileNotFoundError, MissingLibraryError) as error:
         return f"skipped: {error}"
+    picture = out.with_suffix(".png")
+    if part.draw and not picture.exists():
+        part.draw(json.loads(out.read_text()), picture)
     return "there already" if there else "made"

@@ -73,12 +73,7 @@ def write(report: dict[str, Any], path: Path) -> None:
     *before, sitting = report["sittings"]
     passed = datetime.now(timezone.utc) - datetime.fromisoformat(sitting["began"])
     timed = {**report, "sittings": [*before, {**sitting, "seconds": round(passed.total_seconds())}]}
-    write_whole(as_text(timed), path)
-
-
-def as_text(report: dict[str, Any]) -> str:
-    """The report as it stands in a file."""
-    return json.dumps(report, indent=1) + "\n"
+    write_whole(json.dumps(timed, indent=1) + "\n", path)
 
 
 def write_whole(text: str, path: Path) -> None:

@@ -69,9 +69,8 @@ def run(config: Config) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     with progress("timing", 2 * len(config.sizes)) as bar:
         for dim, count in config.sizes:
-            patterns = (torch.rand(count, dim, generator=torch.Generator().manual_seed(config.seed)) * 2 - 1).to(
-                config.device
-            )
+            draw = torch.Generator().manual_seed(config.seed)
+            patterns = (torch.rand(count, dim, generator=draw) * 2 - 1).to(config.device)
             world = Mixed(config.difficulty, config.difficulty, config.difficulty, seed=config.seed)
             seen, queries = world.sample(patterns, config.samples), world.sample(patterns, config.batch).queries
             for sort in (True, False):

@@ -85,10 +85,9 @@ SECTIONS = (
     Section(
         "Images",
         "In a real transformer learned similarities neither gain nor lose; s-hop is a little behind, by its one seed."
-        " The protocol that the paper follows makes"
-        " an image of CIFAR one token, whose weight is 1 whatever the similarity, so that projections, seeds and"
-        " tuning are compared there; our copies of CIFAR-100 and Tiny ImageNet are parts, and say nothing about the"
-        " paper's figures.",
+        " The protocol that the paper follows makes an image of CIFAR one token, whose weight is 1 whatever the"
+        " similarity, so that projections, seeds and tuning are compared there; our copies of CIFAR-100 and Tiny"
+        " ImageNet are parts, and say nothing about the paper's figures.",
         tables=("images", "published"),
     ),
     Section(
@@ -106,9 +105,9 @@ SECTIONS = (
         "The paper's timing table: milliseconds on an H200, and ratios to the first cell on two cores beside the"
         " paper's own ratios. The paper's labels say that to sort makes a fit faster; they look swapped, but our times"
         " cannot tell: we sort once before the first step. The convex fit is ours; where nothing is sorted it has no"
-        " smoothness to hold it, and takes many more steps as long as it can tell all patterns apart, which it does"
-        " while their features fit in 1 GiB (not at N 8192, nor at d 256 unsorted). Adam was timed once. Then how many"
-        " times faster the kernels are than the plain definition.",
+        " smoothness to hold it and may take many steps, as in two cells. At N 8192, and unsorted at d 256, it tells a"
+        " query apart from 128 patterns instead of all. Adam was timed once. Then how many times faster the kernels"
+        " are than the plain definition.",
         tables=("timing", "ratios", "kernels"),
     ),
     Section(

@@ -261,8 +261,7 @@ def _tabular(rows: list[dict[str, Any]], what: str) -> str:
 def times(folder: Path) -> str:
     """How long classifiers of tables take to fit and to predict: ratios to XGBoost's time."""
     rows = [row for row in read(folder, "tabular-sound")["rows"] if "fit" in row and row["model"] != "xgboost"]
-    alone = {"model": "alone"}
-    rows += [{**row, **alone} for row in read(folder, "tabular-cpu")["rows"] if row["model"] == "default"]
+    rows += [{**row, "model": "alone"} for row in read(folder, "tabular-cpu")["rows"] if row["model"] == "default"]
     found = {(row["model"], row["data"]): f"{plain(row['fit'])}, {plain(row['predict'])}" for row in rows}
     data = list(dict.fromkeys(row["data"] for row in rows))
     names = {"alone": "`HopfieldClassifier()`, no GPU", **CLASSIFIERS}
