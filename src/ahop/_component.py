@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -10,6 +11,27 @@ import torch
 from torch import Tensor, nn
 
 Part = TypeVar("Part", bound="Component")
+
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+def single(tensor: Tensor) -> Tensor:
+    """The tensor in float32 at least."""
+    return tensor.float() if tensor.dtype in _HALVES else tensor
+
+
+def never_half(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """What moves and casts the tensors of a module, but leaves them in float32 where it would make halves of them.
+
+    What was learned, and a temperature above all, loses too much in half precision; it is small, so it costs nothing
+    to keep.
+    """
+
+    def careful(tensor: Tensor) -> Tensor:
+        moved = function(tensor)
+        return single(tensor).to(moved.device) if moved.dtype in _HALVES else moved
+
+    return careful
 
 
 class Component(nn.Module):
@@ -55,6 +77,9 @@ class Component(nn.Module):
                 raise ValueError(f"{cls.family} {part!r} cannot be made from its name alone: {error}") from None
             return kind(**arguments)
         raise TypeError(f"{cls.family} must be a {cls.__name__} or a name, got {type(part).__name__}")
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Component:
+        return super()._apply(never_half(fn), recurse)
 
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments, as they stand now."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ahop import energy as energies
 from ahop._blocks import split
 from ahop._checks import Observed, as_matrix, as_origins, as_queries, as_tensor, require_finite
-from ahop._component import Component
+from ahop._component import Component, never_half, single
 from ahop.modulation import Modulation
 from ahop.separation import Exponential, Separation, Softmax
 from ahop.similarity import Similarity
@@ -91,6 +92,14 @@ class AssociativeMemory(Memory):
 
     def extra_repr(self) -> str:
         return f"patterns={len(self)}, dim={self.patterns.shape[1]}"
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> AssociativeMemory:
+        # Patterns and values may be stored in half precision; the parts see to themselves, and counts do not fit.
+        prior = self.prior
+        nn.Module._apply(self, fn, recurse)
+        if prior is not None:
+            self.prior = never_half(fn)(prior)
+        return self
 
     # --- from a query to an answer ---------------------------------------------------------------------
 

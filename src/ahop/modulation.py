@@ -41,7 +41,9 @@ class Kernel(Modulation):
         self.phi = nn.Parameter(torch.eye(features or dim, dim))
 
     def forward(self, x: Tensor) -> Tensor:
-        return x @ self.phi.mT
+        # Patterns in half precision are lifted to the precision of what was learned.
+        wide = torch.promote_types(x.dtype, self.phi.dtype)
+        return x.to(wide) @ self.phi.mT.to(wide)
 
     def separation_loss(self, patterns: Tensor, most: int = 2048, generator: torch.Generator | None = None) -> Tensor:
         r"""How close the stored patterns lie to each other on the unit sphere of the kernel space.
