@@ -28,9 +28,9 @@ def test_fitting_beats_fixed_similarities_and_the_oracle_beats_fitting(problem):
 
 
 @pytest.mark.parametrize("sort", [True, False])
-def test_the_convex_optimum_is_the_same_from_anywhere(problem, sort):
-    patterns, seen, _ = problem
-    weights = []
+def test_the_convex_optimum_is_the_same_from_anywhere(sort):
+    patterns = uniform(60, 12)
+    seen, weights = Mixed(0.4, 0.3, 0.3).sample(patterns, 100), []
     for start in (0.0, 1.0, -3.0):
         memory = ahop.AdaptiveHopfield(patterns.double(), sort=sort)
         torch.nn.init.constant_(memory.similarity.weight, start)

@@ -23,7 +23,7 @@ def test_it_is_an_estimator(estimator, check):
 def world():
     patterns = torch.rand(60, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
     corruption = ahop.variants.Mixed(mask=0.3, noise=0.3, bias=0.3)
-    return patterns.numpy(), corruption.sample(patterns, 300), corruption.sample(patterns, 100)
+    return patterns.numpy(), corruption.sample(patterns, 150), corruption.sample(patterns, 100)
 
 
 @pytest.mark.parametrize("model", ["a-hop", "b-hop"])
