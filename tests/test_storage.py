@@ -28,7 +28,7 @@ def memories():
         patterns, similarity="cosine", separation=ahop.separation.Entmax(1.3, learn_alpha=True)
     )
     yield ahop.SparseHopfield(patterns)
-    yield ahop.create("k2-hop", patterns, features=4).fit(*seen)
+    yield ahop.create("k2-hop", patterns, features=4).fit(*seen, rate=0.03)
     yield ahop.AdaptiveHopfield(patterns, bases=["manhattan", "dot"], isolated=True).fit(*seen).remove([3])
     yield ahop.AdaptiveHopfield(patterns, matrix=noise(6, 6), learn_matrix=True, sort=False)
     yield ahop.Oracle(patterns, Compose([Noisy(torch.rand(6)), Masked(0.3, fill=(0.0, 2.0))], seed=2))

@@ -14,6 +14,7 @@ import torch
 
 from ahop._progress import progress
 from ahop.experiments import report as reports
+from ahop.experiments.retrieval import fitted
 from ahop.metrics import retrieval_accuracy
 from ahop.models import create
 from ahop.variants import Mixed, Samples
@@ -90,9 +91,9 @@ def retrieve(first: str, second: str, count: int, seed: int, config: Config) -> 
     seen_damage = Mixed(config.mask, config.noise, config.bias, seed=seed)
     heard_damage = Mixed(config.mask, config.noise, config.bias, seed=seed + 1)
     seen, test = seen_damage.sample(pictures, config.samples), seen_damage.sample(pictures, config.queries)
-    recall = create(first, pictures, values=sounds).fit(*seen)
+    recall = fitted(create(first, pictures, values=sounds), seen)
     with torch.no_grad():
         heard, asked = (heard_damage.corrupt(recall.retrieve(some.queries), generator) for some in (seen, test))
     # The second memory learns from what the first makes of the same samples.
-    memory = create(second, sounds).fit(heard, seen.origins)
+    memory = fitted(create(second, sounds), Samples(heard, seen.origins))
     return retrieval_accuracy(memory, Samples(asked, test.origins))

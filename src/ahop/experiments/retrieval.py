@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from ahop import datasets
@@ -115,10 +117,10 @@ def paper_figure(config: Config, setting: Setting, model: str) -> tuple[float, f
 
 
 SPECIAL: dict[str, Callable[[Tensor, Samples, Variant, int], AssociativeMemory]] = {
-    "a-hop-adam": lambda patterns, seen, world, seed: AdaptiveHopfield(patterns).fit(*seen, solver="adam"),
+    "a-hop-adam": lambda patterns, seen, world, seed: fitted(AdaptiveHopfield(patterns), seen, solver="adam"),
     # Ours, from the same queries without their origins.
     "b-hop*": lambda patterns, seen, world, seed: create("b-hop", patterns).fit(seen.queries),
-    "mlp": lambda patterns, seen, world, seed: PerceptronMemory(patterns, seed=seed).fit(*seen),
+    "mlp": lambda patterns, seen, world, seed: fitted(PerceptronMemory(patterns, seed=seed), seen),
     "oracle": lambda patterns, seen, world, seed: Oracle(patterns, world),
 }
 
@@ -127,7 +129,16 @@ def prepare(model: str, patterns: Tensor, seen: Samples, world: Variant, seed: i
     """A fitted memory by the benchmark's name for it."""
     if model in SPECIAL:
         return SPECIAL[model](patterns, seen, world, seed)
-    return create(model, patterns).fit(*seen)
+    return fitted(create(model, patterns), seen)
+
+
+def fitted(memory: AssociativeMemory, seen: Samples, **options: Any) -> AssociativeMemory:
+    """A memory after its fit, if it learns; by the paper's number of steps, whether or not these are enough."""
+    if not memory.learns:
+        return memory
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return memory.fit(*seen, **options)
 
 
 def draw_patterns(config: Config, seed: int) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 from ahop import kernels
 from ahop._progress import progress
 from ahop.experiments import report as reports
+from ahop.experiments.retrieval import fitted
 from ahop.models import AdaptiveHopfield
 from ahop.variants import Mixed
 
@@ -97,7 +98,7 @@ def _measure(config: Config, patterns: Any, seen: Any, queries: Any, sort: bool)
         AdaptiveHopfield(patterns, sort=sort).fit(*seen)
 
     def adam() -> None:
-        AdaptiveHopfield(patterns, sort=sort).fit(*seen, solver="adam")
+        fitted(AdaptiveHopfield(patterns, sort=sort), seen, solver="adam")
 
     memory.fit(*seen)
     slow = Config(repetitions=1, device=config.device)
