@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ahop._files import write_whole
 from ahop.cli.common import app, console, plain_errors, require_file
-from ahop.experiments.report import write_whole
 from ahop.pages import page as pages
 from ahop.pages.readme import filled
 

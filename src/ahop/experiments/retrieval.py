@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -180,7 +180,7 @@ def run(config: Config) -> dict[str, Any]:
     return {**head, "rows": rows}
 
 
-def draw(config: Config, path: Path, columns: int = 8) -> None:
+def draw(config: Config, path: str | os.PathLike[str], columns: int = 8) -> None:
     """A picture of what the first run's models recall in the first setting."""
     patterns = draw_patterns(config, config.seed)
     world = Mixed(*config.settings[0], preset=config.preset, seed=config.seed)

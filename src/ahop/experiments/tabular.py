@@ -7,10 +7,10 @@ networks that do not vote hold a part out to stop by. Test rows are looked at in
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,14 +73,16 @@ def quick(config: Config) -> Config:
     return Config(**{**vars(config), "trials": 1, "runs": 1, "most": 500, "quick": True})
 
 
-def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, Any]:
+def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1) -> dict[str, Any]:
     """Tune, then train and test; what ``out`` already holds is not done again, and each part is kept when ready."""
     fixed = {"members": MEMBERS, "votes": VOTES}
     libraries = ["sklearn", *(LIBRARIES[model] for model in config.models if model in LIBRARIES)]
     head = reports.stamp("tabular", {**asdict(config), **fixed}, libraries)
     head, done = reports.resume(out, head, free=("data", "models", "runs", "seed", "device"))
-    result = summary(config, head, done)
-    known = {(one["data"], one["model"], one["seed"]) for one in done}
+    with reports.reading(out):
+        result = summary(config, head, done)
+        known = {(one["data"], one["model"], one["seed"]) for one in done}
+        chosen = {(one["data"], one["model"]): one["chosen"] for one in done if one["seed"] is None}
     searches = [(name, model) for name in config.data for model in config.models if (name, model, None) not in known]
     seeds = range(config.seed, config.seed + config.runs)
     finals = [
@@ -105,8 +107,8 @@ def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, 
             bar.advance(", ".join(job))
             tried[job].append(found)
             if len(tried[job]) == _trials(job[1], config):
-                keep([likeliest(tried[job])])
-        chosen = {(one["data"], one["model"]): one["chosen"] for one in done if one["seed"] is None}
+                keep([found := likeliest(tried[job])])
+                chosen[job] = found["chosen"]
         jobs = [
             (name, seed, {model: chosen[name, model] for model in left}, _reference(chosen, name, config), config)
             for name, seed, left in finals
