@@ -34,8 +34,11 @@ def save(folder, kind):
 
 
 def _writer(folder, kind):
-    """The process of one writer, which never ends."""
+    """The process of one writer, which ends only when it is killed."""
     child = os.fork()
+    if not child:
+        # Even where nobody is left to do it.
+        signal.alarm(120)
     while not child:
         save(folder, kind)
     return child

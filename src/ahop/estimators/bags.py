@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ahop._checks import as_device, choice, whole, within
 from ahop._progress import progress
 from ahop.estimators.targets import as_classes, as_targets, is_missing
+from ahop.estimators.whole import whole_or_not
 from ahop.nn import BagNetwork, HopfieldPooling, MaxPooling, pad
 
 
@@ -101,6 +102,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
         self.verbose = verbose
 
+    @whole_or_not
     def fit(self, X: Any, y: Any, bags: Any = None) -> HopfieldBagClassifier:  # noqa: N803
         """Learn from bags and a label for each."""
         self._check_settings()
