@@ -98,6 +98,7 @@ class Config:
     quick: bool = False
 
     def __post_init__(self) -> None:
+        reports.require_seed(self.seed)
         for name in self.data:
             choice(name, "data", DATA)
         for model in self.models:
@@ -124,6 +125,9 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
     seeds = range(config.seed, config.seed + config.runs)
     jobs = [(name, model, seed) for seed in seeds for name in config.data for model in config.models]
     left = [job for job in jobs if job not in known]
+    for name in dict.fromkeys(name for name, *_ in left):
+        # Before the work, which would be in vain where one is not to be had.
+        datasets.load(name)
     with progress("bags", len(left)) as bar:
         for one in each(cross_validate, [(*job, config) for job in left], workers):
             done.append(one)

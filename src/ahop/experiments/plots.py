@@ -41,6 +41,8 @@ STYLE: Any = {
 
 def accuracy(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """How often each model's first choice is right over the settings; the Oracle's is the ceiling."""
+    if not report.get("rows"):
+        raise ValueError("report must have rows to be drawn, got none")
     settings = list(dict.fromkeys(row["setting"] for row in report["rows"]))
     intensities = {row["setting"]: row["intensities"] for row in report["rows"]}
     found = {(row["model"], row["setting"]): row["first_choice"] for row in report["rows"]}

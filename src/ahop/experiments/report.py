@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,15 @@ import torch
 
 import ahop
 from ahop._files import write_whole
+
+# Some libraries take whole numbers of 31 bits, and seeds are counted up from the first.
+MOST_SEED = 10**9
+
+
+def require_seed(seed: int) -> None:
+    """Refuse a seed that not every library can take."""
+    if not isinstance(seed, Integral) or not 0 <= seed <= MOST_SEED:
+        raise ValueError(f"seed must be a whole number in 0 to {MOST_SEED}, got {seed!r}")
 
 
 def stamp(name: str, config: dict[str, Any], libraries: Sequence[str] = ()) -> dict[str, Any]:

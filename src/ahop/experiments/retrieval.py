@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -54,14 +54,17 @@ class Config:
     quick: bool = False
 
     def __post_init__(self) -> None:
-        for model in self.models:
-            if model not in SPECIAL:
-                # Any name that create() knows; it says which ones when it does not.
-                create(model, torch.ones(2, 2))
+        require_models(self.models)
+        reports.require_seed(self.seed)
         choice(self.data, "data", ("synthetic", "digits", "mnist"))
         for name in ("patterns", "dim", "samples", "queries", "runs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.settings:
+            raise ValueError("settings must be at least one, got none")
+        for setting in self.settings:
+            # It says what it cannot be.
+            Mixed(*setting, preset=self.preset)
 
 
 def quick(config: Config) -> Config:
@@ -121,6 +124,16 @@ SPECIAL: dict[str, Callable[[Tensor, Samples, Variant, int], AssociativeMemory]]
     "mlp": lambda patterns, seen, world, seed: PerceptronMemory(patterns, seed=seed).fit(*seen),
     "oracle": lambda patterns, seen, world, seed: Oracle(patterns, world),
 }
+
+
+def require_models(models: Sequence[str]) -> None:
+    """Refuse names that :func:`prepare` does not know."""
+    if not models:
+        raise ValueError("models must name at least one, got none")
+    for model in models:
+        if model not in SPECIAL:
+            # Any name that create() knows; it says which ones when it does not.
+            create(model, torch.ones(2, 2))
 
 
 def prepare(model: str, patterns: Tensor, seen: Samples, world: Variant, seed: int = 0) -> AssociativeMemory:

@@ -55,6 +55,7 @@ class Config:
     quick: bool = False
 
     def __post_init__(self) -> None:
+        reports.require_seed(self.seed)
         choice(self.features, "features", ("sound", "benchmark"))
         for name in self.data:
             choice(name, "data", DATA)
@@ -62,9 +63,9 @@ class Config:
             choice(model, "models", tuple(CONTESTANTS))
         if not self.data or not self.models:
             raise ValueError("data and models must name at least one each")
-        for name, least in (("trials", 1), ("runs", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name in ("trials", "runs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         require(self.models)
 
 
@@ -91,6 +92,9 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
         for name in config.data
         if (left := [model for model in config.models if (name, model, seed) not in known])
     ]
+    for name in dict.fromkeys([name for name, _ in searches] + [name for name, *_ in finals]):
+        # Before the work, which would be in vain where one is not to be had.
+        parts(name, config)
     trials = [(*job, trial, config) for job in searches for trial in range(_trials(job[1], config))]
     with progress("tables", len(trials) + len(finals)) as bar:
 
