@@ -43,7 +43,7 @@ def write_report(
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         told = "run ahop report in a checkout of ahop, or name documents with --document"
         raise ValueError(f"{path} cannot be read; {told}") from error
