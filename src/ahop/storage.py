@@ -100,5 +100,5 @@ def _digest(recipe: str, tensors: dict[str, Tensor]) -> str:
     for key in sorted(tensors):
         tensor = tensors[key]
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
