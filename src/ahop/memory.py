@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ahop import energy as energies
 from ahop._blocks import split
 from ahop._checks import Observed, as_matrix, as_origins, as_queries, as_tensor, require_finite
-from ahop._component import Component, never_half
+from ahop._component import Component, never_half, single
 from ahop.modulation import Modulation
 from ahop.separation import Exponential, Separation, Softmax
 from ahop.similarity import Similarity
