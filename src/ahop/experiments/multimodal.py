@@ -48,6 +48,7 @@ class Config:
     quick: bool = False
 
     def __post_init__(self) -> None:
+        reports.require_seed(self.seed)
         if not self.concepts:
             raise ValueError("concepts must name at least one number")
         for name, value in [("concepts", min(self.concepts)), *((n, getattr(self, n)) for n in ("dim", "queries"))]:
@@ -55,6 +56,8 @@ class Config:
                 raise ValueError(f"{name} must be at least 1, got {value}")
         if self.samples < 5 or self.runs < 1:
             raise ValueError(f"samples must be at least 5 and runs 1, got {self.samples} and {self.runs}")
+        # It says what it cannot be.
+        Mixed(self.mask, self.noise, self.bias)
 
 
 def quick(config: Config) -> Config:
