@@ -15,7 +15,7 @@ class Unbiased(nn.Linear):
 
 
 class Projection(Unbiased):
-    """A linear map that begins as those into the heads of :class:`torch.nn.MultiheadAttention` do."""
+    """A linear map into the heads: it begins with Xavier's uniform weights."""
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
