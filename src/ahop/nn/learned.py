@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ahop._checks import whole
+from ahop._checks import as_tensor, whole
 from ahop.nn.hopfield import Hopfield
 from ahop.nn.inputs import Input, kind
 
@@ -44,7 +44,8 @@ class HopfieldLayer(Hopfield):
     @torch.no_grad()
     def store(self, patterns: Tensor, targets: Tensor | None = None) -> None:
         """Put patterns in the place of those that are stored, and what to read out for them: themselves by default."""
-        targets = patterns if targets is None else targets
+        patterns = as_tensor(patterns, "patterns")
+        targets = patterns if targets is None else as_tensor(targets, "targets")
         pairs = ((self.stored_patterns, patterns, "patterns"), (self.targets, targets, "targets"))
         for table, rows, name in pairs:
             if rows.shape != table.shape:
