@@ -142,6 +142,12 @@ def within(value: Any, name: str, low: float, high: float) -> float:
     return found
 
 
+def share(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < 1:
+        raise ValueError(f"{name} must be a number of at least 0 and below 1, got {value!r}")
+    return float(value)
+
+
 def as_device(name: str) -> str:
     """A device that PyTorch can use here; ``"auto"`` is a GPU where there is one."""
     if name == "auto":

@@ -128,10 +128,13 @@ class _Tempered(Separation, abstract=True):
 
     def __init__(self, beta: float = 1.0, *, learn: bool = False) -> None:
         super().__init__()
-        self.learn = learn
+        self.learn, self._start = learn, within(beta, "beta", HOTTEST, COLDEST)
         # Stored as a log so that a learned beta cannot cross zero.
-        log_beta = math.log(within(beta, "beta", HOTTEST, COLDEST))
-        self.log_beta = nn.Parameter(torch.tensor(log_beta), requires_grad=learn)
+        self.log_beta = nn.Parameter(torch.tensor(math.log(self._start)), requires_grad=learn)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.log_beta.fill_(math.log(self._start))
 
     @property
     def beta(self) -> Tensor:
@@ -150,7 +153,7 @@ class _Tempered(Separation, abstract=True):
         return self.beta * (scores - best), best.squeeze(-1)
 
     def extra_repr(self) -> str:
-        return f"beta={self.beta.item():g}"
+        return f"beta={self._start if self.log_beta.is_meta else self.beta.item():g}"
 
 
 class Softmax(_Tempered):
@@ -225,10 +228,17 @@ class Entmax(_Tempered):
         super().__init__(beta, learn=learn)
         alpha = within(alpha, "alpha", self._LEAST, 2)
         self.learn_alpha = learn_alpha
-        share = torch.tensor((alpha - self._LEAST) / (2 - self._LEAST), dtype=torch.float64)
-        # A gradient is zero at the ends of the interval, so a learned alpha starts a little inside.
-        self.alpha_logit = nn.Parameter(share.clamp(1e-4, 1 - 1e-4).logit().float()) if learn_alpha else None
+        self.alpha_logit = nn.Parameter(torch.empty(())) if learn_alpha else None
         self._alpha = alpha
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if self.alpha_logit is not None:
+            # A gradient is zero at the ends of the interval, so a learned alpha starts a little inside.
+            share = min(max((self._alpha - self._LEAST) / (2 - self._LEAST), 1e-4), 1 - 1e-4)
+            self.alpha_logit.fill_(math.log(share / (1 - share)))
 
     @property
     def alpha(self) -> Tensor | float:
@@ -255,4 +265,5 @@ class Entmax(_Tempered):
         return (weights * scores).sum(-1) + entropy / self.beta
 
     def extra_repr(self) -> str:
-        return f"alpha={torch.as_tensor(self.alpha).item():g}, {super().extra_repr()}"
+        alpha = self._alpha if self.log_beta.is_meta else torch.as_tensor(self.alpha).item()
+        return f"alpha={alpha:g}, {super().extra_repr()}"

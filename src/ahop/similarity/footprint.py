@@ -118,6 +118,16 @@ class Adaptive(Similarity):
         self.deviation = None if patterns is None else nn.Parameter(torch.zeros(patterns, *ones.shape))
         self.set_order_weights(ones)
 
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        if self.matrix_values is not None:
+            values = _matrix_values(self.matrix, self.dim, needed=True)
+            assert values is not None
+            self.matrix_values.copy_(values)
+        if self.deviation is not None:
+            self.deviation.zero_()
+        self.set_order_weights(torch.ones_like(self.weight))
+
     def order_weights(self) -> Tensor:
         """The weights ``u`` of the sorted terms, ``(bases, d)``, shared by all patterns."""
         if self.matrix_values is not None:

@@ -66,13 +66,23 @@ class Likelihood(Decomposable):
             raise ValueError(f"low must be less than high, got {low} and {high}")
         self.dim, self.components, self.shifted, self.low, self.high = dim, components, shifted, low, high
         self.centre = centre
-        self.bias = nn.Parameter(torch.zeros(dim))
-        self.gain = nn.Parameter(torch.ones(components))
-        self.log_sigma = nn.Parameter(torch.linspace(-0.5, 0.5, components) if components > 1 else torch.zeros(1))
-        self.log_scale = nn.Parameter(torch.zeros(dim))
-        self.mix_logits = nn.Parameter(torch.zeros(components))
-        self.mask_logits = nn.Parameter(torch.full((dim,), -2.0))
-        self.background = nn.Parameter(torch.zeros(self.knots))
+        self.bias = nn.Parameter(torch.empty(dim))
+        self.gain = nn.Parameter(torch.empty(components))
+        self.log_sigma = nn.Parameter(torch.empty(components))
+        self.log_scale = nn.Parameter(torch.empty(dim))
+        self.mix_logits = nn.Parameter(torch.empty(components))
+        self.mask_logits = nn.Parameter(torch.empty(dim))
+        self.background = nn.Parameter(torch.empty(self.knots))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for zeros in (self.bias, self.log_scale, self.mix_logits, self.background):
+            zeros.zero_()
+        self.gain.fill_(1.0)
+        self.mask_logits.fill_(-2.0)
+        widths = torch.linspace(-0.5, 0.5, self.components) if self.components > 1 else torch.zeros(1)
+        self.log_sigma.copy_(widths)
 
     @property
     def sigma(self) -> Tensor:

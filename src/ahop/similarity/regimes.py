@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -33,6 +34,12 @@ class Regimes(Similarity):
         self.regimes = nn.ModuleList(regimes)
         self.dim = regimes[0].dim
         self.log_rho = nn.Parameter(torch.full((len(regimes),), 1 / len(regimes)).log())
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for regime in self.regimes:
+            regime.reset_parameters()  # type: ignore[operator]
+        self.log_rho.fill_(-math.log(len(self.regimes)))
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         if observed is None and (table := quick.table(self, patterns, queries)) is not None:

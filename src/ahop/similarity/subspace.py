@@ -52,6 +52,12 @@ class Subspace(Similarity):
         self.log_psi = nn.Parameter(torch.zeros(dim))
         self.log_beta = nn.Parameter(torch.zeros(()))
 
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            parameter.zero_()
+        self.gain.fill_(1.0)
+
     @property
     def noise(self) -> Tensor:
         """The standard deviation that each dimension has for itself, ``(d,)``."""
