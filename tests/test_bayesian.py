@@ -5,6 +5,7 @@ import torch
 
 import ahop
 from ahop import BayesianHopfield, em, metrics
+from ahop.metrics import retrieval_accuracy
 from ahop.similarity import Adaptive, Likelihood, Regimes
 from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Scaled
 
@@ -252,3 +253,90 @@ def test_it_says_what_happened(one_corruption, two_corruptions):
 def test_bad_input_gets_one_clear_error(make, message):
     with pytest.raises((ValueError, TypeError), match=message):
         make()
+
+
+def test_answers_do_not_depend_on_budget_or_batch():
+    patterns = torch.rand(400, 48, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    # Pairs that nearly tie, which scores with an error of a hundredth would not tell apart.
+    patterns = torch.cat([patterns, patterns + 2e-3 * torch.randn(400, 48, generator=torch.Generator().manual_seed(1))])
+    world = Mixed(0.3, 0.3, 0.3)
+    memory = ahop.BayesianHopfield(patterns).fit(*world.sample(patterns, 200), hidden_causes=0)
+    queries = world.sample(patterns, 1200).queries
+    whole = memory.recall(queries, k=5)
+    with ahop.memory_budget(2**20):
+        parts = memory.recall(queries, k=5)
+    one = ahop.memory.Recall(
+        *(torch.cat(rows) for rows in zip(*[memory.recall(q, k=5) for q in queries.split(60)], strict=True))
+    )
+    exact = memory.similarity.exact(patterns.expand(50, -1, -1), queries[:50]).topk(5).indices
+    for other in (parts, one):
+        assert other.indices.equal(whole.indices)
+        torch.testing.assert_close(other.probabilities, whole.probabilities, atol=1e-3, rtol=1e-3)
+    assert whole.indices[:50].equal(exact)
+
+
+def test_a_memory_that_was_never_fitted_learns_after_it_was_saved(tmp_path):
+    patterns = torch.rand(50, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    world = Mixed(0.3, 0.2, 0.4)
+    few, test = world.sample(patterns, 20), world.sample(patterns, 300)
+    memory = ahop.BayesianHopfield(patterns)
+    memory.save(tmp_path)
+    loaded = ahop.load(tmp_path)
+    untaught = retrieval_accuracy(loaded, test)
+    for learner in (memory, loaded):
+        learner.partial_fit(*few)
+    assert torch.equal(loaded.scores(test.queries), memory.scores(test.queries))
+    assert retrieval_accuracy(loaded, test) > untaught
+    # One that was fitted keeps what it knows, whoever wrote the file.
+    memory.fit(*world.sample(patterns, 300)).save(tmp_path)
+    taught = ahop.load(tmp_path)
+    assert int(taught.known) == 300
+    before = taught.scores(test.queries)
+    taught.partial_fit(*few)
+    assert torch.equal(taught.scores(test.queries), before)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_missing_values_are_learned_around(labelled):
+    patterns = torch.rand(100, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    world = Mixed(0.2, 0.3, 0.5)
+    seen, test = world.sample(patterns, 150), world.sample(patterns, 400)
+    lost = torch.rand(seen.queries.shape, generator=torch.Generator().manual_seed(2)) < 0.3
+    holed = seen.queries.masked_fill(lost, torch.nan)
+    origins = seen.origins if labelled else None
+    memory = ahop.BayesianHopfield(patterns).fit(holed, origins, observed="not-nan")
+    whole = ahop.BayesianHopfield(patterns).fit(seen.queries, origins, hidden_causes=0)
+    assert retrieval_accuracy(memory, test) > retrieval_accuracy(whole, test) - 0.05
+    # A hole is no value that was lost on the way.
+    assert float(memory.similarity.mask_rate.detach().mean()) == pytest.approx(0.2, abs=0.1)
+    # What stands in the holes does not matter.
+    again = ahop.BayesianHopfield(patterns).fit(holed.nan_to_num(5.0), origins, observed=~lost)
+    assert torch.equal(again.scores(test.queries), memory.scores(test.queries))
+    with pytest.raises(ValueError, match="hidden_causes must be 0 or None where values are missing, got 2"):
+        memory.fit(holed, origins, observed="not-nan", hidden_causes=2)
+
+
+def test_a_stream_may_have_holes():
+    patterns = torch.rand(50, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    world = Mixed(0.2, 0.2, 0.4)
+    memory = ahop.BayesianHopfield(patterns)
+    for size in (40, 300, 40):
+        queries, origins = world.sample(patterns, size)
+        queries[:, 3] = torch.nan
+        memory.partial_fit(queries, origins, observed="not-nan")
+        memory.partial_fit(*world.sample(patterns, 5))
+    test = world.sample(patterns, 300)
+    assert retrieval_accuracy(memory, test) > 0.85
+
+
+def test_evidence_and_familiarity_carry_no_gradients():
+    memory = ahop.BayesianHopfield(torch.eye(4))
+    assert not memory.log_evidence(torch.eye(4)).requires_grad
+    assert not memory.familiarity(torch.eye(4)).requires_grad
+
+
+def test_codes_take_arrays():
+    patterns = torch.rand(30, 6, generator=torch.Generator().manual_seed(0))
+    codes = ahop.BayesianHopfield(patterns).as_inner_product()
+    assert torch.equal(codes.encode_patterns(patterns.numpy()), codes.encode_patterns(patterns))
+    assert torch.equal(codes.encode_queries(patterns.numpy()), codes.encode_queries(patterns))

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 import ahop
 from ahop import features, fitting
@@ -28,12 +29,12 @@ def test_fitting_beats_fixed_similarities_and_the_oracle_beats_fitting(problem):
 
 
 @pytest.mark.parametrize("sort", [True, False])
-def test_the_convex_optimum_is_the_same_from_anywhere(sort):
+def test_the_convex_optimum_is_the_same_from_anywhere(sort, monkeypatch):
     patterns = uniform(60, 12)
     seen, weights = Mixed(0.4, 0.3, 0.3).sample(patterns, 100), []
     for start in (0.0, 1.0, -3.0):
+        monkeypatch.setattr(Features, "start", lambda table, at=start: table.patterns.new_full((table.width,), at))
         memory = ahop.AdaptiveHopfield(patterns.double(), sort=sort)
-        torch.nn.init.constant_(memory.similarity.weight, start)
         memory.fit(*seen, smoothness=1e-2, steps=2000)
         weights.append(memory.similarity.order_weights())
         assert memory.report.converged
@@ -47,7 +48,7 @@ def test_the_gradient_of_the_objective_is_right(dim, negatives):
     patterns = uniform(9, dim, dtype=torch.float64)
     queries, origins = Noisy(0.3).sample(patterns, 6)
     similarity = ahop.similarity.Adaptive(dim).double()
-    table = Features(similarity, patterns, queries, origins, negatives, 64, 0)
+    table = Features(similarity, patterns, queries, origins, None, negatives, 64, 0)
     u = uniform(2 * min(dim, 64), seed=1, dtype=torch.float64).requires_grad_()
 
     class Loss(torch.autograd.Function):
@@ -71,6 +72,7 @@ def test_the_objective_is_the_retrieval_loss(problem):
     assert memory.report.loss == pytest.approx(loss.item(), abs=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_adam_goes_the_papers_way_to_a_loss_no_better_than_the_optimum(problem):
     patterns, seen, _ = problem
     convex = ahop.AdaptiveHopfield(patterns).fit(*seen, smoothness=0.0).report
@@ -79,6 +81,7 @@ def test_adam_goes_the_papers_way_to_a_loss_no_better_than_the_optimum(problem):
     assert convex.loss - 1e-3 <= adam.loss < 2 * convex.loss
 
 
+@pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_adam_moves_a_learnable_matrix(problem):
     patterns, seen, _ = problem
     memory = ahop.AdaptiveHopfield(patterns, learn_matrix=True)
@@ -92,7 +95,7 @@ def test_streaming_the_features_changes_nothing(problem):
     kept = ahop.AdaptiveHopfield(patterns.double()).fit(*seen, smoothness=1e-2, negatives=0, steps=30)
     with ahop.memory_budget(2**20):
         streamed = ahop.AdaptiveHopfield(patterns.double()).fit(*seen, smoothness=1e-2, negatives=0, steps=30)
-    torch.testing.assert_close(streamed.similarity.weight, kept.similarity.weight, atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(streamed.similarity.weight, kept.similarity.weight, atol=5e-3, rtol=5e-3)
 
 
 def test_a_few_negatives_stand_for_all(problem):
@@ -114,7 +117,8 @@ def test_many_dimensions_are_fitted_on_knots():
 
 def test_a_fit_that_was_cut_short_says_so(problem):
     patterns, seen, _ = problem
-    assert not ahop.AdaptiveHopfield(patterns).fit(*seen, smoothness=1e-3, steps=5).report.converged
+    with pytest.warns(ConvergenceWarning, match="still improving after 5 iterations of convex"):
+        assert not ahop.AdaptiveHopfield(patterns).fit(*seen, smoothness=1e-3, steps=5).report.converged
     assert ahop.AdaptiveHopfield(patterns).fit(*seen, smoothness=1e-2, steps=500).report.converged
 
 
@@ -125,6 +129,7 @@ def test_fitting_repeats_bit_for_bit(problem):
     assert first.report == second.report
 
 
+@pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_patterns_corrupted_each_in_their_own_way_gain_from_their_own_weights():
     # Noise hits one half of the patterns in the first dimensions, the other half in the last.
     patterns = uniform(8, 16)
@@ -170,14 +175,16 @@ def test_bad_arguments_are_named(problem, options, message):
 
 @pytest.mark.parametrize("options", [{}, {"solver": "adam", "steps": 5}, {"negatives": 8}])
 @pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_memories_in_half_precision_can_be_fitted(problem, options, isolated):
     patterns, seen, _ = problem
     memory = ahop.AdaptiveHopfield(patterns.bfloat16(), isolated=isolated).fit(*seen, **options)
     exact = ahop.AdaptiveHopfield(patterns, isolated=isolated).fit(*seen, **options)
-    assert memory.similarity.weight.dtype == torch.bfloat16
+    assert memory.similarity.weight.dtype == torch.float32
     assert memory.report.loss == pytest.approx(exact.report.loss, rel=0.1)
 
 
+@pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_a_fit_of_columns_that_are_all_the_same_still_goes_down():
     patterns = uniform(100, 1).expand(100, 64).contiguous()
     memory = ahop.AdaptiveHopfield(patterns, sort=False)
@@ -193,7 +200,7 @@ def test_features_are_read_once_or_twice_to_the_same_end(monkeypatch, sort):
     queries, origins = Noisy(0.3).sample(patterns, 40)
     similarity = ahop.similarity.Adaptive(20, sort=sort)
     with ahop.kernels.use("cpu"):
-        table = Features(similarity, patterns, queries, origins, 0, 64, 0)
+        table = Features(similarity, patterns, queries, origins, None, 0, 64, 0)
     u = uniform(40, seed=1)
     twice = table.loss_and_gradient(u, smoothness=0.1)
     assert not table._read_once
@@ -204,3 +211,25 @@ def test_features_are_read_once_or_twice_to_the_same_end(monkeypatch, sort):
     # Without a compiler, the long way is taken.
     monkeypatch.setattr(features, "_compiled", lambda: None)
     torch.testing.assert_close(table.loss_and_gradient(u, smoothness=0.1), twice)
+
+
+@pytest.mark.parametrize("sort", [True, False])
+@pytest.mark.parametrize("negatives", [0, 8])
+def test_footprints_are_learned_from_what_was_observed(sort, negatives):
+    patterns = uniform(60, 16)
+    seen, test = Mixed(0.3, 0.3, 0.0).sample(patterns, 200), Mixed(0.3, 0.3, 0.0).sample(patterns, 300)
+    lost = torch.rand(seen.queries.shape, generator=torch.Generator().manual_seed(2)) < 0.4
+    holed = seen.queries.masked_fill(lost, torch.nan)
+    memory = ahop.AdaptiveHopfield(patterns, sort=sort).fit(
+        holed, seen.origins, observed="not-nan", negatives=negatives
+    )
+    # The loss that was minimised is that of the memory's own scores of the same queries.
+    if not negatives:
+        scores = memory.scores(holed, observed="not-nan")
+        assert memory.report.loss == pytest.approx(fitting.retrieval_loss(scores, seen.origins).item(), rel=1e-3)
+    naive = ahop.AdaptiveHopfield(patterns, sort=sort).fit(holed.nan_to_num(5.0), seen.origins, negatives=negatives)
+    assert retrieval_accuracy(memory, test) > retrieval_accuracy(naive, test)
+    again = ahop.AdaptiveHopfield(patterns, sort=sort).fit(
+        holed.nan_to_num(5.0), seen.origins, observed=~lost, negatives=negatives
+    )
+    assert torch.equal(again.similarity.weight, memory.similarity.weight)

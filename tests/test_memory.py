@@ -1,3 +1,4 @@
+import copy
 import math
 
 import numpy as np
@@ -234,7 +235,7 @@ def test_a_hundred_thousand_patterns():
         (lambda m: m.retrieve(torch.ones(4), observed="all"), 'observed must be a boolean mask, "not-nan" or None'),
         (lambda m: m.retrieve(torch.ones(4), observed=torch.ones(4)), "observed must be boolean"),
         (lambda m: m.retrieve(torch.ones(2, 4), observed=torch.ones(3, 4).bool()), "observed must have the shape"),
-        (lambda m: m.retrieve(torch.ones(4), steps=0), "steps must be at least 1, or None"),
+        (lambda m: m.retrieve(torch.ones(4), steps=0), "steps must be a whole number of at least 1, got 0"),
         (lambda m: m.recall(torch.ones(4), k=6), "k must lie in 1 to 5, the number of stored patterns; got 6"),
         (lambda m: m.add(torch.ones(1, 3)), "patterns must have 4 values each, like those stored"),
         (lambda m: m.remove([7]), "indices must lie in 0 to 4"),
@@ -251,7 +252,7 @@ def test_a_hundred_thousand_patterns():
             "similarity was made for 4 dimensions, but the patterns have 3",
         ),
         (lambda m: AssociativeMemory(torch.eye(3), "dot", "softmax", modulation="kernel"), "modulation must be a Mod"),
-        (lambda m: ModernHopfield(torch.eye(3), beta=math.inf), "beta must be positive and finite, got inf"),
+        (lambda m: ModernHopfield(torch.eye(3), beta=math.inf), "beta must be a number in 1e-20 to 1e\\+20, got inf"),
         (lambda m: ahop.create("z-hop", torch.eye(3)), "unknown model 'z-hop'; known: a-hop"),
         (lambda m: memory_budget(5).__enter__(), "bytes must be at least 1 MiB"),
     ],
@@ -259,3 +260,107 @@ def test_a_hundred_thousand_patterns():
 def test_bad_input_gets_one_clear_error(make, message):
     with pytest.raises((ValueError, TypeError), match=message):
         make(ModernHopfield(noise(5, 4)))
+
+
+class BrokenError(RuntimeError):
+    pass
+
+
+def break_off(monkeypatch, where, at):
+    """Let the ``at``-th call of ``module.name`` fail."""
+    module, name = where
+    real, calls = getattr(module, name), iter(range(10**6))
+
+    def broken(*args, **kwargs):
+        if next(calls) == at:
+            raise BrokenError
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, broken)
+
+
+@pytest.mark.parametrize("at", [0, 3])
+@pytest.mark.parametrize(
+    ("name", "where", "options"),
+    [
+        ("a-hop", (ahop.features.Features, "loss_and_gradient"), {}),
+        ("a-hop", (torch.optim.Adam, "step"), {"solver": "adam", "steps": 9}),
+        ("k-hop", (torch.optim.Adam, "step"), {"steps": 9}),
+        ("k2-hop", (torch.optim.Adam, "step"), {"steps": 9}),
+        ("b-hop", (ahop.em, "maximise"), {}),
+        ("b-hop", (ahop.nuisance, "maximise"), {"hidden_causes": 1}),
+        ("b-hop", (torch.Tensor, "index_add"), {"hidden_causes": 1, "learn_prior": True}),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:the fit was still improving")
+def test_a_fit_that_breaks_off_has_changed_nothing(name, where, options, at, monkeypatch):
+    patterns = noise(20, 6)
+    seen = ahop.variants.Noisy(0.3).sample(patterns, 40)
+    memory = ahop.create(name, patterns, prior=torch.arange(1.0, 21.0)).fit(*seen, **options)
+    before, report, state = memory.scores(seen.queries), memory.report, copy.deepcopy(memory.state_dict())
+    if where[1] == "index_add" and at:
+        pytest.skip("it is called once")
+    break_off(monkeypatch, where, at)
+    with pytest.raises(BrokenError):
+        memory.fit(seen.queries * 2, seen.origins, **options)
+    monkeypatch.undo()
+    assert torch.equal(memory.scores(seen.queries), before)
+    assert memory.report is report
+    assert all(torch.equal(value, state[key]) for key, value in memory.state_dict().items())
+    if name == "b-hop":
+        break_off(monkeypatch, (memory, "_take"), 0)
+        with pytest.raises(BrokenError):
+            memory.partial_fit(seen.queries * 2, seen.origins)
+        assert torch.equal(memory.scores(seen.queries), before)
+
+
+def test_a_similarity_given_to_two_memories_is_learned_by_each():
+    patterns = noise(20, 6)
+    similarity = ahop.similarity.Likelihood(6)
+    first, second = (ahop.BayesianHopfield(patterns, similarity=similarity) for _ in range(2))
+    before = second.scores(patterns)
+    first.fit(*ahop.variants.Noisy(0.3).sample(patterns, 30))
+    with torch.no_grad():
+        first.similarity.bias += 1
+    first.double()
+    assert torch.equal(second.scores(patterns), before)
+    assert similarity.bias.dtype == torch.float32 and not similarity.bias.any()
+
+
+def test_a_fixed_similarity_says_that_it_has_nothing_to_learn():
+    memory = ModernHopfield(noise(5, 4))
+    assert not memory.learns and ahop.AdaptiveHopfield(noise(5, 4)).learns
+    with pytest.warns(UserWarning, match="fit changes nothing: 'dot' of this ModernHopfield is fixed"):
+        assert memory.fit(noise(2, 4)) is memory
+
+
+@pytest.mark.parametrize("bad", [1.5, "3", None, True, 0])
+def test_counts_must_be_whole(bad):
+    memory = ModernHopfield(noise(5, 4))
+    with pytest.raises(ValueError, match="k must be a whole number of at least 1"):
+        memory.recall(noise(2, 4), k=bad)
+    with pytest.raises(ValueError, match="max_steps must be a whole number of at least 1"):
+        memory.retrieve(noise(2, 4), steps=None, max_steps=bad)
+    if bad is not None:
+        with pytest.raises(ValueError, match="steps must be a whole number of at least 1"):
+            memory.retrieve(noise(2, 4), steps=bad)
+
+
+@pytest.mark.parametrize("tolerance", [-1, math.nan, "small", None])
+def test_a_tolerance_must_be_a_size(tolerance):
+    with pytest.raises(ValueError, match="tolerance must be a number"):
+        ModernHopfield(noise(5, 4)).retrieve(noise(2, 4), steps=None, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("indices", [None, "first", object(), [0.5], [[True]]])
+def test_what_to_forget_must_be_indices(indices):
+    memory = ModernHopfield(noise(5, 4))
+    with pytest.raises(ValueError, match="indices must be"):
+        memory.remove(indices)
+    assert len(memory) == 5
+
+
+def test_a_mask_must_be_a_mask():
+    with pytest.raises(ValueError, match='observed must be a boolean mask, "not-nan" or None, got object'):
+        ModernHopfield(noise(5, 4)).recall(noise(2, 4), observed=object())

@@ -110,6 +110,7 @@ def test_any_memory_equals_its_base_when_only_the_whole_footprint_counts(base, s
     assert torch.equal(adaptive.weights(queries), plain.weights(queries))
 
 
+@pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_a_kernel_network_starts_as_the_modern_one_and_learns():
     patterns = torch.rand(100, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
     world = Mixed(0.3, 0.3, 0.3)
@@ -124,6 +125,7 @@ def test_a_kernel_network_starts_as_the_modern_one_and_learns():
         memory.fit(seen.queries[:3], seen.origins[:3])
 
 
+@pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_the_separation_loss_needs_no_queries_and_falls():
     patterns = torch.rand(60, 8, generator=torch.Generator().manual_seed(0))
     memory = ahop.KernelHopfield(patterns)

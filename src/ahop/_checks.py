@@ -12,8 +12,8 @@ from torch import Tensor
 Observed = Tensor | np.ndarray | Literal["not-nan"] | None
 
 
-def as_tensor(value: Any, name: str) -> Tensor:
-    """A tensor of real numbers from a tensor, an array or nested lists."""
+def as_tensor(value: Any, name: str, *, whole: bool = False) -> Tensor:
+    """A tensor of real numbers from a tensor, an array or nested lists; as they came, if they should be whole."""
     try:
         # Copied when NumPy marks the array read-only: torch cannot promise not to write to it.
         tensor = torch.as_tensor(value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value)
@@ -21,13 +21,22 @@ def as_tensor(value: Any, name: str) -> Tensor:
         raise ValueError(f"{name} must be a tensor or an array of numbers, got {type(value).__name__}") from error
     if tensor.is_complex():
         raise ValueError(f"{name} must be real, got {tensor.dtype}")
-    return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
+    return tensor if whole or tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
 
 
 def require_finite(tensor: Tensor, name: str) -> None:
     if not bool(torch.isfinite(tensor).all()):
         bad = int((~torch.isfinite(tensor)).sum())
         raise ValueError(f"{name} must be finite, got {bad} NaN or infinite values")
+
+
+def stored_as(tensor: Tensor, like: Tensor, name: str) -> Tensor:
+    """Finite values in the type and on the device of ``like``, which may hold less than they were given in."""
+    stored = tensor.to(like)
+    if stored.dtype != tensor.dtype and not bool(torch.isfinite(stored).all()):
+        largest = torch.finfo(stored.dtype).max
+        raise ValueError(f"{name} must fit {stored.dtype}, at most {largest:.3g}; got {float(tensor.abs().max()):.3g}")
+    return stored
 
 
 def as_matrix(value: Any, name: str) -> Tensor:
@@ -45,13 +54,16 @@ def as_queries(value: Any, patterns: Tensor, observed: Observed) -> tuple[Tensor
     Unobserved entries are set to zero, so that a NaN there cannot spread.
     """
     count, dim = patterns.shape
-    queries = as_tensor(value, "queries").to(patterns)
+    given = as_tensor(value, "queries")
+    queries = given.to(patterns)
     if queries.ndim == 0 or queries.shape[-1] != dim:
         raise ValueError(
             f"queries must have {dim} values each, like the {count} stored patterns; got shape {tuple(queries.shape)}"
         )
     if observed is None:
         if not bool(torch.isfinite(queries).all()):
+            if bool(torch.isfinite(given).all()):
+                stored_as(given, patterns, "queries")
             raise ValueError(
                 "queries must be finite, got NaN or infinite values; "
                 'pass observed="not-nan" to treat NaN as unobserved, or a mask of the trusted dimensions'
@@ -62,7 +74,11 @@ def as_queries(value: Any, patterns: Tensor, observed: Observed) -> tuple[Tensor
             raise ValueError(f'observed must be a boolean mask, "not-nan" or None, got {observed!r}')
         mask = ~queries.isnan()
     else:
-        mask = torch.as_tensor(observed, device=patterns.device)
+        try:
+            mask = torch.as_tensor(observed, device=patterns.device)
+        except (TypeError, ValueError, RuntimeError):
+            kind = type(observed).__name__
+            raise ValueError(f'observed must be a boolean mask, "not-nan" or None, got {kind}') from None
         if mask.dtype != torch.bool:
             raise ValueError(f"observed must be boolean (True = trusted), got {mask.dtype}")
         try:
@@ -97,21 +113,39 @@ def choice(value: str, name: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def positive(value: float, name: str) -> float:
-    if not 0 < value < float("inf"):
+def number(value: Any, name: str) -> float:
+    """One real number, whoever made it: Python, NumPy or PyTorch."""
+    plain = value.item() if isinstance(value, (Tensor, np.generic)) and value.ndim == 0 else value
+    if isinstance(plain, bool) or not isinstance(plain, Real):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return float(plain)
+
+
+def positive(value: Any, name: str) -> float:
+    found = number(value, name)
+    if not 0 < found < float("inf"):
         raise ValueError(f"{name} must be positive and finite, got {value}")
-    return value
+    return found
 
 
 def whole(value: Any, name: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+    plain = value.item() if isinstance(value, (Tensor, np.generic)) and value.ndim == 0 else value
+    if isinstance(plain, bool) or not isinstance(plain, Integral) or plain < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
+    return int(plain)
 
 
-def within(value: Any, name: str, low: float, high: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
+def within(value: Any, name: str, low: float, high: float) -> float:
+    found = number(value, name)
+    if not low <= found <= high:
         raise ValueError(f"{name} must be a number in {low:g} to {high:g}, got {value!r}")
+    return found
+
+
+def share(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < 1:
+        raise ValueError(f"{name} must be a number of at least 0 and below 1, got {value!r}")
+    return float(value)
 
 
 def as_device(name: str) -> str:

@@ -94,12 +94,14 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Component):
         arguments = {key: to_plain(item) for key, item in value.arguments().items()}
         return {"family": value.family, "name": value.name, "arguments": arguments}
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, np.ndarray):
         value = torch.as_tensor(value)
     if isinstance(value, Tensor):
         if not value.ndim:
             return value.item()
-        return {"tensor": value.tolist()}
+        return {"tensor": value.tolist(), "dtype": str(value.dtype).removeprefix("torch.")}
     if isinstance(value, (list, tuple, nn.ModuleList)):
         return [to_plain(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -112,7 +114,8 @@ def from_plain(value: Any) -> Any:
     if isinstance(value, list):
         return [from_plain(item) for item in value]
     if isinstance(value, dict) and "tensor" in value:
-        return torch.tensor(value["tensor"])
+        # Files of version 0.1.0 do not say of what type it was.
+        return torch.tensor(value["tensor"], dtype=getattr(torch, value["dtype"]) if "dtype" in value else None)
     if isinstance(value, dict):
         families = {cls.family: cls for cls in Component.__subclasses__()}
         arguments = {key: from_plain(item) for key, item in value["arguments"].items()}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ahop import nuisance
 from ahop._blocks import split
-from ahop._checks import Observed, as_matrix, as_queries
+from ahop._checks import Observed, as_matrix, as_queries, require_finite, whole
+from ahop._component import single
+from ahop._precision import Units
 from ahop._progress import progress
 from ahop.fitting import FitReport
 from ahop.independent import Learner, State, reach
@@ -30,6 +33,34 @@ _TABLE = 2**24
 _CORRELATED = 1.5
 # The share of one value among all that makes them no longer continuous.
 _REPEATED = 0.25
+
+
+class _Lessons(NamedTuple):
+    """Queries to learn from ``(n, d)``, their origins ``(n,)`` if known, and what of them was observed if not all."""
+
+    queries: Tensor
+    origins: Tensor | None
+    observed: Tensor | None
+
+    def after(self, earlier: _Lessons | None) -> _Lessons:
+        """The last of these and of earlier ones of the same kind: a window on a stream."""
+        both = [self] if earlier is None or (earlier.origins is None) != (self.origins is None) else [earlier, self]
+        queries = torch.cat([lessons.queries.to(self.queries) for lessons in both])[-_WINDOW:]
+        origins = None
+        if self.origins is not None:
+            origins = torch.cat([lessons.origins.to(self.origins) for lessons in both if lessons.origins is not None])
+        masks = [lessons.observed for lessons in both]
+        observed = None
+        if any(mask is not None for mask in masks):
+            whole = [torch.ones_like(lessons.queries, dtype=torch.bool) for lessons in both]
+            masks = [own if mask is None else mask for own, mask in zip(whole, masks, strict=True)]
+            observed = torch.cat([mask.to(self.queries.device) for mask in masks if mask is not None])[-_WINDOW:]
+        return _Lessons(queries, None if origins is None else origins[-_WINDOW:], observed)
+
+
+def _settled(learner: Learner) -> FitReport:
+    settled = len(learner.trace) < 2 or learner.trace[-1] - learner.trace[-2] < 1e-2
+    return FitReport("em", -float(learner.log_evidence().mean()), len(learner.trace), converged=settled)
 
 
 class BayesianHopfield(AssociativeMemory):
@@ -55,6 +86,7 @@ class BayesianHopfield(AssociativeMemory):
     """
 
     name = "b-hop"
+    known: Tensor
 
     def __init__(
         self, patterns: Any, *, similarity: Similarity | None = None, values: Any = None, prior: Any = None
@@ -62,15 +94,21 @@ class BayesianHopfield(AssociativeMemory):
         patterns = as_matrix(patterns, "patterns")
         plain = similarity is None
         if similarity is None:
-            low, high = reach(patterns)
-            similarity = Likelihood(patterns.shape[1], low=low, high=high)
+            units = Units.of(patterns)
+            low, high = reach(units.measure(patterns))
+            similarity = units.leave(Likelihood(patterns.shape[1], low=low, high=high))
         elif not isinstance(similarity, (Likelihood, Regimes, Subspace)):
             kind = type(similarity).__name__
             raise TypeError(f"similarity must be a Likelihood, Regimes, Subspace or None, got {kind}")
         super().__init__(patterns, similarity, Softmax(), values=values, prior=prior)
-        self._recent: tuple[Tensor, Tensor | None] | None = None
+        self._recent: _Lessons | None = None
         # Of how many queries the similarity knows; one that was given knows enough.
-        self._known = 0 if plain else _FEW
+        self.register_buffer("known", torch.tensor(0 if plain else _FEW))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        # Files of earlier versions do not tell: what was kept was learned.
+        state_dict.setdefault(prefix + "known", torch.tensor(_FEW))
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     @torch.no_grad()
     def fit(
@@ -78,6 +116,7 @@ class BayesianHopfield(AssociativeMemory):
         queries: Any = None,
         origins: Any = None,
         *,
+        observed: Observed = None,
         hidden_causes: int | None = None,
         learn_prior: bool = False,
         seed: int = 0,
@@ -98,31 +137,25 @@ class BayesianHopfield(AssociativeMemory):
         Args:
             queries: ``(n, d)``.
             origins: ``(n,)``, or None when nobody knows them.
+            observed: As in :meth:`scores`: learn from these entries alone. Hidden causes are not looked for when
+                some are missing.
             hidden_causes: How many move several dimensions at once; 0 for none, None to find out.
             learn_prior: Learn too how often each pattern is asked for.
             seed: For what is held out.
         """
-        queries, origins = self._asked(queries, origins)
-        if hidden_causes is not None and not 0 <= hidden_causes <= queries.shape[1]:
-            raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
-        before, self.prior = self.prior, None if learn_prior else self.prior
-        try:
-            if hidden_causes:
-                self.similarity = self._correlated(queries, origins, hidden_causes, seed)[0]
-                self.report = self._report(queries)
-            else:
-                self._learn(queries, origins, hidden_causes is None, seed)
-            if learn_prior:
-                self.prior = self._frequencies(queries, origins)
-        except BaseException:
-            self.prior = before
-            raise
-        self._recent = (queries[-_WINDOW:], None if origins is None else origins[-_WINDOW:])
-        self._known = len(queries)
-        return self
+        lessons = self._lessons_of(queries, origins, observed)
+        if hidden_causes is not None and whole(hidden_causes, "hidden_causes", 0) > lessons.queries.shape[1]:
+            dim = lessons.queries.shape[1]
+            raise ValueError(f"hidden_causes must lie in 0 to {dim} or be None, got {hidden_causes}")
+        if hidden_causes and lessons.observed is not None:
+            raise ValueError(f"hidden_causes must be 0 or None where values are missing, got {hidden_causes}")
+        log_prior = None if learn_prior else self._log_prior()
+        similarity, report = self._learn(lessons, log_prior, hidden_causes, seed)
+        prior = self._frequencies(similarity, lessons) if learn_prior else self.prior
+        return self._take(similarity, report, prior, lessons, len(lessons.queries))
 
     @torch.no_grad()
-    def partial_fit(self, queries: Any, origins: Any = None) -> BayesianHopfield:
+    def partial_fit(self, queries: Any, origins: Any = None, *, observed: Observed = None) -> BayesianHopfield:
         """Go on learning from a stream, a few queries at a time; returns the memory itself.
 
         Learns from the last queries that came, so it follows a corruption that changes. Queries with
@@ -131,30 +164,33 @@ class BayesianHopfield(AssociativeMemory):
         Args:
             queries: ``(n, d)``.
             origins: ``(n,)``, or None when nobody knows them.
+            observed: As in :meth:`fit`; a memory that has found hidden causes needs whole queries.
         """
-        queries, origins = self._asked(queries, origins)
-        before = self._recent
-        if before is not None and (before[1] is None) == (origins is None):
-            queries = torch.cat([before[0].to(queries), queries])
-            if origins is not None and before[1] is not None:
-                origins = torch.cat([before[1].to(origins), origins])
-        queries, origins = queries[-_WINDOW:], None if origins is None else origins[-_WINDOW:]
-        self._recent = (queries, origins)
-        if self._known < _FEW and not isinstance(self.similarity, Subspace):
-            self._learn(queries, origins, False, 0)
-            self._known = len(queries)
-        elif len(queries) < _LEAST:
+        lessons, similarity = self._lessons_of(queries, origins, observed).after(self._recent), self.similarity
+        few, correlated = int(self.known) < _FEW, isinstance(similarity, Subspace)
+        if correlated and lessons.observed is not None:
+            raise ValueError(
+                "observed must be None: this memory has found hidden causes, and learns from whole queries"
+            )
+        if few and not correlated:
+            learned, report = self._learn(lessons, self._log_prior(), 0, 0)
+            return self._take(learned, report, self.prior, lessons, len(lessons.queries))
+        if len(lessons.queries) < _LEAST:
             # Too few to change what more have taught.
+            self._recent = lessons
             return self
-        elif isinstance(self.similarity, Subspace):
-            self.similarity = self._follow(self.similarity, queries, origins)
-            self.report = self._report(queries)
+        units = Units.of(self.patterns, lessons.queries)
+        patterns, asked = units.measure(self.patterns), units.measure(lessons.queries)
+        here = units.enter(similarity)
+        if isinstance(here, Subspace):
+            learned = self._follow(here, patterns, asked, lessons.origins)
+            report = self._report(learned, patterns, asked, self._log_prior())
         else:
-            assert isinstance(self.similarity, (Likelihood, Regimes))
-            learner = Learner(self.patterns, queries, self._log_prior(), 0)
-            learner.go_on(State.of(self.similarity), origins)
-            self._take(learner)
-        return self
+            assert isinstance(here, (Likelihood, Regimes))
+            learner = Learner(patterns, asked, lessons.observed, self._log_prior(), 0)
+            learner.go_on(State.of(here), lessons.origins)
+            learned, report = learner.state.similarity(), _settled(learner)
+        return self._take(units.leave(learned), report, self.prior, lessons, int(self.known))
 
     def remove(self, indices: Any) -> BayesianHopfield:
         """Forget the stored patterns at ``indices``; see :meth:`~ahop.memory.AssociativeMemory.remove`."""
@@ -163,37 +199,66 @@ class BayesianHopfield(AssociativeMemory):
         self._recent = None
         return self
 
+    def _take(
+        self, similarity: Similarity, report: FitReport, prior: Tensor | None, lessons: _Lessons, known: int
+    ) -> BayesianHopfield:
+        """All that was learned, at once: a fit that breaks off before has changed nothing."""
+        for learned in similarity.parameters():
+            require_finite(learned, "what was learned from these patterns and queries")
+        self.similarity, self.prior, self._recent = similarity.to(single(self.patterns[:0])), prior, lessons
+        self.known.fill_(known)
+        return self._learned(report)
+
     # --- the two kinds of corruption ---------------------------------------------------------------------
 
-    def _learn(self, queries: Tensor, origins: Tensor | None, search: bool, seed: int) -> None:
-        learner = Learner(self.patterns, queries, self._log_prior(), seed)
+    def _learn(
+        self, lessons: _Lessons, log_prior: Tensor | None, hidden_causes: int | None, seed: int
+    ) -> tuple[Similarity, FitReport]:
+        units = Units.of(self.patterns, lessons.queries)
+        patterns, queries = units.measure(self.patterns), units.measure(lessons.queries)
+        found, report = self._learn_here(patterns, queries, lessons, log_prior, hidden_causes, seed)
+        # A density counts by the unit of its values.
+        seen = queries.shape[1] if lessons.observed is None else float(lessons.observed.sum(1).double().mean())
+        return units.leave(found), replace(report, loss=report.loss + seen * math.log(units.unit))
+
+    def _learn_here(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        lessons: _Lessons,
+        log_prior: Tensor | None,
+        hidden_causes: int | None,
+        seed: int,
+    ) -> tuple[Similarity, FitReport]:
+        origins = lessons.origins
+        if hidden_causes:
+            found, _ = self._correlated(patterns, queries, origins, log_prior, hidden_causes, seed)
+            return found, self._report(found, patterns, queries, log_prior)
+        learner = Learner(patterns, queries, lessons.observed, log_prior, seed)
         if origins is not None:
             learner.begin_labelled(origins)
         else:
             learner.begin_unlabelled()
+        search = hidden_causes is None and lessons.observed is None
         several = origins is None or len(origins.unique()) > 1
         if search and several and self._asks_for_causes(learner, seed):
-            found, better = self._correlated(queries, origins, None, seed, against=learner)
+            found, better = self._correlated(patterns, queries, origins, log_prior, None, seed, against=learner)
             if better:
-                self.similarity = found
-                self.report = self._report(queries)
-                return
+                return found, self._report(found, patterns, queries, log_prior)
         learner.refine()
-        self._take(learner)
+        return learner.state.similarity(), _settled(learner)
 
-    def _take(self, learner: Learner) -> None:
-        self.similarity = learner.state.similarity().to(self.patterns)
-        settled = len(learner.trace) < 2 or learner.trace[-1] - learner.trace[-2] < 1e-2
-        self.report = FitReport("em", -float(learner.log_evidence().mean()), len(learner.trace), converged=settled)
-
-    def _report(self, queries: Tensor) -> FitReport:
+    @staticmethod
+    def _report(similarity: Similarity, patterns: Tensor, queries: Tensor, log_prior: Tensor | None) -> FitReport:
         # Hidden causes are fitted in a fixed number of steps, many times over: one search, which always ends.
-        return FitReport("em", -float(self.log_evidence(queries).mean()), 1, converged=True)
+        prior = -math.log(len(patterns)) if log_prior is None else log_prior
+        evidence = (similarity(patterns, queries) + prior).logsumexp(-1)
+        return FitReport("em", -float(evidence.mean()), 1, converged=True)
 
     @staticmethod
     def _asks_for_causes(learner: Learner, seed: int) -> bool:
         """Whether residuals are more correlated than they would be if every dimension had been hit by itself."""
-        best = learner.evidence.scores(learner.state.regimes[0]).argmax(1)
+        best = learner.evidence.scores(learner.evidence.explained(learner.state.regimes[0])).argmax(1)
         rows = torch.arange(len(best), device=best.device)
         gaps = learner.evidence.queries - learner.evidence.candidates[rows, best]
         gaps = (gaps - gaps.mean(0)) / gaps.std(0, unbiased=False).clamp_min(1e-12)
@@ -203,32 +268,38 @@ class BayesianHopfield(AssociativeMemory):
         return len(gaps) >= 16 and bool(strength > _CORRELATED * by_chance)
 
     def _correlated(
-        self, queries: Tensor, origins: Tensor | None, rank: int | None, seed: int, against: Learner | None = None
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        origins: Tensor | None,
+        log_prior: Tensor | None,
+        rank: int | None,
+        seed: int,
+        against: Learner | None = None,
     ) -> tuple[Subspace, bool]:
         """A likelihood with hidden causes, and whether it does better than one without."""
-        patterns, asked = self.patterns.double(), queries.double()
+        stored, asked = patterns.double(), queries.double()
         if origins is not None:
-            jury = nuisance.Jury(patterns, asked, origins, seed)
+            jury = nuisance.Jury(stored, asked, origins, seed)
             model, judgement = nuisance.by_retrieval(jury, rank)
             if against is not None:
-                return model.to(self.patterns), judgement.beats(self._without_causes(jury, against))
-            return model.to(self.patterns), True
+                return model.to(patterns), judgement.beats(self._without_causes(jury, against))
+            return model.to(patterns), True
         most = max(64, _TABLE // len(self))
         if len(asked) > most:
             order = torch.randperm(len(asked), generator=torch.Generator().manual_seed(seed))
             asked = asked[order[:most].to(asked.device)]
-        ranks = nuisance.ladder(len(asked), patterns.shape[1]) if rank is None else [rank]
+        ranks = nuisance.ladder(len(asked), stored.shape[1]) if rank is None else [rank]
         with progress("looking for hidden causes", 2 * len(ranks)) as bar:
-            model = nuisance.by_information(patterns, asked, ranks, bar.advance)
+            model = nuisance.by_information(stored, asked, ranks, bar.advance)
         better = True
         # One value that comes again and again has no density, and evidence that rests on it means nothing.
         if against is not None and float((queries == queries.flatten().mode().values).double().mean()) < _REPEATED:
-            log_prior = self._log_prior()
             prior = -math.log(len(self)) if log_prior is None else log_prior
-            evidence = (model(patterns, against.queries.double()) + prior).logsumexp(1)
+            evidence = (model(stored, against.queries.double()) + prior).logsumexp(1)
             gain = evidence - against.log_evidence()
             better = float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
-        return model.to(self.patterns), better
+        return model.to(patterns), better
 
     def _without_causes(self, jury: nuisance.Jury, learner: Learner) -> nuisance.Judgement:
         """How well terms for single dimensions retrieve origins they were not fitted to."""
@@ -237,18 +308,19 @@ class BayesianHopfield(AssociativeMemory):
             judged = torch.cat([rows for _, rows in bundle])
             left = ~torch.isin(jury.origins, jury.origins[judged])
             plain = learner.relearned(left.nonzero().squeeze(1)).similarity()
-            scores += [jury.score(plain, rows, self.patterns, learner.queries) for _, rows in bundle]
+            scores += [jury.score(plain, rows, learner.patterns, learner.queries) for _, rows in bundle]
         return jury.judge(scores)
 
-    def _follow(self, model: Subspace, queries: Tensor, origins: Tensor | None) -> Subspace:
+    @staticmethod
+    def _follow(model: Subspace, patterns: Tensor, queries: Tensor, origins: Tensor | None) -> Subspace:
         shape = nuisance.Shape.of(model)
-        asked, patterns = queries.double(), self.patterns.double()
+        asked, stored = queries.double(), patterns.double()
         if origins is None:
-            new = nuisance.fit_queries(patterns, asked, shape, 4, model)
+            new = nuisance.fit_queries(stored, asked, shape, 4, model)
         else:
-            new = nuisance.fit_pairs(asked, patterns[origins], shape)
+            new = nuisance.fit_pairs(asked, stored[origins], shape)
         new.log_beta.copy_(model.log_beta)
-        return new.to(self.patterns)
+        return new.to(patterns)
 
     # --- as dot products ---------------------------------------------------------------------------------
 
@@ -275,43 +347,40 @@ class BayesianHopfield(AssociativeMemory):
             return Whitened(copy.deepcopy(self.similarity))
         if not isinstance(self.similarity, Likelihood):
             raise ValueError("as_inner_product needs one corruption for all queries, but fit found several regimes")
-        return inner_product(self.similarity, self.patterns, tolerance)
+        return inner_product(self.similarity, single(self.patterns), tolerance)
 
-    # --- the prior ---------------------------------------------------------------------------------------
-
-    def _log_prior(self) -> Tensor | None:
-        return None if self.prior is None else (self.prior / self.prior.sum()).clamp_min(1e-30).log()
-
-    def _frequencies(self, queries: Tensor, origins: Tensor | None, steps: int = 30) -> Tensor:
+    def _frequencies(self, similarity: Similarity, lessons: _Lessons, steps: int = 30) -> Tensor:
         """How often each pattern is asked for, with one count more for each so that none is ruled out."""
-        ones = torch.ones_like(self.patterns[:, 0])
-        if origins is not None:
-            return ones.index_add(0, origins, torch.ones_like(queries[:, 0]))
+        queries, patterns = lessons.queries, single(self.patterns)
+        ones = torch.ones_like(patterns[:, 0])
+        if lessons.origins is not None:
+            return ones.index_add(0, lessons.origins, torch.ones_like(queries[:, 0]))
         prior = ones
         for _ in range(steps):
             counts = ones.clone()
             for part in split(len(queries), 2 * len(self) * queries.element_size()):
-                scores = self.similarity(self.patterns, queries[part])
+                seen = None if lessons.observed is None else lessons.observed[part]
+                scores = similarity(patterns, queries[part], seen)
                 counts += torch.softmax(scores + (prior / prior.sum()).log(), -1).sum(0)
             prior = counts
         return prior
 
-    def _asked(self, queries: Any, origins: Any) -> tuple[Tensor, Tensor | None]:
+    def _lessons_of(self, queries: Any, origins: Any, observed: Observed) -> _Lessons:
         if queries is None:
             raise ValueError("queries must be given: b-hop learns the corruption from them")
-        if origins is not None:
-            return self._pairs(queries, origins)
-        queries, _ = as_queries(queries, self.patterns, None)
-        if queries.ndim != 2 or not len(queries):
-            raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(queries.shape)}")
-        return queries, None
+        if origins is None:
+            asked, mask = self._lessons(queries, observed)
+            return _Lessons(asked, None, mask)
+        return _Lessons(*self._pairs(queries, origins, observed))
 
     # --- what is known of a query ------------------------------------------------------------------------
 
+    @torch.no_grad()
     def log_evidence(self, queries: Any, *, observed: Observed = None) -> Tensor:
         r"""How well the stored patterns explain each query, :math:`\log \sum_k \pi_k \, p(x \mid \xi_k)`, ``(...)``.
 
-        It mostly tells how hard a query was hit; :meth:`familiarity` tells whether its origin is stored.
+        It mostly tells how hard a query was hit; :meth:`familiarity` tells whether its origin is stored. Neither
+        carries gradients.
         """
         scores = self.scores(queries, observed=observed)
         return scores.logsumexp(-1) - (math.log(len(self)) if self.prior is None else 0.0)
@@ -330,7 +399,7 @@ class BayesianHopfield(AssociativeMemory):
         flat_mask = None if mask is None else mask.reshape(flat.shape)
         similarity = self.similarity
         assert isinstance(similarity, (Likelihood, Regimes, Subspace))
-        background = similarity.stranger(self.patterns, flat, flat_mask)
+        background = similarity.stranger(single(self.patterns), single(flat), flat_mask)
         return self.log_evidence(queries, observed=mask) - background.reshape(queries.shape[:-1])
 
     def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, reject: float | None = None) -> Recall:

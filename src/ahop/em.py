@@ -9,6 +9,7 @@ over regimes r, each a :class:`~ahop.similarity.Likelihood`. An iteration shares
 candidates and regimes, and every value among the kinds of noise and the background; then it solves for each
 parameter given those shares. What it never lowers is the evidence together with the log of a weak prior: that
 dimensions are alike to some degree (:class:`Shrinkage`) and that the background is flat, one value's worth of it.
+Patterns and queries come in units of the patterns' spread (:class:`ahop._precision.Units`).
 """
 
 from __future__ import annotations
@@ -52,18 +53,23 @@ class Shrinkage:
 
 @dataclass
 class Evidence:
-    """Queries ``(n, d)`` beside their candidate patterns ``(n, C, d)``, with the log prior of each ``(n, C)``."""
+    """Queries ``(n, d)`` beside their candidate patterns ``(n, C, d)``, with the log prior of each ``(n, C)``.
+
+    ``observed`` ``(n, d)`` tells which values were seen; the others teach nothing. None: all were.
+    """
 
     queries: Tensor
     candidates: Tensor
     log_prior: Tensor
+    observed: Tensor | None = None
 
     @classmethod
-    def labelled(cls, patterns: Tensor, queries: Tensor, origins: Tensor) -> Evidence:
-        return cls(queries, patterns[origins][:, None], queries.new_zeros(len(queries), 1))
+    def labelled(cls, patterns: Tensor, queries: Tensor, origins: Tensor, observed: Tensor | None) -> Evidence:
+        return cls(queries, patterns[origins][:, None], queries.new_zeros(len(queries), 1), observed)
 
     def part(self, rows: Tensor) -> Evidence:
-        return Evidence(self.queries[rows], self.candidates[rows], self.log_prior[rows])
+        seen = None if self.observed is None else self.observed[rows]
+        return Evidence(self.queries[rows], self.candidates[rows], self.log_prior[rows], seen)
 
     def explained(self, likelihood: Likelihood) -> Explained:
         """Every value of every query, as each candidate would explain it."""
@@ -72,9 +78,14 @@ class Evidence:
         whole = kept[0] if len(kept) == 1 else kept.logsumexp(0)
         return Explained(kept, lost, torch.logaddexp(whole, lost))
 
-    def scores(self, likelihood: Likelihood) -> Tensor:
+    def scores(self, explained: Explained) -> Tensor:
         """The log-likelihood of every candidate, ``(n, C)``."""
-        return self.explained(likelihood).total.sum(-1)
+        return explained.total.sum(-1) if self.observed is None else (explained.total * self.observed[:, None]).sum(-1)
+
+    def weigh(self, shares: Tensor) -> Tensor:
+        """How much each value counts when its query is shared out so, ``(n, C, d)``, or ``(n, C, 1)`` if all alike."""
+        weight = shares[..., None]
+        return weight if self.observed is None else weight * self.observed[:, None]
 
 
 class Explained(NamedTuple):
@@ -88,7 +99,8 @@ class Explained(NamedTuple):
 @torch.no_grad()
 def expect(evidence: Evidence, regimes: list[Likelihood], log_rho: Tensor) -> tuple[Tensor, Tensor]:
     """Share each query out: the log evidence of each ``(n,)``, and shares ``(n, C, R)`` that sum to one."""
-    return _share([evidence.scores(regime) for regime in regimes], evidence.log_prior, log_rho)
+    scores = [evidence.scores(evidence.explained(regime)) for regime in regimes]
+    return _share(scores, evidence.log_prior, log_rho)
 
 
 def _share(scores: list[Tensor], log_prior: Tensor, log_rho: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,19 +123,19 @@ def maximise(
     ``explained`` saves the work of finding out again.
     """
     kept, lost, total = evidence.explained(likelihood) if explained is None else explained
-    queries, candidates = evidence.queries[:, None], evidence.candidates
-    weight = shares[..., None]
+    queries, candidates = evidence.queries[:, None] - likelihood.centre, evidence.candidates - likelihood.centre
+    weight = evidence.weigh(shares)
     # What each kind of noise and the background are responsible for, by value.
     by_kind = (kept - total).exp() * weight
     by_background = (lost - total).exp() * weight
 
-    amount = shares.sum()
-    if amount <= _TINY:
-        return
     masked = by_background.sum((0, 1))
+    amount = weight.sum((0, 1)).expand_as(masked)
+    if amount.sum() <= _TINY:
+        return
     prior = shrinkage.mask
     if math.isinf(prior):
-        rates = (masked.mean() / amount).expand_as(masked)
+        rates = (masked.sum() / amount.sum()).expand_as(masked)
     else:
         rates = (masked + prior * shrinkage.rate) / (amount + prior)
     rates = rates.clamp(1e-6, 1 - 1e-6)
@@ -137,7 +149,7 @@ def maximise(
         for amounts, gain in zip(by_kind, likelihood.gain, strict=True)
     ]
     _solve_noise(likelihood, moments, shrinkage, floor)
-    _solve_bias(evidence, likelihood, moments, shares)
+    _solve_bias(evidence, likelihood, moments, weight)
 
 
 class _Moments(NamedTuple):
@@ -206,20 +218,20 @@ def _solve_noise(likelihood: Likelihood, moments: list[_Moments], shrinkage: Shr
         likelihood.log_scale.copy_(0.5 * scale.clamp(1e-4, 1e4).log())
 
 
-def _solve_bias(evidence: Evidence, likelihood: Likelihood, moments: list[_Moments], shares: Tensor) -> None:
+def _solve_bias(evidence: Evidence, likelihood: Likelihood, moments: list[_Moments], weight: Tensor) -> None:
     precision = (-2 * likelihood.log_sigma).exp()[:, None]
-    weight = (precision * torch.stack([found.amount for found in moments])).sum(0)
-    move = (precision * torch.stack([found.e for found in moments])).sum(0) / weight.clamp_min(_TINY)
+    known = (precision * torch.stack([found.amount for found in moments])).sum(0)
+    move = (precision * torch.stack([found.e for found in moments])).sum(0) / known.clamp_min(_TINY)
     old = likelihood.bias.clone()
-    new = torch.where(weight > _TINY, old + move, old)
+    new = torch.where(known > _TINY, old + move, old)
     if not likelihood.shifted:
         likelihood.bias.copy_(new)
         return
     # The background moves with the bias, which the formula does not see: keep the move only where it helps.
     queries, candidates = evidence.queries[:, None], evidence.candidates
-    before = (likelihood.terms(candidates, queries) * shares[..., None]).sum((0, 1))
+    before = (likelihood.terms(candidates, queries) * weight).sum((0, 1))
     likelihood.bias.copy_(new)
-    after = (likelihood.terms(candidates, queries) * shares[..., None]).sum((0, 1))
+    after = (likelihood.terms(candidates, queries) * weight).sum((0, 1))
     likelihood.bias.copy_(torch.where(after >= before, new, old))
 
 
@@ -228,19 +240,20 @@ def estimate_shrinkage(evidence: Evidence, regimes: list[Likelihood], log_rho: T
     """Empirical Bayes: how much more dimensions differ than chance alone would make them."""
     _, shares = expect(evidence, regimes, log_rho)
     likelihood = regimes[int(shares.sum((0, 1)).argmax())]
-    weight = shares[..., regimes.index(likelihood)][..., None]
-    queries, candidates = evidence.queries[:, None], evidence.candidates
+    weight = evidence.weigh(shares[..., regimes.index(likelihood)])
+    queries, candidates = evidence.queries[:, None] - likelihood.centre, evidence.candidates - likelihood.centre
     kept, lost, total = evidence.explained(likelihood)
     by_kind, by_background = (kept - total).exp() * weight, (lost - total).exp() * weight
 
-    amount = weight.sum()
-    rates = by_background.sum((0, 1)) / amount
+    masked = by_background.sum((0, 1))
+    amount = weight.sum((0, 1)).expand_as(masked)
+    rates = masked / amount.clamp_min(_TINY)
     # The shares are soft: less is known of a rate than if masks were seen, by this factor.
-    softness = (by_background * (1 - (lost - total).exp())).sum() / (amount * (rates * (1 - rates)).sum()).clamp_min(
+    softness = (by_background * (1 - (lost - total).exp())).sum() / (amount * rates * (1 - rates)).sum().clamp_min(
         _TINY
     )
     seen = amount * (1 - softness.clamp(0, 0.95))
-    chance = (rates * (1 - rates)).mean() / seen.clamp_min(1.0)
+    chance = (rates * (1 - rates) / seen.clamp_min(1.0)).mean()
     # Soft shares pull the raw rates together by the same factor.
     between = rates.var(unbiased=False) / (1 - softness.clamp(0, 0.95)).square() - chance
     rate = rates.mean()
@@ -270,7 +283,7 @@ def iterate(
     trace: list[float] = []
     for _ in range(steps):
         explained = [evidence.explained(regime) for regime in regimes]
-        total, shares = _share([terms.total.sum(-1) for terms in explained], evidence.log_prior, log_rho)
+        total, shares = _share([evidence.scores(terms) for terms in explained], evidence.log_prior, log_rho)
         belief = sum(float(shrinkage.log_prior(regime)) for regime in regimes)
         trace.append(float(total.mean()) + belief / len(total))
         if len(trace) > 1 and trace[-1] - trace[-2] < tolerance:

@@ -36,8 +36,8 @@ def convex(memory: AssociativeMemory, queries: Tensor) -> Tensor:
     :math:`\Psi^\star` is the convex conjugate behind the separation, so that the difference of two convex
     functions falls along :math:`x \leftarrow \Xi \, \mathrm{sep}(s)`.
     """
-    state = queries if memory.modulation is None else memory.modulation(queries)
-    return 0.5 * state.square().sum(-1) - memory.separation.conjugate(memory.scores(queries))
+    state, scores = queries if memory.modulation is None else memory.modulation(queries), memory.scores(queries)
+    return 0.5 * state.to(scores.dtype).square().sum(-1) - memory.separation.conjugate(scores)
 
 
 def evidence(memory: AssociativeMemory, queries: Tensor) -> Tensor:

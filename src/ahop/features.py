@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ahop import kernels
 from ahop._blocks import budget, split
+from ahop._precision import unit_of
 from ahop.similarity import Adaptive
 
 # The features of all pairs are kept while they take no more than so many budgets; past that, fewer pairs are.
@@ -22,6 +23,8 @@ _NEGATIVES = 128
 _PART = 16
 # Pairs that the curvature is estimated from: enough for a good first step, and soon done.
 _SKETCH = 2**18
+# Samples on which the temperature of the start is tried.
+_TRIED = 32
 # From so many numbers on, reading the features once instead of twice is worth a compiled loop.
 _LARGE = 2**24
 
@@ -29,12 +32,14 @@ _LARGE = 2**24
 class Features:
     """The sorted terms of samples and patterns: kept while they fit, made again when not.
 
-    With fewer knots than dimensions, the sorted terms are summed into the hat functions of the knots, so that
-    weights that are linear between knots are one number per knot here.
+    Terms are measured in units of their own (:meth:`_units`), so that a weight is as large whatever the data are
+    measured in. With fewer knots than dimensions, the sorted terms are summed into the hat functions of the knots, so
+    that weights that are linear between knots are one number per knot here.
 
     Args:
         similarity: Whose weights are fitted.
         patterns, queries, origins: ``(N, d)``, ``(n, d)``, ``(n,)``.
+        observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
         negatives: How many patterns besides the origin a query is told apart from; 0 takes all, None as many as fit.
         knots: Weights of each base.
         seed: For the random negatives, and for the samples that the curvature is estimated from.
@@ -46,14 +51,13 @@ class Features:
         patterns: Tensor,
         queries: Tensor,
         origins: Tensor,
+        observed: Tensor | None,
         negatives: int | None,
         knots: int,
         seed: int,
     ) -> None:
-        # Sums over many pairs need more digits than a half has.
-        half = patterns.dtype in (torch.float16, torch.bfloat16)
-        patterns, queries = (tensor.float() if half else tensor for tensor in (patterns, queries))
-        self.similarity, self.patterns, self.queries = similarity, patterns, queries
+        self.similarity, self.patterns, self.queries, self.observed = similarity, patterns, queries, observed
+        self.units = self._units()
         self.hats = _hats(similarity.dim, knots).to(patterns) if knots < similarity.dim else None
         self.bases, self.samples = len(similarity.bases), len(queries)
         self.width = self.bases * min(knots, similarity.dim)
@@ -66,7 +70,7 @@ class Features:
         self.offsets = patterns.new_zeros(len(patterns))
         self.target = origins
         if 0 < negatives < len(patterns) - 1:
-            self.chosen, self.offsets = _candidates(similarity, patterns, queries, origins, negatives, seed)
+            self.chosen, self.offsets = self._candidates(origins, negatives, seed)
             self.target = torch.zeros_like(origins)
         self.pairs = len(self.offsets)
         # Making features takes room for all dimensions of all bases, and for a sort beside them.
@@ -83,13 +87,25 @@ class Features:
         self.order = order.to(patterns.device)
 
     def to_knots(self, u: Tensor) -> Tensor:
-        """Weights ``(bases, d)`` at the knots."""
-        u = u.to(self.patterns.dtype)
+        """Weights ``(bases, d)`` at the knots, in the units of the terms."""
+        u = u.to(self.patterns.dtype) * self.units
         return u if self.hats is None else u @ torch.linalg.pinv(self.hats).mT
 
     def from_knots(self, values: Tensor) -> Tensor:
-        """Weights of all ranks, linear between the knots."""
-        return values if self.hats is None else values @ self.hats.mT
+        """Weights of all ranks, linear between the knots, in the units of the data."""
+        return (values if self.hats is None else values @ self.hats.mT) / self.units
+
+    def start(self) -> Tensor:
+        """All ranks of all bases alike, as cold as some samples like it best: from there the way down is short."""
+        some = self.order[:_TRIED]
+        totals = (self._make(some) if self.kept is None else self.kept[some]).sum(-1)
+        best, value = 1.0, math.inf
+        for step in range(12):
+            loss = float(torch.nn.functional.cross_entropy(4.0**-step * totals + self.offsets, self.target[some]))
+            if not loss < value:
+                break
+            best, value = 4.0**-step, loss
+        return self.patterns.new_full((self.width,), best)
 
     def even_shares(self) -> Tensor:
         """Every sample counts alike."""
@@ -161,7 +177,7 @@ class Features:
 
     def _make_all(self) -> Tensor:
         # On the CPU, patterns lie next to each other: so its kernels leave them, and so they are read fastest.
-        if self.hats is None and self.similarity.kernel_bases(self.patterns) is not None:
+        if self.hats is None and self.observed is None and self.similarity.kernel_bases(self.patterns) is not None:
             return self._pick(slice(None), slice(None)).flatten(-2)
         order = (0, 1, 2) if self.patterns.is_cuda else (0, 2, 1)
         shape, like = (self.samples, self.pairs, self.width), self.patterns
@@ -187,18 +203,54 @@ class Features:
 
     def _pick(self, part: slice | Tensor, columns: slice) -> Tensor:
         """The terms of some samples and some of their patterns, ``(rows, columns, bases, d)``."""
-        queries = self.queries[part]
+        queries, observed = self.queries[part], None if self.observed is None else self.observed[part]
         if self.chosen is None:
-            return self._terms(self.patterns[columns], queries)
-        return self._terms(self.patterns[self.chosen[part][:, columns]], queries[:, None]).squeeze(1)
+            return self._terms(self.patterns[columns], queries, observed)
+        own = self.patterns[self.chosen[part][:, columns]]
+        return self._terms(own, queries[:, None], None if observed is None else observed[:, None]).squeeze(1)
 
-    def _terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+    def _terms(self, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
         """``(..., N, d)`` and ``(..., Q, d)`` to ``(..., Q, N, bases, d)``, sorted if the similarity sorts."""
         names = self.similarity.kernel_bases(patterns)
-        if names is not None:
-            return kernels.sorted_terms(patterns, queries, names)
-        pairs = patterns[..., None, :, :], queries[..., None, :]
-        return torch.stack([self.similarity.features(base, *pairs) for base in range(self.bases)], dim=-2)
+        if names is not None and observed is None:
+            return kernels.sorted_terms(patterns, queries, names).div_(self.units)
+        sides = patterns[..., None, :, :], queries[..., None, :], None if observed is None else observed[..., None, :]
+        return torch.stack([self.similarity.features(base, *sides) for base in range(self.bases)], -2) / self.units
+
+    def _units(self) -> Tensor:
+        """How much larger the terms of each base are than they would be if the patterns had a unit spread."""
+        some = self.patterns[:256].double()
+        other = some.roll(1, 0) if len(some) > 1 else self.queries[:1].double()
+        unit, units = unit_of(self.patterns, self.queries), []
+        for base in self.similarity.bases:
+            large, plain = (base.terms(some / by, other / by).square().mean().sqrt() for by in (1.0, unit))  # type: ignore[operator]
+            units.append(float(large / plain) if plain > 0 else 1.0)
+        return torch.tensor(units, dtype=self.patterns.dtype, device=self.patterns.device)[:, None]
+
+    def _candidates(self, origins: Tensor, negatives: int, seed: int) -> tuple[Tensor, Tensor]:
+        """For each query its origin, its hardest rivals and some random ones, with their log weights.
+
+        The random ones stand for all the others, so each counts as many times as there are others per draw.
+        """
+        patterns, queries = self.patterns, self.queries
+        hard = min(negatives // 2, len(patterns) - 1)
+        random = negatives - hard
+        generator = torch.Generator().manual_seed(seed)
+        rows = []
+        for part in split(len(queries), len(patterns) * patterns.element_size()):
+            seen = None if self.observed is None else self.observed[part]
+            bases = zip(self.similarity.bases, self.units.flatten(), strict=True)
+            scores = sum(base(patterns, queries[part], seen) / unit for base, unit in bases)
+            assert isinstance(scores, Tensor)
+            here = origins[part][:, None]
+            ranked = scores.scatter(1, here, -torch.inf).topk(hard, dim=-1).indices
+            # Drawn from the others alone, by pushing those already taken out of the race.
+            race = torch.rand(scores.shape, generator=generator).to(scores.device)
+            drawn = race.scatter(1, here, -1.0).scatter(1, ranked, -1.0).topk(random, dim=-1).indices
+            rows.append(torch.cat([here, ranked, drawn], dim=1))
+        correction = torch.zeros(1 + hard + random, dtype=patterns.dtype, device=patterns.device)
+        correction[1 + hard :] = math.log(max(1.0, (len(patterns) - 1 - hard) / max(1, random)))
+        return torch.cat(rows), correction
 
 
 @cache
@@ -214,28 +266,3 @@ def _hats(dim: int, knots: int) -> Tensor:
     """Hat functions of equally spaced knots over the ranks, ``(dim, knots)``."""
     places = torch.linspace(0, knots - 1, dim)
     return (1 - (places[:, None] - torch.arange(knots)).abs()).clamp_min(0)
-
-
-def _candidates(
-    similarity: Adaptive, patterns: Tensor, queries: Tensor, origins: Tensor, negatives: int, seed: int
-) -> tuple[Tensor, Tensor]:
-    """For each query its origin, its hardest rivals and some random ones, with their log weights.
-
-    The random ones stand for all the others, so each counts as many times as there are others per draw.
-    """
-    hard = min(negatives // 2, len(patterns) - 1)
-    random = negatives - hard
-    generator = torch.Generator().manual_seed(seed)
-    rows = []
-    for part in split(len(queries), len(patterns) * patterns.element_size()):
-        scores = sum(base(patterns, queries[part]) for base in similarity.bases)
-        assert isinstance(scores, Tensor)
-        here = origins[part][:, None]
-        ranked = scores.scatter(1, here, -torch.inf).topk(hard, dim=-1).indices
-        # Drawn from the others alone, by pushing those already taken out of the race.
-        race = torch.rand(scores.shape, generator=generator).to(scores.device)
-        drawn = race.scatter(1, here, -1.0).scatter(1, ranked, -1.0).topk(random, dim=-1).indices
-        rows.append(torch.cat([here, ranked, drawn], dim=1))
-    correction = torch.zeros(1 + hard + random, dtype=patterns.dtype, device=patterns.device)
-    correction[1 + hard :] = math.log(max(1.0, (len(patterns) - 1 - hard) / max(1, random)))
-    return torch.cat(rows), correction

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from ahop._checks import choice
+from ahop._checks import choice, require_finite
 from ahop._progress import progress
 from ahop.features import Features
 from ahop.similarity import Adaptive
@@ -75,6 +75,7 @@ def fit_adaptive(
     queries: Tensor,
     origins: Tensor,
     *,
+    observed: Tensor | None = None,
     solver: str = "convex",
     smoothness: float | None = None,
     negatives: int | None = None,
@@ -82,7 +83,7 @@ def fit_adaptive(
     rate: float = 0.1,
     seed: int = 0,
 ) -> FitReport:
-    r"""Fit the order weights ``u`` of an adaptive similarity, in place.
+    r"""Fit the order weights ``u`` of an adaptive similarity, in place, from where its bases count alike.
 
     .. math:: \min_u \; -\tfrac1n \sum_x \log \mathrm{softmax}(u^\top \tilde q)_{k(x)}
         + \lambda \sum_{b,j} (u_{b,j+1} - u_{b,j})^2
@@ -94,7 +95,8 @@ def fit_adaptive(
     Args:
         similarity: What to fit. Deviations of single patterns, where it has them, are fitted after the shared
             weights, drawn towards zero by a ridge.
-        patterns, queries, origins: ``(N, d)``, ``(n, d)``, ``(n,)``.
+        patterns, queries, origins: ``(N, d)``, ``(n, d)``, ``(n,)``, in float32 or better.
+        observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
         solver: ``"convex"``, or ``"adam"`` for the paper's own way: the weights ``w``, and U where it is
             learned, move along the gradient, with no smoothness.
         smoothness: :math:`\lambda`; neighbouring ranks have similar weights. None takes the one that does best
@@ -112,10 +114,11 @@ def fit_adaptive(
     if smoothness is not None and smoothness < 0:
         raise ValueError(f"smoothness must not be negative, got {smoothness}")
     knots = _KNOTS if solver == "convex" and similarity.sort else similarity.dim
-    table = Features(similarity, patterns, queries, origins, negatives, knots, seed)
-    start = table.to_knots(similarity.order_weights()).flatten()
+    table = Features(similarity, patterns, queries, origins, observed, negatives, knots, seed)
 
     if solver == "adam":
+        # Steps of Adam are as long as they are: so the weights are moved in the units of the terms.
+        similarity.set_order_weights(torch.ones_like(similarity.weight))
 
         def backward() -> Tensor:
             u = similarity.order_weights().flatten()
@@ -126,7 +129,9 @@ def fit_adaptive(
         matrix = similarity.matrix_values
         moving = [similarity.weight, *([matrix] if isinstance(matrix, nn.Parameter) else [])]
         report = adam(moving, backward, steps=steps, rate=rate)
+        similarity.weight.div_(table.units)
     else:
+        start = table.start()
         if not similarity.sort:
             smoothness = 0.0
         elif smoothness is None:
@@ -137,6 +142,8 @@ def fit_adaptive(
         similarity.set_order_weights(table.from_knots(flat.view(len(similarity.bases), -1)))
     if similarity.deviation is not None:
         report = replace(_fit_deviations(similarity, similarity.deviation, table, steps), solver=solver)
+    for learned in similarity.parameters():
+        require_finite(learned, "what was learned from these patterns and queries")
     return report
 
 
@@ -249,7 +256,8 @@ def _lbfgs(
         max_eval=20 * steps,
         history_size=20,
         tolerance_grad=1e-5,
-        tolerance_change=1e-7,
+        # A loss is worth no more digits than these.
+        tolerance_change=1e-6,
         line_search_fn="strong_wolfe",
     )
 

@@ -70,8 +70,10 @@ class Learner:
     state: State
     evidence: Evidence
 
-    def __init__(self, patterns: Tensor, queries: Tensor, log_prior: Tensor | None, seed: int) -> None:
-        self.patterns, self.queries, self.seed = patterns, queries, seed
+    def __init__(
+        self, patterns: Tensor, queries: Tensor, observed: Tensor | None, log_prior: Tensor | None, seed: int
+    ) -> None:
+        self.patterns, self.queries, self.observed, self.seed = patterns, queries, observed, seed
         self.log_prior = log_prior
         spread = float(patterns.std(0, unbiased=False).mean())
         # Patterns that are all the same have no spread, but noise has a size all the same.
@@ -86,8 +88,8 @@ class Learner:
     def begin_labelled(self, origins: Tensor) -> None:
         """The better of a background that came before the bias and one that came after it."""
         self.labelled = True
-        self.evidence = Evidence.labelled(self.patterns, self.queries, origins)
-        bias = (self.queries - self.patterns[origins]).mean(0)
+        self.evidence = Evidence.labelled(self.patterns, self.queries, origins, self.observed)
+        bias = self._mean(self.queries - self.patterns[origins])
         best = -math.inf
         for shifted in (False, True):
             state = self._plain(bias, shifted, mask=0.3, noise=0.5)
@@ -99,9 +101,9 @@ class Learner:
     def begin_unlabelled(self) -> None:
         """Several starts on some of the queries, fewer and fewer; then the likeliest to the end on all of them."""
         self._thin(_WORK // (8 * self.queries.shape[1]))
-        everything = self.queries
+        everything = self.queries, self.observed
         self._thin(_TRIED)
-        gap = self.queries.mean(0) - self.patterns.mean(0)
+        gap = self._mean(self.queries) - self.patterns.mean(0)
         # A start that takes most values for lost, and starts that take them for noisy, end in different places. Lost
         # values do not carry the bias when it came before them: the mean shows part of it only.
         lossy, noisy = (
@@ -112,10 +114,11 @@ class Learner:
             ]
             for starts in (_LOSSY, _NOISY)
         )
-        noisy.append(self._unlike(gap))
+        if self.observed is None:
+            noisy.append(self._unlike(gap))
         with progress("learning without labels", 2 * len(lossy + noisy) + 12 + 40) as bar:
             finalists = [self._best(self._best(kind, 2, bar.advance)[:2], 3, bar.advance)[0] for kind in (lossy, noisy)]
-            self.queries = everything
+            self.queries, self.observed = everything
             self.state, self.other = self._best(finalists, 1, bar.advance)
             self.rounds(40, bar.advance)
 
@@ -134,7 +137,8 @@ class Learner:
         """A few rounds from where another fit ended."""
         self.state = state
         if origins is not None:
-            self.labelled, self.evidence = True, Evidence.labelled(self.patterns, self.queries, origins)
+            self.labelled = True
+            self.evidence = Evidence.labelled(self.patterns, self.queries, origins, self.observed)
         else:
             self._thin(_WORK // (8 * self.queries.shape[1]))
             self._refresh(state)
@@ -157,7 +161,8 @@ class Learner:
                 break
 
     def _plain(self, bias: Tensor, shifted: bool, mask: float, noise: float) -> State:
-        low, high = reach(self.queries - bias if shifted else self.queries)
+        values = self.queries - bias if shifted else self.queries
+        low, high = reach(values if self.observed is None else values[self.observed])
         regime = Likelihood(self.queries.shape[1], shifted=shifted, low=low, high=high).to(self.queries)
         regime.bias.copy_(bias)
         regime.log_sigma.fill_(math.log(noise * self.spread))
@@ -180,7 +185,15 @@ class Learner:
         """Leave out queries by chance when there are more than so many."""
         if len(self.queries) > max(64, most):
             order = torch.randperm(len(self.queries), generator=torch.Generator().manual_seed(self.seed))
-            self.queries = self.queries[order[: max(64, most)].to(self.queries.device)]
+            some = order[: max(64, most)].to(self.queries.device)
+            self.queries = self.queries[some]
+            self.observed = None if self.observed is None else self.observed[some]
+
+    def _mean(self, values: Tensor) -> Tensor:
+        """The mean of each dimension over the queries in which it was observed, ``(d,)``."""
+        if self.observed is None:
+            return values.mean(0)
+        return (values * self.observed).sum(0) / self.observed.sum(0).clamp_min(1)
 
     @torch.no_grad()
     def _refresh(self, state: State) -> None:
@@ -189,7 +202,8 @@ class Learner:
         most = min(len(self.patterns), max(8, min(_CANDIDATES, _WORK // self.queries.numel())))
         needed = 1
         for part in split(len(self.queries), len(self.patterns) * self.patterns.element_size()):
-            scores = similarity(self.patterns, self.queries[part])
+            seen = None if self.observed is None else self.observed[part]
+            scores = similarity(self.patterns, self.queries[part], seen)
             best = (scores if self.log_prior is None else scores + self.log_prior).topk(most, dim=-1)
             chosen.append(best.indices)
             missing = 1 - torch.softmax(best.values, -1).cumsum(-1)
@@ -197,7 +211,7 @@ class Learner:
         indices = torch.cat(chosen)[:, :needed]
         level = math.log(1 / len(self.patterns))
         priors = self.patterns.new_full(indices.shape, level) if self.log_prior is None else self.log_prior[indices]
-        self.evidence = Evidence(self.queries, self.patterns[indices], priors)
+        self.evidence = Evidence(self.queries, self.patterns[indices], priors, self.observed)
 
     # --- what the data ask for beyond it -----------------------------------------------------------------
 
@@ -295,9 +309,8 @@ def _more_kinds(state: State, here: Evidence) -> State:
 
 
 def _split_kind(regime: Likelihood) -> Likelihood:
-    new = Likelihood(regime.dim, regime.components + 1, shifted=regime.shifted, low=regime.low, high=regime.high).to(
-        regime.bias
-    )
+    ends = {"low": regime.low, "high": regime.high, "centre": regime.centre}
+    new = Likelihood(regime.dim, regime.components + 1, shifted=regime.shifted, **ends).to(regime.bias)
     common = int(regime.mix_logits.argmax())
     for name in ("bias", "log_scale", "mask_logits", "background"):
         getattr(new, name).copy_(getattr(regime, name))

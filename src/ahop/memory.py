@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import os
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from ahop import energy as energies
 from ahop._blocks import split
-from ahop._checks import Observed, as_matrix, as_origins, as_queries, as_tensor, require_finite
+from ahop._checks import (
+    Observed,
+    as_matrix,
+    as_origins,
+    as_queries,
+    as_tensor,
+    require_finite,
+    stored_as,
+    whole,
+    within,
+)
 from ahop._component import Component, never_half, single
+from ahop._precision import in_range
 from ahop.modulation import Modulation
 from ahop.separation import Exponential, Separation, Softmax
 from ahop.similarity import Similarity
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ahop.fitting import FitReport
+
+
+# The log prior of what is never asked for. Not minus infinity: a weight of zero times that would be no number.
+_NEVER = -1e30
 
 
 class Recall(NamedTuple):
@@ -75,9 +95,10 @@ class AssociativeMemory(Memory):
         self.register_buffer("patterns", as_matrix(patterns, "patterns").detach().clone())
         if modulation is not None and not isinstance(modulation, Modulation):
             raise TypeError(f"modulation must be a Modulation or None, got {type(modulation).__name__}")
-        self.similarity = Similarity.of(similarity)
-        self.separation = Separation.of(separation)
-        self.modulation = modulation
+        # Copies: a part given to two memories is learned by each for itself, and cast with its own patterns.
+        self.similarity = copy.deepcopy(Similarity.of(similarity))
+        self.separation = copy.deepcopy(Separation.of(separation))
+        self.modulation = copy.deepcopy(modulation)
         self.register_buffer("values", None if values is None else self._rows(values, "values", len(self)))
         self.register_buffer("prior", None if prior is None else self._counts(prior, len(self)))
         dim = self.patterns.shape[1] if modulation is None else None
@@ -96,6 +117,10 @@ class AssociativeMemory(Memory):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> AssociativeMemory:
         # Patterns and values may be stored in half precision; the parts see to themselves, and counts do not fit.
         prior = self.prior
+        for name in ("patterns", "values"):
+            stored = getattr(self, name)
+            if stored is not None and (like := fn(stored[:0])).dtype != stored.dtype:
+                stored_as(stored, like.to(stored.device), name)
         nn.Module._apply(self, fn, recurse)
         if prior is not None:
             self.prior = never_half(fn)(prior)
@@ -112,7 +137,7 @@ class AssociativeMemory(Memory):
                 (True = trusted); the rest is ignored. ``"not-nan"`` trusts all but NaN. None trusts all.
 
         Shape:
-            ``(..., N)``.
+            ``(..., N)``, in float32 or better; in float64 where values are so large or small that float32 cannot tell.
         """
         queries, mask = as_queries(queries, self.patterns, observed)
         flat = queries.reshape(-1, queries.shape[-1])
@@ -145,8 +170,10 @@ class AssociativeMemory(Memory):
         Shape:
             ``(..., v)`` with ``values``, else ``(..., d)``.
         """
-        if steps is not None and steps < 1:
-            raise ValueError(f"steps must be at least 1, or None to go on until the state converges; got {steps}")
+        if steps is not None:
+            steps = whole(steps, "steps", 1)
+        tolerance = within(tolerance, "tolerance", 0.0, math.inf)
+        max_steps = whole(max_steps, "max_steps", 1)
         queries, mask = as_queries(queries, self.patterns, observed)
         flat = queries.reshape(-1, queries.shape[-1])
         mask = None if mask is None else mask.reshape(flat.shape)
@@ -172,7 +199,7 @@ class AssociativeMemory(Memory):
         Shape:
             ``indices`` and ``probabilities`` are ``(..., k)``, best first.
         """
-        if not 1 <= k <= len(self):
+        if whole(k, "k", 1) > len(self):
             raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
         queries, mask = as_queries(queries, self.patterns, observed)
         flat = queries.reshape(-1, queries.shape[-1])
@@ -182,44 +209,67 @@ class AssociativeMemory(Memory):
             with torch.autocast(flat.device.type, enabled=False):
                 beta = self.separation.inverse_temperature
                 best = self.similarity.best(self.patterns, flat, mask, k, beta, self._log_prior())
-            if best is not None:
+            if best is not None and bool(torch.isfinite(best[1]).all()):
                 return Recall(best[0].reshape(shape), best[1].reshape(shape))
-        indices, probabilities = flat.new_empty(len(flat), k, dtype=torch.long), flat.new_empty(len(flat), k)
+        indices, probabilities = flat.new_empty(len(flat), k, dtype=torch.long), single(flat.new_empty(len(flat), k))
         for part in split(len(flat), len(self) * flat.element_size()):
             scores = self._scores(flat[part], None if mask is None else mask[part])
             likely = self.separation.probabilities(scores)
             # A separation may give exact zeros, which the scores still rank; an even power reorders the scores.
             indices[part] = (scores if self.separation.probabilistic else likely).topk(k, dim=-1).indices
-            probabilities[part] = likely.gather(-1, indices[part])
+            probabilities[part] = likely.gather(-1, indices[part]).to(probabilities.dtype)
         return Recall(indices.reshape(shape), probabilities.reshape(shape))
 
     def energy(self, queries: Any) -> Tensor:
         """The energy of each query, ``(...)``; lower is closer to what is stored. See :mod:`ahop.energy`."""
         queries, _ = as_queries(queries, self.patterns, None)
-        return self._energy(queries)
+        energy = self._energy(queries)
+        if not bool(torch.isfinite(energy).all()):
+            raise ValueError(f"queries must be closer to zero: their energy does not fit {energy.dtype}")
+        return energy
 
     # --- learning, growing, keeping --------------------------------------------------------------------
 
-    def fit(self, queries: Any = None, origins: Any = None) -> AssociativeMemory:
+    def fit(self, queries: Any = None, origins: Any = None, *, observed: Observed = None) -> AssociativeMemory:
         """Learn from queries whose origins are known; returns the memory itself.
 
-        A memory with a fixed similarity has nothing to learn: it checks what it is given and stays as it is,
-        so that memories can be compared in one loop.
+        A memory with a fixed similarity has nothing to learn: it checks what it is given, warns that it stays as it
+        is, and does, so that memories can be compared in one loop.
 
         Args:
             queries: ``(n, d)``.
             origins: The index of the stored pattern that each query came from, ``(n,)``.
+            observed: As in :meth:`scores`: learn from these entries alone.
         """
         if queries is not None and origins is None:
-            as_queries(queries, self.patterns, None)
+            as_queries(queries, self.patterns, observed)
         elif queries is not None:
-            self._pairs(queries, origins)
+            self._pairs(queries, origins, observed)
+        kind = type(self).__name__
+        warnings.warn(
+            f"fit changes nothing: {self.similarity.name!r} of this {kind} is fixed", UserWarning, stacklevel=2
+        )
+        return self
+
+    @property
+    def learns(self) -> bool:
+        """Whether :meth:`fit` changes anything."""
+        return type(self).fit is not AssociativeMemory.fit
+
+    def _learned(self, report: FitReport) -> Self:
+        """Keep what a fit says of itself, and warn where it had not come to its end."""
+        self.report = report
+        if not report.converged:
+            steps = f"{report.iterations} iterations of {report.solver}"
+            warnings.warn(
+                f"the fit was still improving after {steps}; what it learned is kept", ConvergenceWarning, stacklevel=3
+            )
         return self
 
     @torch.no_grad()
     def add(self, patterns: Any, *, values: Any = None, prior: Any = None) -> AssociativeMemory:
         """Store further patterns, with their values and prior counts where this memory has them."""
-        new = as_matrix(patterns, "patterns").to(self.patterns)
+        new = stored_as(as_matrix(patterns, "patterns"), self.patterns, "patterns")
         if new.shape[1] != self.patterns.shape[1]:
             have, came = self.patterns.shape[1], tuple(new.shape)
             raise ValueError(f"patterns must have {have} values each, like those stored; got shape {came}")
@@ -234,7 +284,7 @@ class AssociativeMemory(Memory):
                 raise ValueError(f"values must have {self.values.shape[1]} numbers each, got shape {tuple(more.shape)}")
             values = torch.cat([self.values, more])
         if self.prior is not None:
-            prior = torch.cat([self.prior, self._counts(prior, len(new)).to(self.prior)])
+            prior = torch.cat([self.prior, self._counts(prior, len(new))])
         kept = torch.arange(len(self), device=self.patterns.device)
         self.patterns, self.values, self.prior = torch.cat([self.patterns, new]), values, prior
         self.similarity.resize(kept, len(new))
@@ -243,7 +293,7 @@ class AssociativeMemory(Memory):
     @torch.no_grad()
     def remove(self, indices: Any) -> AssociativeMemory:
         """Forget the stored patterns at ``indices``; those behind them move up."""
-        gone = torch.as_tensor(indices, device=self.patterns.device).reshape(-1)
+        gone = as_tensor(indices, "indices", whole=True).to(self.patterns.device).reshape(-1)
         gone = as_origins(gone if gone.numel() else gone.long(), len(gone), len(self), "indices")
         keep = torch.ones(len(self), dtype=torch.bool, device=self.patterns.device)
         keep[gone] = False
@@ -265,21 +315,23 @@ class AssociativeMemory(Memory):
     # --- the steps of the walk, for networks to replace --------------------------------------------------
 
     def _scores(self, queries: Tensor, observed: Tensor | None) -> Tensor:
-        patterns = self.patterns
+        patterns, queries = single(self.patterns), single(queries)
         if self.modulation is not None:
             patterns, queries, observed = self.modulation(patterns), self.modulation(queries), None
         # Under autocast, a score in half precision could not tell close patterns apart.
         with torch.autocast(patterns.device.type, enabled=False):
-            scores: Tensor = self.similarity(patterns, queries, observed)
+            scores = in_range(self.similarity, patterns, queries, observed)
         log_prior = self._log_prior()
-        return scores if log_prior is None else scores + log_prior / self.separation.inverse_temperature
+        if log_prior is None:
+            return scores
+        return scores + (log_prior / self.separation.inverse_temperature).clamp_min(_NEVER)
 
     def _log_prior(self) -> Tensor | None:
+        """The log share of each pattern; far below all others, but a number, for one that is never asked for."""
         if self.prior is None:
             return None
-        share = self.prior / self.prior.sum()
-        # Not minus infinity: a weight of zero times that would be no number.
-        return torch.where(share > 0, share.log(), torch.finfo(share.dtype).min * 1e-6)
+        share = (self.prior.double() / self.prior.double().sum()).to(self.prior)
+        return torch.where(share > 0, share.log(), _NEVER)
 
     @property
     def _fusible(self) -> bool:
@@ -293,10 +345,10 @@ class AssociativeMemory(Memory):
             with torch.autocast(queries.device.type, enabled=False):
                 beta = self.separation.inverse_temperature
                 blend = self.similarity.blend(self.patterns, queries, observed, values, beta, self._log_prior())
-            if blend is not None:
+            if blend is not None and bool(torch.isfinite(blend).all()):
                 return blend
         weights: Tensor = self.separation(self._scores(queries, observed))
-        return weights @ values
+        return (weights @ values.to(weights.dtype)).to(values.dtype)
 
     def _settle(
         self, queries: Tensor, observed: Tensor | None, steps: int | None, tolerance: float, max_steps: int
@@ -333,18 +385,23 @@ class AssociativeMemory(Memory):
 
     # --- what comes in ---------------------------------------------------------------------------------
 
-    def _pairs(self, queries: Any, origins: Any) -> tuple[Tensor, Tensor]:
-        """Checked training pairs: finite queries ``(n, d)`` and their origins ``(n,)``."""
-        queries, _ = as_queries(queries, self.patterns, None)
+    def _lessons(self, queries: Any, observed: Observed) -> tuple[Tensor, Tensor | None]:
+        """Checked queries to learn from, ``(n, d)``, in float32 or better, and which entries of them were observed."""
+        queries, mask = as_queries(queries, self.patterns, observed)
         if queries.ndim != 2 or not len(queries):
             raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(queries.shape)}")
-        return queries, as_origins(origins, len(queries), len(self)).to(self.patterns.device)
+        return single(queries), None if mask is None or bool(mask.all()) else mask
+
+    def _pairs(self, queries: Any, origins: Any, observed: Observed) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Checked training pairs: as :meth:`_lessons`, with the origins ``(n,)`` in between."""
+        queries, mask = self._lessons(queries, observed)
+        return queries, as_origins(origins, len(queries), len(self)).to(self.patterns.device), mask
 
     def _rows(self, rows: Any, name: str, count: int) -> Tensor:
         rows = as_matrix(rows, name)
         if len(rows) != count:
             raise ValueError(f"{name} must have one row per pattern, {count}; got shape {tuple(rows.shape)}")
-        return rows.to(self.patterns)
+        return stored_as(rows, self.patterns, name)
 
     def _counts(self, prior: Any, count: int) -> Tensor:
         if not self.separation.probabilistic:
@@ -355,4 +412,4 @@ class AssociativeMemory(Memory):
         require_finite(prior, "prior")
         if bool((prior < 0).any()) or not float(prior.sum()) > 0:
             raise ValueError("prior must be counts or probabilities: not negative, and not all zero")
-        return prior.to(self.patterns)
+        return stored_as(prior, single(self.patterns[:0]), "prior")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -10,8 +11,10 @@ import torch
 from torch import Tensor
 
 from ahop import energy as energies
-from ahop._checks import as_matrix, choice
-from ahop.fitting import adam, fit_adaptive, retrieval_loss
+from ahop._checks import Observed, as_matrix, choice, number, require_finite, whole
+from ahop._component import single
+from ahop._precision import unit_of
+from ahop.fitting import FitReport, adam, fit_adaptive, retrieval_loss
 from ahop.memory import AssociativeMemory, Memory
 from ahop.modulation import Kernel
 from ahop.separation import Exponential, Identity, Power, Separation, Softmax, Sparsemax
@@ -40,10 +43,12 @@ class _Binary(AssociativeMemory, abstract=True):
         return super().add(patterns, values=values, prior=prior)
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
-        drive = super()._step(state, observed)
-        # A unit that is not driven either way stays as it is.
+        return self._moved(super()._step(state, observed), state)
+
+    @staticmethod
+    def _moved(drive: Tensor, state: Tensor) -> Tensor:
+        """A unit that is not driven either way stays as it is or, if nobody has observed it either, is up."""
         moved = torch.where(drive == 0, state, drive.sign())
-        # ... or, if nobody has observed it either, is up.
         return torch.where(moved == 0, 1.0, moved)
 
     def _read(self, state: Tensor, observed: Tensor | None) -> Tensor:
@@ -93,7 +98,7 @@ class ClassicalHopfield(_Binary):
         for unit in order:
             column = self.patterns[:, unit]
             drive = overlaps @ column - len(self) * state[:, unit]
-            moved = torch.where(drive == 0, state[:, unit], drive.sign())
+            moved = self._moved(drive, state[:, unit])
             overlaps += (moved - state[:, unit])[:, None] * column
             state[:, unit] = moved
         return state
@@ -115,7 +120,7 @@ class DenseHopfield(_Binary):
 
     def __init__(self, patterns: Any, *, k: int = 3, values: Any = None) -> None:
         super().__init__(patterns, Power(k), values)
-        self.k = k
+        self.k = whole(k, "k", 1)
 
 
 class ExponentialHopfield(_Binary):
@@ -154,7 +159,7 @@ class ModernHopfield(AssociativeMemory):
 
     def __init__(self, patterns: Any, *, beta: float = 1.0, values: Any = None, prior: Any = None) -> None:
         super().__init__(patterns, Dot(), Softmax(beta), values=values, prior=prior)
-        self.beta = beta
+        self.beta = number(beta, "beta")
 
 
 class UniversalHopfield(AssociativeMemory):
@@ -204,7 +209,7 @@ class SparseHopfield(AssociativeMemory):
 
     def __init__(self, patterns: Any, *, beta: float = 1.0, values: Any = None, prior: Any = None) -> None:
         super().__init__(patterns, Dot(), Sparsemax(beta), values=values, prior=prior)
-        self.beta = beta
+        self.beta = number(beta, "beta")
 
 
 class KernelHopfield(AssociativeMemory):
@@ -241,43 +246,54 @@ class KernelHopfield(AssociativeMemory):
         self.loss, self.features = choice(loss, "loss", ("separation", "retrieval")), features
 
     def fit(
-        self, queries: Any = None, origins: Any = None, *, steps: int = 200, rate: float = 1e-3, seed: int = 0
+        self,
+        queries: Any = None,
+        origins: Any = None,
+        *,
+        observed: Observed = None,
+        steps: int = 200,
+        rate: float = 1e-3,
+        seed: int = 0,
     ) -> KernelHopfield:
-        """Fit the kernel by Adam; queries and origins are needed for the retrieval loss alone.
+        """Fit the kernel by Adam, from the identity; queries and origins are needed for the retrieval loss alone.
 
         A full kernel has d x d numbers and soon learns a few hundred samples by heart, so the retrieval loss is
-        minimised on four fifths of them and the kernel that does best on the last fifth is kept.
+        minimised on four fifths of them and the kernel that does best on the last fifth is kept. Patterns are
+        measured by their own spread meanwhile, so that a step is as large in any unit.
 
         Args:
             queries, origins: ``(n, d)`` and ``(n,)``, at least five.
+            observed: As in :meth:`scores`; the rest counts as zero, as it does in retrieval.
             steps, rate: Of Adam.
             seed: For the split, and for the patterns that the separation loss draws when there are very many.
         """
         generator = torch.Generator().manual_seed(seed)
-        kernel = self.modulation
-        assert isinstance(kernel, Kernel)
+        unit = unit_of(self.patterns)
+        rows = single(self.patterns) / unit
+        kernel = Kernel(rows.shape[1], self.features).to(rows)
         if self.loss == "separation":
 
             def separate() -> Tensor:
-                loss = kernel.separation_loss(self.patterns, generator=generator)
+                loss = kernel.separation_loss(rows, generator=generator)
                 loss.backward()
                 return loss.detach()
 
-            self.report = adam([kernel.phi], separate, steps=steps, rate=rate)
-            return self
+            report = adam([kernel.phi], separate, steps=steps, rate=rate)
+            return self._keep(kernel.phi.detach() / unit, report)
 
         if queries is None or origins is None:
             raise ValueError("queries and origins must both be given to fit the retrieval loss")
-        queries, origins = self._pairs(queries, origins)
+        queries, origins, _ = self._pairs(queries, origins, observed)
         if len(queries) < 5:
             raise ValueError(f"queries must be at least 5, to hold out a fifth of them; got {len(queries)}")
+        queries = queries / unit
         order = torch.randperm(len(queries), generator=generator).to(queries.device)
         held_out, shown = order[: len(order) // 5], order[len(order) // 5 :]
+        beta, log_prior = self.separation.inverse_temperature, self._log_prior()
 
         def loss_on(part: Tensor) -> Tensor:
-            return retrieval_loss(
-                self.separation.inverse_temperature * self._scores(queries[part], None), origins[part]
-            )
+            scores = beta * self.similarity(kernel(rows), kernel(queries[part]))
+            return retrieval_loss(scores if log_prior is None else scores + log_prior, origins[part])
 
         best, best_phi = float("inf"), kernel.phi.detach().clone()
 
@@ -291,10 +307,15 @@ class KernelHopfield(AssociativeMemory):
             return value
 
         report = adam([kernel.phi], retrieve, steps=steps, rate=rate)
-        with torch.no_grad():
-            kernel.phi.copy_(best_phi)
-        self.report = replace(report, loss=best)
-        return self
+        # The best on what was held out is behind it once that loss rises again.
+        return self._keep(best_phi / unit, replace(report, loss=best, converged=report.converged or report.loss > best))
+
+    @torch.no_grad()
+    def _keep(self, phi: Tensor, report: FitReport) -> KernelHopfield:
+        require_finite(phi, "what was learned from these patterns and queries")
+        assert isinstance(self.modulation, Kernel)
+        self.modulation.phi.copy_(phi)
+        return self._learned(report)
 
 
 class AdaptiveHopfield(AssociativeMemory):
@@ -351,6 +372,7 @@ class AdaptiveHopfield(AssociativeMemory):
         queries: Any = None,
         origins: Any = None,
         *,
+        observed: Observed = None,
         solver: Literal["convex", "adam"] = "convex",
         smoothness: float | None = None,
         negatives: int | None = None,
@@ -364,11 +386,15 @@ class AdaptiveHopfield(AssociativeMemory):
         """
         if queries is None or origins is None:
             raise ValueError("queries and origins must both be given: a-hop learns from labelled pairs")
-        pairs = self._pairs(queries, origins)
-        self.report = fit_adaptive(
-            self.similarity,
-            self.patterns,
-            *pairs,
+        queries, origins, mask = self._pairs(queries, origins, observed)
+        # Learned in a copy, so that a fit that breaks off has changed nothing.
+        similarity = copy.deepcopy(self.similarity)
+        report = fit_adaptive(
+            similarity,
+            single(self.patterns),
+            queries,
+            origins,
+            observed=mask,
             solver=solver,
             smoothness=smoothness,
             negatives=negatives,
@@ -376,7 +402,8 @@ class AdaptiveHopfield(AssociativeMemory):
             rate=rate,
             seed=seed,
         )
-        return self
+        self.similarity.load_state_dict(similarity.state_dict())
+        return self._learned(report)
 
 
 def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory:

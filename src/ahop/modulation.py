@@ -40,6 +40,9 @@ class Kernel(Modulation):
             raise ValueError(f"features must be at least 1, got {features}")
         self.phi = nn.Parameter(torch.eye(features or dim, dim))
 
+    def reset_parameters(self) -> None:
+        nn.init.eye_(self.phi)
+
     def forward(self, x: Tensor) -> Tensor:
         # Patterns in half precision are lifted to the precision of what was learned.
         wide = torch.promote_types(x.dtype, self.phi.dtype)

@@ -9,7 +9,7 @@ import entmax
 import torch
 from torch import Tensor, nn
 
-from ahop._checks import positive
+from ahop._checks import whole, within
 from ahop._component import Component
 
 
@@ -75,9 +75,7 @@ class Power(Separation):
 
     def __init__(self, k: int = 3) -> None:
         super().__init__()
-        if k < 1 or k != int(k):
-            raise ValueError(f"k must be a whole number of at least 1, got {k}")
-        self.k = int(k)
+        self.k = whole(k, "k", 1)
 
     def forward(self, scores: Tensor) -> Tensor:
         tiny = torch.finfo(scores.dtype).tiny
@@ -121,14 +119,22 @@ class Argmax(Separation):
         return scores.amax(-1)
 
 
+# Beyond these, a temperature and its inverse leave too little room in float32 for the scores.
+COLDEST, HOTTEST = 1e20, 1e-20
+
+
 class _Tempered(Separation, abstract=True):
     """A separation with an inverse temperature ``beta``."""
 
     def __init__(self, beta: float = 1.0, *, learn: bool = False) -> None:
         super().__init__()
-        self.learn = learn
+        self.learn, self._start = learn, within(beta, "beta", HOTTEST, COLDEST)
         # Stored as a log so that a learned beta cannot cross zero.
-        self.log_beta = nn.Parameter(torch.tensor(math.log(positive(beta, "beta"))), requires_grad=learn)
+        self.log_beta = nn.Parameter(torch.tensor(math.log(self._start)), requires_grad=learn)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.log_beta.fill_(math.log(self._start))
 
     @property
     def beta(self) -> Tensor:
@@ -138,8 +144,16 @@ class _Tempered(Separation, abstract=True):
     def inverse_temperature(self) -> Tensor:
         return self.beta
 
+    def _tempered(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        r"""How far each score is from the best, :math:`\beta (s - \max s)`, and the best itself, ``(...)``.
+
+        Weights depend on nothing else, and however large scores and beta are, the best lies at zero.
+        """
+        best = scores.detach().amax(-1, keepdim=True)
+        return self.beta * (scores - best), best.squeeze(-1)
+
     def extra_repr(self) -> str:
-        return f"beta={self.beta.item():g}"
+        return f"beta={self._start if self.log_beta.is_meta else self.beta.item():g}"
 
 
 class Softmax(_Tempered):
@@ -158,11 +172,12 @@ class Softmax(_Tempered):
     """
 
     def forward(self, scores: Tensor) -> Tensor:
-        return torch.softmax(self.beta * scores, dim=-1)
+        return torch.softmax(self._tempered(scores)[0], dim=-1)
 
     def conjugate(self, scores: Tensor) -> Tensor:
         r"""The convex conjugate :math:`\tfrac1\beta \mathrm{lse}(\beta s)` that the energy is made of."""
-        return torch.logsumexp(self.beta * scores, dim=-1) / self.beta
+        gaps, best = self._tempered(scores)
+        return torch.logsumexp(gaps, dim=-1) / self.beta + best
 
 
 class Sparsemax(_Tempered):
@@ -179,7 +194,7 @@ class Sparsemax(_Tempered):
     """
 
     def forward(self, scores: Tensor) -> Tensor:
-        weights: Tensor = entmax.sparsemax(self.beta * scores, dim=-1)
+        weights: Tensor = entmax.sparsemax(self._tempered(scores)[0], dim=-1)
         return weights
 
     def conjugate(self, scores: Tensor) -> Tensor:
@@ -211,13 +226,19 @@ class Entmax(_Tempered):
         self, alpha: float = 1.5, beta: float = 1.0, *, learn: bool = False, learn_alpha: bool = False
     ) -> None:
         super().__init__(beta, learn=learn)
-        if not self._LEAST <= alpha <= 2:
-            raise ValueError(f"alpha must lie in [{self._LEAST}, 2], got {alpha}")
+        alpha = within(alpha, "alpha", self._LEAST, 2)
         self.learn_alpha = learn_alpha
-        share = torch.tensor((alpha - self._LEAST) / (2 - self._LEAST), dtype=torch.float64)
-        # A gradient is zero at the ends of the interval, so a learned alpha starts a little inside.
-        self.alpha_logit = nn.Parameter(share.clamp(1e-4, 1 - 1e-4).logit().float()) if learn_alpha else None
-        self._alpha = float(alpha)
+        self.alpha_logit = nn.Parameter(torch.empty(())) if learn_alpha else None
+        self._alpha = alpha
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if self.alpha_logit is not None:
+            # A gradient is zero at the ends of the interval, so a learned alpha starts a little inside.
+            share = min(max((self._alpha - self._LEAST) / (2 - self._LEAST), 1e-4), 1 - 1e-4)
+            self.alpha_logit.fill_(math.log(share / (1 - share)))
 
     @property
     def alpha(self) -> Tensor | float:
@@ -226,7 +247,7 @@ class Entmax(_Tempered):
         return self._LEAST + (2 - self._LEAST) * self.alpha_logit.sigmoid()
 
     def forward(self, scores: Tensor) -> Tensor:
-        scores, alpha = self.beta * scores, self.alpha
+        (scores, _), alpha = self._tempered(scores), self.alpha
         weights: Tensor
         # A learned alpha takes the general way even where a shorter one exists: that one gives it no gradient.
         if alpha == 2 and self.alpha_logit is None:
@@ -244,4 +265,5 @@ class Entmax(_Tempered):
         return (weights * scores).sum(-1) + entropy / self.beta
 
     def extra_repr(self) -> str:
-        return f"alpha={torch.as_tensor(self.alpha).item():g}, {super().extra_repr()}"
+        alpha = self._alpha if self.log_beta.is_meta else torch.as_tensor(self.alpha).item()
+        return f"alpha={alpha:g}, {super().extra_repr()}"

@@ -8,12 +8,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
 
+import ahop
+from ahop._checks import as_device
 from ahop._component import from_plain, to_plain
+from ahop._files import whole_file
 from ahop.memory import AssociativeMemory, Memory
 
 FILE = "memory.safetensors"
@@ -23,25 +25,15 @@ FORMAT = "1"
 def save(memory: AssociativeMemory, folder: str | os.PathLike[str]) -> None:
     """Write ``memory`` into ``folder``, which is made if need be.
 
-    The file appears under its name only once it is complete on disk, so a crash leaves what was there before.
+    The file appears under its name only once it is complete on disk: a crash leaves what was there before, and of
+    several that save to one folder at a time the last one wins.
     """
     arguments = {key: to_plain(value) for key, value in memory.arguments().items() if key not in _STORED}
     recipe = json.dumps({"name": memory.name, "arguments": arguments}, sort_keys=True)
     tensors = {key: value.detach().cpu().clone().contiguous() for key, value in memory.state_dict().items()}
-    metadata = {"format": FORMAT, "recipe": recipe, "sha256": _digest(recipe, tensors)}
-
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{FILE}-{os.getpid()}"
-    try:
-        with temporary.open("wb") as file:
-            file.write(safetensors.torch.save(tensors, metadata))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, folder / FILE)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    metadata = {"format": FORMAT, "ahop": ahop.__version__, "recipe": recipe, "sha256": _digest(recipe, tensors)}
+    with whole_file(Path(folder) / FILE) as file:
+        file.write(safetensors.torch.save(tensors, metadata))
 
 
 def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> Any:
@@ -55,26 +47,48 @@ def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> 
         tensor([[1., 0.],
                 [0., 1.]])
     """
+    device = as_device(str(device))
     path = Path(folder) / FILE
-    if not path.is_file():
-        raise FileNotFoundError(f"folder {str(folder)!r} holds no saved memory ({FILE})")
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-    if metadata.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a memory of this version of ahop (format {metadata.get('format')!r})")
-    if metadata.get("sha256") != _digest(metadata.get("recipe", ""), tensors):
+    metadata, tensors = _read(path)
+    versions = f"written by ahop {metadata.get('ahop', '0.1.0 or earlier')}; this is ahop {ahop.__version__}"
+    if "format" not in metadata or "recipe" not in metadata:
+        raise ValueError(f"{path} is no memory of ahop")
+    if metadata["format"] != FORMAT:
+        raise ValueError(f"{path} has format {metadata['format']!r}, {versions}, which reads format {FORMAT!r}")
+    if metadata.get("sha256") != _digest(metadata["recipe"], tensors):
         raise ValueError(f"{path} is damaged: its contents do not match their checksum")
-
-    recipe = json.loads(metadata["recipe"])
-    arguments = {key: from_plain(value) for key, value in recipe["arguments"].items()}
-    stored = {key: tensors[key] for key in _STORED if key in tensors}
-    memory = Memory.named(recipe["name"])(**stored, **arguments)
-    memory.load_state_dict(tensors)
+    try:
+        memory = _rebuild(metadata["recipe"], tensors)
+    except Exception as error:  # What a recipe asks for may fail in any way.
+        raise ValueError(f"{path} cannot be made into a memory, {versions}: {_line(error)}") from error
     return memory.to(device)
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors, from a file that is opened once: by its name it may be another one a moment later."""
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise FileNotFoundError(f"folder {str(path.parent)!r} holds no saved memory ({path.name})") from error
+    try:
+        tensors = safetensors.torch.load(data)
+        head = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    except Exception as error:  # Safetensors has errors of many kinds, and lets others through.
+        raise ValueError(f"{path} is damaged: {_line(error)}") from error
+    return head.get("__metadata__") or {}, tensors
+
+
+def _line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _rebuild(recipe: str, tensors: dict[str, Tensor]) -> Memory:
+    made = json.loads(recipe)
+    arguments = {key: from_plain(value) for key, value in made["arguments"].items()}
+    stored = {key: tensors[key] for key in _STORED if key in tensors}
+    memory = Memory.named(made["name"])(**stored, **arguments)
+    memory.load_state_dict(tensors)
+    return memory
 
 
 # Constructor arguments that travel as tensors instead of in the recipe.
@@ -86,5 +100,5 @@ def _digest(recipe: str, tensors: dict[str, Tensor]) -> str:
     for key in sorted(tensors):
         tensor = tensors[key]
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

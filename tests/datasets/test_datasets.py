@@ -66,6 +66,24 @@ def test_offline_the_error_says_where_was_looked(known):
     assert not list(files.cache_folder().iterdir())
 
 
+@pytest.mark.parametrize("name", ["AHOP_CACHE", "XDG_CACHE_HOME"])
+def test_an_empty_variable_is_as_good_as_none_and_not_the_working_folder(monkeypatch, tmp_path, name):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("AHOP_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    usual = files.cache_folder()
+    monkeypatch.setenv(name, "")
+    assert files.cache_folder() == usual == tmp_path / ".cache" / "ahop"
+
+
+def test_an_empty_data_folder_is_not_the_working_folder(known, monkeypatch):
+    monkeypatch.setenv("AHOP_DATA", "")
+    monkeypatch.chdir(known[1].parent)
+    assert files.find(known[0]) is None
+    with pytest.raises(FileNotFoundError, match=r"not in AHOP_DATA \(not set\)"):
+        fetch(known[0])
+
+
 @pytest.fixture
 def server(tmp_path):
     class Handler(http.server.SimpleHTTPRequestHandler):

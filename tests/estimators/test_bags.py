@@ -124,6 +124,7 @@ def test_it_works_with_others(tmp_path):
         ({}, (bags()[0], np.array([1, "a"] * 20, dtype=object)), "y must hold labels of one kind"),
         ({}, (np.ones((4, 2)), [0, 1], [0, 0, np.nan, 1]), "bags must have no missing values"),
         ({}, (np.ones((2, 2)), [0, 1], np.array([0, "a"], dtype=object)), "bags must be names of one kind"),
+        ({}, (np.ones((2, 2)), [0, 1], [0, "0"]), "bags must hold labels of one kind, got int, str"),
         ({"scaling": "none"}, bags(), "scaling must be one of 'standard', 'quantile', got 'none'"),
         ({"monotone": True}, (np.eye(3), [0, 1, 2]), "monotone needs two classes, got 3"),
         ({"similarity": "guess"}, bags(), "unknown similarity 'guess'"),

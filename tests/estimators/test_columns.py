@@ -1,6 +1,13 @@
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Number
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from ahop.estimators.columns import Columns
@@ -84,6 +91,107 @@ def test_many_categories_share_one():
     columns = Columns(categorical=[0]).fit(names)
     assert columns.sizes == [257]
     assert columns.transform(names)[1].max() == 256
+
+
+MISSING = (None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT"))
+PLAIN = st.booleans() | st.integers(-2, 2) | st.sampled_from([0.5, 1.0, 1e300, float("inf"), 10**400, Decimal(1)])
+# What the others read like.
+WORDS = (
+    "",
+    "1",
+    "1.0",
+    "True",
+    "None",
+    "nan",
+    "NaN",
+    "<NA>",
+    "NaT",
+    "<missing>",
+    "2",
+    "(1,)",
+    "b'1'",
+    "11",
+    "31",
+    "0.5",
+)
+VALUES = st.one_of(
+    st.sampled_from(MISSING),
+    PLAIN,
+    PLAIN.filter(lambda value: abs(value) < 9).map(lambda value: np.asarray(value).ravel()[0]),
+    st.sampled_from(WORDS),
+    st.sampled_from(WORDS).map(np.str_),
+    st.sampled_from([b"1", (1,), ("1",), pd.Interval(0, 1), Fraction(1, 2)]),
+)
+
+
+def kind(value):
+    """What is of one kind is one category if it is equal; all that is missing is."""
+    if any(value is one for one in MISSING) or value != value:
+        return "missing"
+    for name, types in (("truth", (bool, np.bool_)), ("number", Number), ("word", str)):
+        if isinstance(value, types):
+            return name
+    return type(value).__name__
+
+
+def plain(value):
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def column(values):
+    table = np.empty((len(values), 1), dtype=object)
+    table[:, 0] = [None, *values][1:]
+    return table
+
+
+@settings(max_examples=50)
+@given(st.lists(VALUES, min_size=1, max_size=12))
+def test_categories_are_one_where_they_are_equal_and_of_one_kind_and_nowhere_else(values):
+    seen = column(values)
+    codes = Columns(categorical=[0]).fit(seen).transform(seen)[1][:, 0]
+    assert codes.min() > 0
+    for one, first in zip(values, codes, strict=True):
+        for other, second in zip(values, codes, strict=True):
+            alike = kind(one) == kind(other) and (kind(one) == "missing" or plain(one) == plain(other))
+            assert (first == second) == alike, (one, other)
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, "1"), (True, "True"), (None, "<missing>"), (None, "nan"), (1.5, "1.5")])
+@pytest.mark.parametrize("make", [column, lambda values: pd.DataFrame({0: pd.Series(values, dtype=object)})])
+def test_what_only_reads_alike_is_never_merged(make, one, other):
+    columns = Columns(categorical=[0]).fit(make([one, other]))
+    assert len(np.unique(columns.transform(make([one, other]))[1])) == 2
+    assert Columns(categorical=[0]).fit(make([one])).transform(make([other]))[1] == 0
+
+
+DATES = [
+    datetime.datetime(2020, 1, 1),
+    datetime.date(2020, 1, 1),
+    datetime.timedelta(1),
+    pd.Timestamp("2020-01-01"),
+    pd.Timedelta(1),
+    np.datetime64("2020-01-01"),
+    np.timedelta64(1, "s"),
+    1j,
+]
+
+
+@pytest.mark.parametrize("date", DATES, ids=lambda date: type(date).__name__)
+@pytest.mark.parametrize("options", [{"categorical": [0]}, {"categorical": []}])
+def test_dates_are_refused_wherever_they_stand(options, date):
+    message = r"column 0 of X must hold numbers or categories, got \w+; turn it into numbers first"
+    mixed = column([None, pd.NaT, 1, date])
+    for table in (mixed, pd.DataFrame(mixed), pd.DataFrame({0: pd.Categorical([date], categories=[date])})):
+        with pytest.raises(ValueError, match=message):
+            Columns(**options).fit(table)
+    known = Columns(categorical=[0]).fit(column([1, 2]))
+    with pytest.raises(ValueError, match=message):
+        known.transform(mixed)
+
+
+def test_a_missing_date_is_a_missing_category():
+    codes = Columns(categorical=[0]).fit(column([None, 1])).transform(column([pd.NaT, np.datetime64("NaT"), 1]))[1]
+    assert codes[0] == codes[1] != codes[2]
 
 
 @pytest.mark.parametrize(

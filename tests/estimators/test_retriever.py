@@ -98,6 +98,13 @@ def test_options_that_cannot_be():
         HopfieldRetriever("b-hop", missing=True).fit(np.eye(3), queries=np.full((2, 3), np.nan))
 
 
+@pytest.mark.parametrize("steps", [0, 1.5, "two"])
+def test_steps_that_are_set_after_the_fit_are_checked_too(steps):
+    retriever = HopfieldRetriever().fit(np.eye(3)).set_params(steps=steps)
+    with pytest.raises(ValueError, match="steps must be a whole number of at least 1, got"):
+        retriever.transform(np.eye(3))
+
+
 def test_a_kernel_learns_from_the_stored_rows_alone():
     rows = np.random.default_rng(0).normal(size=(20, 6))
     assert HopfieldRetriever("k-hop").fit(rows).memory_.report is not None

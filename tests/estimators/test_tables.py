@@ -232,6 +232,23 @@ def test_small_and_odd_tables():
     assert HopfieldClassifier(**SMALL).fit(np.arange(150.0)[:, None], rare).predict_proba([[3.0]]).shape == (1, 3)
 
 
+def test_a_list_keeps_numbers_and_words_apart():
+    """1 and "1", which NumPy would make one word, say opposite things."""
+    rows = [[1, 0.5], ["1", 0.5]] * 20
+    classifier = HopfieldClassifier(**SMALL, categorical_features=[0], random_state=0).fit(rows, [0, 1] * 20)
+    assert classifier.score(rows, [0, 1] * 20) == 1
+
+
+@pytest.mark.parametrize("labels", [[1, "1"], [True, "True"], ["a", float("nan")], ["a", b"a"]])
+def test_labels_that_only_read_alike_are_not_merged(labels):
+    rows = np.arange(8.0)[:, None]
+    with pytest.raises(ValueError, match="y must hold labels of one kind"):
+        HopfieldClassifier().fit(rows, labels * 4)
+    for y in (np.array(labels * 4, dtype=object), pd.Series(labels * 4, dtype=object)):
+        with pytest.raises(ValueError, match=r"y must (hold labels of one kind|have no missing values)"):
+            HopfieldClassifier().fit(rows, y)
+
+
 def test_what_the_caller_gave_does_not_learn():
     similarity = Adaptive(16)
     before = similarity.order_weights().detach().clone()

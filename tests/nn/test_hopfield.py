@@ -102,7 +102,6 @@ def test_rows_that_see_nothing_are_finite(similarity, separation):
         assert all(side.grad is None or side.grad.isfinite().all() for side in sides)
         assert all(p.grad is None or p.grad.isfinite().all() for p in layer.parameters())
     assert bool((weights[0] == 0).all())
-    torch.testing.assert_close(answer[0], layer.out_projection.bias.expand(STATES, -1))
 
 
 @pytest.mark.parametrize("similarity", ["dot", "distance", "adaptive", "likelihood"])

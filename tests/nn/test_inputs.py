@@ -1,9 +1,10 @@
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from ahop.modulation import Kernel
-from ahop.nn import Hopfield, HopfieldLayer, HopfieldPooling
+from ahop.nn import AttentionPooling, BagNetwork, Hopfield, HopfieldLayer, HopfieldPooling, MeanPooling, RowEmbedding
 from ahop.similarity import Dot, Likelihood, Manhattan
 
 BATCH, STORED, STATES, WIDTH, HEADS = 3, 7, 5, 8, 2
@@ -18,14 +19,14 @@ def inputs():
     ("options", "message"),
     [
         ({"num_heads": 3}, "hidden_size must be given: 8 values do not divide by 3 heads"),
-        ({"num_heads": 0}, "num_heads must be at least 1, got 0"),
+        ({"num_heads": 0}, "num_heads must be a whole number of at least 1, got 0"),
         ({"similarity": "guess"}, "unknown similarity 'guess'"),
         ({"separation": "guess"}, "unknown separation 'guess'"),
         ({"similarity": [Dot()] * 3, "num_heads": 2}, "one for each of 2 heads; got"),
         ({"similarity": Likelihood(3)}, "similarity was made for 3 dimensions, but the Hopfield space has 8"),
         ({"scaling": -1.0}, "scaling must be positive, one number or one for each of 1 heads; got -1.0"),
         ({"scaling": torch.ones(3)}, "scaling must be positive, one number or one for each of 1 heads"),
-        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
+        ({"dropout": 1.0}, "dropout must be a number of at least 0 and below 1, got 1.0"),
         ({"modulation": Kernel(5)}, "modulation was made for 5 dimensions, but hidden_size is 8"),
         ({"similarity": None}, "similarity must be a name, a Similarity, or one for each of 1 heads; got"),
         (
@@ -36,7 +37,7 @@ def inputs():
             {"output_size": 5, "disable_out_projection": True},
             "output_size must be None where there is no output projection, got 5",
         ),
-        ({"update_steps_max": -1}, "update_steps_max must be at least 0, or None; got -1"),
+        ({"update_steps_max": -1}, "update_steps_max must be a whole number of at least 0, got -1"),
     ],
 )
 def test_arguments_that_cannot_be(options, message):
@@ -44,12 +45,111 @@ def test_arguments_that_cannot_be(options, message):
         Hopfield(WIDTH, **options)
 
 
+NO_COUNTS = (0, -1, 2.0, 1.5, True, "4", float("nan"), [3], torch.tensor(4))
+SIZES = ["input_size", "hidden_size", "output_size", "pattern_size", "num_heads", "stored_pattern_size"]
+
+
+@pytest.mark.parametrize("wrong", NO_COUNTS, ids=str)
+def test_sizes_are_whole_numbers(wrong):
+    for name in (*SIZES, "pattern_projection_size"):
+        with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, got "):
+            Hopfield(**{"input_size": WIDTH, name: wrong})
+    for make, name in (
+        (lambda size: HopfieldLayer(WIDTH, quantity=size), "quantity"),
+        (lambda size: HopfieldPooling(WIDTH, quantity=size), "quantity"),
+        (MeanPooling, "width"),
+        (lambda size: AttentionPooling(WIDTH, heads=size), "heads"),
+        (lambda size: BagNetwork(size, MeanPooling(64)), "input_size"),
+        (lambda size: BagNetwork(4, MeanPooling(64), outputs=size), "outputs"),
+        (lambda size: RowEmbedding(2, [3, size]), "categories"),
+        (lambda size: RowEmbedding(2, width=size), "width"),
+        (lambda size: RowEmbedding(2, frequencies=size), "frequencies"),
+    ):
+        with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, got "):
+            make(wrong)
+
+
+def test_sizes_may_come_from_numpy():
+    layer = Hopfield(
+        np.int64(WIDTH), num_heads=np.int32(2), update_steps_max=np.int64(1), update_steps_eps=np.float32(1)
+    )
+    assert layer(inputs()).shape == (BATCH, STATES, WIDTH)
+    assert type(layer.num_heads) is int
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, float("nan"), True, "0.1", None, torch.tensor(0.1), torch.ones(2)], ids=str)
+def test_thresholds_and_shares_are_numbers(wrong):
+    with pytest.raises(ValueError, match="update_steps_eps must be a number in 0 to inf, got "):
+        Hopfield(WIDTH, update_steps_eps=wrong)
+    share = "dropout must be a number of at least 0 and below 1, got "
+    for make in (
+        lambda: Hopfield(WIDTH, dropout=wrong),
+        lambda: BagNetwork(4, MeanPooling(64), dropout=wrong),
+        lambda: RowEmbedding(2, dropout=wrong),
+        lambda: RowEmbedding(2, column_dropout=wrong),
+    ):
+        with pytest.raises(ValueError, match=share):
+            make()
+    with pytest.raises(ValueError, match="update_steps_max must be a whole number of at least 0, got "):
+        Hopfield(WIDTH, update_steps_max="3" if wrong is None else wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["1", True, float("nan"), float("inf"), 1e39, 0.0, [1.0, -1.0], [[1.0, 1.0]], ["a"], [1.0, [2.0]], object()],
+)
+def test_scalings_are_positive_numbers(wrong):
+    with pytest.raises(ValueError, match="scaling must be positive, one number or one for each of 2 heads; got "):
+        Hopfield(WIDTH, num_heads=2, scaling=wrong)
+
+
+@pytest.mark.parametrize("wrong", [nn.Parameter(torch.ones(2)), torch.ones(2, requires_grad=True).exp()])
+def test_a_scaling_with_a_gradient_is_not_cut_off_in_silence(wrong):
+    with pytest.raises(ValueError, match="learn_scaling=True; got a tensor with a gradient, which would be lost"):
+        Hopfield(WIDTH, num_heads=2, scaling=wrong)
+    with pytest.raises(ValueError, match=r"scaling must be numbers, .* got a tensor on the meta device"):
+        Hopfield(WIDTH, num_heads=2, scaling=torch.ones(2, device="meta"))
+    given = torch.tensor([0.5, 2.0], dtype=torch.float64)
+    for scaling in (given, given.numpy(), given.tolist(), tuple(given.tolist())):
+        torch.testing.assert_close(Hopfield(WIDTH, num_heads=2, scaling=scaling).association.beta, given.float())
+
+
+@pytest.mark.parametrize(
+    ("options", "width"),
+    [
+        ({}, 8),
+        ({"output_size": 5}, 5),
+        ({"num_heads": 2, "pattern_size": 3}, 8),
+        ({"num_heads": 2, "pattern_size": 3, "disable_out_projection": True}, 6),
+        ({"num_heads": 2, "disable_out_projection": True}, 8),
+        ({"pattern_projection_as_static": True, "pattern_size": 8, "disable_out_projection": True}, 8),
+        ({"input_size": None}, None),
+        ({"input_size": None, "pattern_size": 8, "num_heads": 3}, 24),
+    ],
+)
+def test_output_size_is_the_width_of_the_output(options, width):
+    layer = Hopfield(**{"input_size": WIDTH, **options})
+    assert layer.output_size == width
+    assert layer(inputs()).shape[-1] == (WIDTH if width is None else width)
+
+
+def test_layers_that_learn_a_set_have_an_output_size():
+    lookup, pooling = HopfieldLayer(WIDTH, output_size=3), HopfieldPooling(WIDTH, output_size=3, quantity=4)
+    assert (lookup.output_size, pooling.output_size, pooling.pooled_size) == (3, 3, 12)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_input_bias_governs_every_bias(bias):
+    names = [name for name, _ in Hopfield(WIDTH, input_bias=bias).named_parameters() if name.endswith("bias")]
+    assert len(names) == (4 if bias else 0)
+
+
 def test_what_needs_a_size_says_so():
     with pytest.raises(ValueError, match="hidden_size must be given for a similarity that learns"):
         Hopfield(similarity="adaptive")
     with pytest.raises(ValueError, match="input_size must be given for inputs to be normalised"):
         Hopfield(normalize_state_pattern=True)
-    with pytest.raises(ValueError, match="quantity must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="quantity must be a whole number of at least 1, got 0"):
         HopfieldPooling(WIDTH, quantity=0)
     with pytest.raises(TypeError, match="modulation must be a Modulation or None, got Linear"):
         Hopfield(WIDTH, modulation=nn.Linear(8, 8))

@@ -34,7 +34,11 @@ def test_a_layer_looks_up_what_it_stores():
         layer.store(patterns[:2])
     with pytest.raises(ValueError, match=r"targets must have shape \(3, 2\), got \(3, 4\)"):
         layer.store(2 * patterns)
+    with pytest.raises(ValueError, match="targets must be a tensor or an array of numbers, got str"):
+        layer.store(2 * patterns, "abc")
     torch.testing.assert_close(layer.stored_patterns, patterns)
+    layer.store(2 * patterns.numpy(), targets.tolist())
+    torch.testing.assert_close(layer.stored_patterns, 2 * patterns)
 
 
 def test_a_layer_trains_its_patterns():

@@ -81,7 +81,7 @@ def test_a_column_is_left_out_as_a_whole():
     choices = torch.cartesian_prod(*[torch.tensor([0.0, 2.0], dtype=torch.float64)] * 5)
     sums = torch.einsum("cp,npw->ncw", choices, parts)
     assert (sums - rest[:, None]).abs().amax(-1).amin(1).max() < 1e-9
-    with pytest.raises(ValueError, match="column_dropout must be at least 0 and below 1, got nan"):
+    with pytest.raises(ValueError, match="column_dropout must be a number of at least 0 and below 1, got nan"):
         RowEmbedding(1, column_dropout=float("nan"))
 
 

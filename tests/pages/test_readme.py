@@ -35,7 +35,7 @@ def test_what_cannot_be(tmp_path):
         filled("<!-- table: cats -->\n<!-- end of table -->", tmp_path)
     with pytest.raises(ValueError, match=r"mil\.json cannot be read"):
         filled("<!-- table: bags -->\n<!-- end of table -->", tmp_path)
-    for text, message in (("{}", "it has no rows"), ('{"rows": [1], "quick": true}', "comes from a quick run")):
+    for text, message in (("{}", "it has no rows"), ('{"rows": [{}], "quick": true}', "comes from a quick run")):
         (tmp_path / "mil.json").write_text(text)
         with pytest.raises(ValueError, match=message):
             filled("<!-- table: bags -->\n<!-- end of table -->", tmp_path)

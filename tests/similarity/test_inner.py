@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import ahop
-from ahop.similarity import Likelihood, Regimes, inner
+from ahop.similarity import Likelihood, Regimes, inner, quick
 from ahop.similarity.inner import inner_product
 from ahop.variants import Mixed
 
@@ -48,8 +48,11 @@ def test_scoring_takes_the_fast_way_when_terms_are_many(memory, monkeypatch):
     with torch.no_grad():
         exact = memory.similarity(PATTERNS, queries)
         monkeypatch.setattr(inner, "_MANY", 1)
-        assert inner.scores(memory.similarity, PATTERNS, queries) is not None
+        assert inner.quick(memory.similarity, PATTERNS, len(queries)) is not None
+        monkeypatch.setattr(quick, "_EXACT", 5)
         fast = memory.similarity(PATTERNS, queries)
+    best = exact.topk(3).indices
+    torch.testing.assert_close(fast.gather(1, best), exact.gather(1, best))
     assert float((fast - exact).abs().max()) > 0
     assert float((fast - exact).square().mean().sqrt()) < 0.03
 
@@ -61,11 +64,11 @@ def test_too_sharp_a_noise_is_refused_and_scored_exactly(monkeypatch):
     with pytest.raises(ValueError, match="is too sharp for dot products over values that span"):
         inner_product(sharp, PATTERNS, 0.1)
     monkeypatch.setattr(inner, "_MANY", 1)
-    assert inner.scores(sharp, PATTERNS, PATTERNS) is None
+    assert inner.quick(sharp, PATTERNS, len(PATTERNS)) is None
 
 
 def test_what_has_no_codes(memory):
-    with pytest.raises(ValueError, match="tolerance must be more than 0"):
+    with pytest.raises(ValueError, match=r"tolerance must be positive and finite, got 0.0"):
         memory.as_inner_product(0.0)
     several = ahop.BayesianHopfield(PATTERNS, similarity=Regimes([Likelihood(16), Likelihood(16)]))
     with pytest.raises(ValueError, match="needs one corruption for all queries, but fit found several regimes"):

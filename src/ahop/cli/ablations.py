@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from ahop._checks import as_device
-from ahop.cli.common import Device, Out, Runs, Seed, app, console, keep, plain_errors, require_file
+from ahop.cli.common import Device, Out, Runs, Seed, app, console, keep, plain_errors
 from ahop.experiments import ablations
 from ahop.pages.markdown import with_spread
 
@@ -23,7 +23,6 @@ def run_ablations(
     out: Out = None,
 ) -> None:
     """What sorting, accumulation, both bases and more samples are good for: the paper's four ablations."""
-    require_file(out, ".json")
     config = ablations.Config(runs=runs, seed=seed, device=as_device(device))
     if quick:
         config = ablations.quick(config)

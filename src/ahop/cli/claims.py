@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from ahop.cli.common import Out, app, console, keep, plain_errors, require_file
+from ahop.cli.common import Out, app, console, keep, plain_errors
 from ahop.experiments import claims
 from ahop.pages.markdown import figure
 
@@ -13,7 +13,6 @@ from ahop.pages.markdown import figure
 @plain_errors
 def run_claims(out: Out = None) -> None:
     """The paper's theorems and lemmas, tried on numbers: as printed, and as they hold."""
-    require_file(out, ".json")
     result = claims.run()
     table = Table(title="What the paper claims, and what holds", title_justify="left", show_lines=True)
     for column in ("where", "as printed", "figures are", "printed", "corrected", "what holds"):

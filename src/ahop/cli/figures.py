@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ahop._files import require_writable
 from ahop.cli.common import app, console, plain_errors
 from ahop.experiments import figures
 
@@ -17,6 +18,7 @@ def draw_figures(
     folder: Annotated[Path, typer.Option(help="Where to put clouds.png and example.png.")] = Path("figures"),
 ) -> None:
     """Draw what corruptions do to a pattern, and how a footprint sees through one: the paper's explaining figures."""
+    require_writable(folder / "clouds.png")
     for name, draw in (("clouds.png", figures.draw_clouds), ("example.png", figures.draw_example)):
         draw(folder / name)
         console.print(f"figure: {folder / name}")

@@ -16,7 +16,6 @@ from ahop.cli.common import (
     as_names,
     console,
     plain_errors,
-    require_file,
 )
 from ahop.experiments import images
 from ahop.pages.markdown import figure, with_spread
@@ -34,7 +33,9 @@ def run_images(
     protocol: Annotated[
         str, typer.Option(help="transformer (patches of 4), or published: the paper's, with patches of 32.")
     ] = "transformer",
-    models: Annotated[str, typer.Option(help="Networks to compare, with commas between; a-hop-1 has one base.")] = "",
+    models: Annotated[
+        str | None, typer.Option(help="Networks to compare, with commas between; a-hop-1 has one base.")
+    ] = None,
     epochs: Annotated[int, typer.Option(help="Passes over the data; 0 is the protocol's own number.")] = 0,
     runs: Annotated[int, typer.Option(help="Repetitions, each with a seed of its own.")] = 3,
     seed: Seed = 0,
@@ -46,12 +47,11 @@ def run_images(
     out: Out = None,
 ) -> None:
     """Image classification with Hopfield attention: Table 4 of the paper. With --out, a run can be gone on with."""
-    require_file(out, ".json")
     usual = "m-hop,k-hop,a-hop" if protocol == "published" else "m-hop,s-hop,k-hop,a-hop"
     config = images.Config(
         protocol=protocol,
         data=data,
-        models=as_names(models or usual),
+        models=as_names(usual if models is None else models, "models"),
         epochs=epochs,
         runs=runs,
         seed=seed,

@@ -12,12 +12,12 @@ from ahop.cli.common import (
     Out,
     Runs,
     Seed,
+    Workers,
     app,
     as_names,
     console,
     keep,
     plain_errors,
-    require_file,
 )
 from ahop.experiments import mil
 from ahop.pages.markdown import figure, with_spread
@@ -32,7 +32,7 @@ def run_mil(
     ),
     runs: Runs = 5,
     seed: Seed = 0,
-    workers: Annotated[int, typer.Option(help="Processes to share the work; -1 is one a core.")] = 1,
+    workers: Workers = 1,
     quick: Annotated[bool, typer.Option("--quick", help="One run with little training, to see that it works.")] = False,
     checks: Annotated[
         bool, typer.Option("--checks", help="Instead, Raff & Holt's checks of what a model may learn, on made-up bags.")
@@ -40,10 +40,7 @@ def run_mil(
     out: Out = None,
 ) -> None:
     """Multiple-instance learning by Hopfield pooling: Table 4 of the paper. With --out, a run can be gone on with."""
-    require_file(out, ".json")
-    if workers == 0:
-        raise ValueError("workers must be at least 1, or -1 for one a core; got 0")
-    config = mil.Config(data=as_names(data), models=as_names(models), runs=runs, seed=seed)
+    config = mil.Config(data=as_names(data, "data"), models=as_names(models, "models"), runs=runs, seed=seed)
     if quick:
         config = mil.quick(config)
     if checks:

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from ahop._checks import as_device
-from ahop.cli.common import Device, Out, Runs, Seed, app, console, keep, plain_errors, require_file
+from ahop.cli.common import Device, Out, Runs, Seed, app, console, keep, plain_errors
 from ahop.experiments import multimodal
 from ahop.pages.markdown import with_spread
 
@@ -26,7 +26,6 @@ def run_multimodal(
     out: Out = None,
 ) -> None:
     """A damaged pattern of one modality brings another's to mind, and that, damaged again, the concept."""
-    require_file(out, ".json")
     config = multimodal.Config(mask=mask, noise=noise, bias=bias, runs=runs, seed=seed, device=as_device(device))
     if quick:
         config = multimodal.quick(config)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ahop.cli.common import Out, app, as_names, console, keep, plain_errors, require_file
+from ahop.cli.common import Out, app, as_names, console, keep, plain_errors
 from ahop.experiments import real
 from ahop.pages.markdown import figure
 
@@ -24,8 +24,7 @@ def run_real(
     out: Out = None,
 ) -> None:
     """Retrieval of items measured twice: tablets by two instruments, drifting sensors, Wi-Fi by many phones."""
-    require_file(out, ".json")
-    names, chosen = as_names(data), as_names(models)
+    names, chosen = as_names(data, "data"), as_names(models, "models")
     result = real.run(real.Config(names, chosen, samples, seed))
     table = Table(title="First choice is right, on items that were not learned from", title_justify="left")
     for column in ("model", "learns from", *names):

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ahop._files import require_writable, write_whole
 from ahop.cli.common import app, console, plain_errors, require_file
-from ahop.experiments.report import write_whole
 from ahop.pages import page as pages
 from ahop.pages.readme import filled
 
@@ -28,11 +28,22 @@ def write_report(
 ) -> None:
     """Make the tables of the README and of the findings from the results, and one page of all tables and plots."""
     require_file(page, ".html")
-    before = [path.read_text() for path in document]
+    before = [_read(path) for path in document]
     after = [filled(text, results) for text in before]
+    whole = pages.page(results)
+    for path in document:
+        require_writable(path)
     for path, old, new in zip(document, before, after, strict=True):
         if new != old:
             write_whole(new, path)
         console.print(f"{path}: " + ("tables made anew" if new != old else "says what the results say"))
-    write_whole(pages.page(results), page)
+    write_whole(whole, page)
     console.print(f"page: {page}")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        told = "run ahop report in a checkout of ahop, or name documents with --document"
+        raise ValueError(f"{path} cannot be read; {told}") from error

@@ -60,7 +60,7 @@ def run_retrieval(
     settings += [retrieval.Setting(value, value, value) for value in difficulty or []]
     settings = settings or [retrieval.Setting(value, value, value) for value in defaults.get(data, ())]
     config = retrieval.Config(
-        models=as_names(models),
+        models=as_names(models, "models"),
         data=data,  # type: ignore[arg-type]
         patterns=(1024 if data == "digits" else 2048) if patterns is None else patterns,
         dim=dim,
@@ -76,7 +76,6 @@ def run_retrieval(
         config = retrieval.quick(config)
     if picture and config.data == "synthetic":
         raise ValueError("picture needs images: choose --data digits or --data mnist")
-    require_file(out, ".json")
     for path in (plot, picture):
         require_file(path, ".png", ".pdf", ".svg")
 

@@ -13,11 +13,11 @@ from ahop.cli.common import (
     Out,
     Runs,
     Seed,
+    Workers,
     app,
     as_names,
     console,
     plain_errors,
-    require_file,
 )
 from ahop.experiments import tabular
 from ahop.pages.markdown import figure, with_spread
@@ -36,7 +36,7 @@ def run_tabular(
     trials: Annotated[int, typer.Option(help="Settings that each model may try on validation rows.")] = 12,
     runs: Runs = 5,
     seed: Seed = 0,
-    workers: Annotated[int, typer.Option(help="Processes to share the work; -1 is one a core.")] = 1,
+    workers: Workers = 1,
     device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="500 rows, one trial, one run: to see that it works.")] = False,
     out: Out = None,
@@ -46,12 +46,9 @@ def run_tabular(
     In full it wants a GPU: with --device cuda --workers 15 the networks take about a quarter of an hour on an H200 for
     a set of features, and all trees an hour on one core. Two cores would need days.
     """
-    require_file(out, ".json")
-    if workers == 0:
-        raise ValueError("workers must be at least 1, or -1 for one a core; got 0")
     config = tabular.Config(
-        data=as_names(data),
-        models=as_names(models),
+        data=as_names(data, "data"),
+        models=as_names(models, "models"),
         features=features,
         trials=trials,
         runs=runs,

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from ahop._checks import as_device
-from ahop.cli.common import Device, Out, app, console, keep, plain_errors, require_file
+from ahop.cli.common import Device, Out, app, console, keep, plain_errors
 from ahop.experiments import timing
 
 
@@ -22,7 +22,6 @@ def run_timing(
     out: Out = None,
 ) -> None:
     """How long a-hop takes to learn and to retrieve, with and without the sort: the paper's timing table."""
-    require_file(out, ".json")
     config = timing.Config(samples=samples, batch=batch, device=as_device(device))
     result = timing.run(timing.quick(config) if quick else config)
     unit = "relative to the first row" if config.device.startswith("cpu") else "milliseconds"

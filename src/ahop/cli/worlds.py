@@ -18,7 +18,6 @@ from ahop.cli.common import (
     console,
     keep,
     plain_errors,
-    require_file,
 )
 from ahop.experiments import worlds
 from ahop.pages.markdown import figure
@@ -40,8 +39,7 @@ def run_worlds(
     out: Out = None,
 ) -> None:
     """How close to the Bayes ceiling memories come in many worlds; b-hop* learns without labels."""
-    require_file(out, ".json")
-    names = as_names(models)
+    names = as_names(models, "models")
     config = worlds.Config(
         tuple(world or worlds.WORLDS),
         names,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
-import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from ahop._files import whole_file
 from ahop._progress import progress
 
 
@@ -30,10 +31,10 @@ class DataFile:
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: ``AHOP_CACHE``, or the user's cache folder."""
-    if "AHOP_CACHE" in os.environ:
-        return Path(os.environ["AHOP_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ahop"
+    """Where downloads are kept: ``AHOP_CACHE``, or the user's cache folder; an empty variable is as good as none."""
+    if own := os.environ.get("AHOP_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ahop"
 
 
 def find(file: DataFile) -> Path | None:
@@ -57,27 +58,24 @@ def fetch(file: DataFile) -> Path:
 
 def _download(file: DataFile, path: Path) -> None:
     missing = (
-        f"{file.path} is not in AHOP_DATA ({os.environ.get('AHOP_DATA', 'not set')}) nor in the cache "
+        f"{file.path} is not in AHOP_DATA ({os.environ.get('AHOP_DATA') or 'not set'}) nor in the cache "
         f"({cache_folder()}), and"
     )
     if file.url is None:
         raise FileNotFoundError(f"{missing} there is nowhere to download it from: {file.source}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        with temporary.open("wb") as target, urllib.request.urlopen(file.url, timeout=30) as source:
-            size = int(source.headers.get("Content-Length") or 0)
+        with whole_file(path) as target, urllib.request.urlopen(file.url, timeout=30) as source:
+            size, digest = int(source.headers.get("Content-Length") or 0), hashlib.sha256()
             with progress(f"downloading {path.name}", -(-size // 2**16) or None) as bar:
                 while chunk := source.read(2**16):
+                    digest.update(chunk)
                     target.write(chunk)
                     bar.advance()
-        if (digest := _sha256(temporary)) not in file.sha256:
-            raise ValueError(f"the download of {file.url} has sha256 {digest}, not the one expected; nothing was kept")
-        os.replace(temporary, path)
-    except (urllib.error.URLError, OSError) as error:
+            if digest.hexdigest() not in file.sha256:
+                found = f"has sha256 {digest.hexdigest()}, not the one expected"
+                raise ValueError(f"the download of {file.url} {found}; nothing was kept")
+    except (http.client.HTTPException, OSError) as error:
         raise FileNotFoundError(f"{missing} {file.url} could not be downloaded: {error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _sha256(path: Path) -> str:

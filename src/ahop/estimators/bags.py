@@ -12,12 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from ahop._checks import as_device, choice, whole, within
 from ahop._progress import progress
-from ahop.estimators.targets import as_classes, as_targets, is_missing
+from ahop.estimators.targets import as_classes, as_column, as_targets, is_missing
+from ahop.estimators.whole import whole_or_not
 from ahop.nn import BagNetwork, HopfieldPooling, MaxPooling, pad
 
 
@@ -101,6 +102,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
         self.verbose = verbose
 
+    @whole_or_not
     def fit(self, X: Any, y: Any, bags: Any = None) -> HopfieldBagClassifier:  # noqa: N803
         """Learn from bags and a label for each."""
         self._check_settings()
@@ -153,7 +155,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         rows = validate_data(self, X, dtype=np.float32, reset=reset)
         if bags is None:
             return rows, np.ones(len(rows), dtype=int)
-        owner = column_or_1d(bags)
+        owner = as_column(bags, "bags")
         if len(owner) != len(rows):
             raise ValueError(f"bags must name the bag of each of {len(rows)} instances, got {len(owner)}")
         if any(is_missing(bag) for bag in owner):

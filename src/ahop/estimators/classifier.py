@@ -10,6 +10,7 @@ from sklearn.utils import compute_sample_weight
 
 from ahop.estimators.tables import TableEstimator
 from ahop.estimators.targets import as_classes
+from ahop.estimators.whole import whole_or_not
 
 
 class HopfieldClassifier(ClassifierMixin, TableEstimator):
@@ -136,6 +137,7 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
         )
         self.class_weight = class_weight
 
+    @whole_or_not
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldClassifier:  # noqa: N803
         """Store rows and their classes, and learn what is alike; a row of weight 2 counts as two."""
         table, labels, weights = self._checked(X, y, sample_weight)

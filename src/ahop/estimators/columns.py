@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, timedelta
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from ahop.estimators.targets import is_missing
 _FAR = 4.0
 # More categories than this in a column: the rarest share one.
 _MOST = 256
+# As in columns of a date's own type; the last would lose its imaginary part.
+_DATES = (date, timedelta, np.datetime64, np.timedelta64, complex, np.complexfloating)
 
 
 class Columns:
@@ -140,12 +144,37 @@ def _refuse_dates(column: Any, place: int) -> None:
     """Every date would be a category of its own, and an imaginary part would be lost."""
     kind = getattr(column, "dtype", None)
     if getattr(kind, "kind", "O") in "Mmc":
-        raise ValueError(f"column {place} of X must hold numbers or categories, got {kind}; turn it into numbers first")
+        found = str(kind)
+    else:
+        values = np.asarray(column, dtype=object) if getattr(kind, "kind", "O") == "O" else ()
+        # Pandas' sign for a missing date is a date by its type.
+        found = next((type(one).__name__ for one in values if isinstance(one, _DATES) and not is_missing(one)), "")
+    if found:
+        raise ValueError(
+            f"column {place} of X must hold numbers or categories, got {found}; turn it into numbers first"
+        )
 
 
 def _word(value: Any) -> str:
-    """A category as a word, so that a column may mix kinds, and missing ones are alike in whatever way they are."""
+    """A category as a word, so that a column may mix kinds: equal for what is alike, and for nothing else.
+
+    Missing ones are alike in whatever way they are, and so are whole numbers of any type, since they become floats
+    when another row has none. The sign in front keeps apart what reads alike: 1 and "1", True and "True".
+    """
     if is_missing(value):
-        return "<missing>"
-    # Whole numbers become floats when another row has none.
-    return str(int(value)) if isinstance(value, (float, np.floating)) and float(value).is_integer() else str(value)
+        return "2"
+    if isinstance(value, (bool, np.bool_)):
+        return f"0{bool(value)}"
+    if isinstance(value, str):
+        return "3" + value
+    if isinstance(value, Number):
+        return "1" + _number(value)
+    return f"4{type(value).__qualname__} {value!r}"
+
+
+def _number(value: Any) -> str:
+    try:
+        whole = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return str(value)
+    return str(whole if value == whole else value)

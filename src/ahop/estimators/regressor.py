@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from ahop.estimators.tables import TableEstimator
+from ahop.estimators.whole import whole_or_not
 
 
 class HopfieldRegressor(RegressorMixin, TableEstimator):
@@ -38,6 +39,7 @@ class HopfieldRegressor(RegressorMixin, TableEstimator):
         True
     """
 
+    @whole_or_not
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldRegressor:  # noqa: N803
         """Store rows and their values, and learn what is alike; a row of weight 2 counts as two."""
         table, values, weights = self._checked(X, y, sample_weight)

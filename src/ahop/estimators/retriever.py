@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ahop._checks import as_device, whole
+from ahop.estimators.whole import whole_or_not
 from ahop.models import KernelHopfield, create
 
 
@@ -65,6 +66,7 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.missing = missing
         self.device = device
 
+    @whole_or_not
     def fit(self, X: Any, y: Any = None, *, queries: Any = None, origins: Any = None) -> HopfieldRetriever:  # noqa: N803
         """Store the rows of ``X`` and, where examples of the damage are given, learn from them what "alike" means.
 
@@ -76,8 +78,7 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if self.options is not None and not isinstance(self.options, dict):
             raise ValueError(f"options must be a dictionary of the network's arguments, got {self.options!r}")
-        if self.steps is not None:
-            whole(self.steps, "steps", 1)
+        self._check_steps()
         rows = validate_data(self, X, dtype=[np.float64, np.float32])
         if queries is None and origins is not None:
             raise ValueError("origins must come with queries, got origins alone")
@@ -99,6 +100,7 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
         """What each row brings back, ``(n, d)``."""
+        self._check_steps()
         rows, observed = self._rows(X)
         with torch.no_grad():
             return self.memory_.retrieve(rows, self.steps, observed=observed).cpu().numpy()
@@ -111,6 +113,10 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"n_neighbors must lie in 1 to {len(self.memory_)}, the stored rows; got {count}")
         found = self.memory_.recall(rows, count, observed=observed)
         return found.probabilities.cpu().numpy(), found.indices.cpu().numpy()
+
+    def _check_steps(self) -> None:
+        if self.steps is not None:
+            whole(self.steps, "steps", 1)
 
     def _rows(self, X: Any) -> tuple[torch.Tensor, Any]:  # noqa: N803
         check_is_fitted(self)

@@ -272,6 +272,9 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
                 raise ValueError(f"X must have rows and columns, got shape {X.shape}")
             return X
         kind = "numeric" if isinstance(self.categorical_features, str) else None
+        if kind is None and not hasattr(X, "dtype"):
+            # Left to NumPy, a list with a word in it becomes words altogether, 1 and "1" alike.
+            X = np.array(X, dtype=object)  # noqa: N806
         return validate_data(self, X, dtype=kind, ensure_all_finite="allow-nan", reset=reset)
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:  # noqa: N803

@@ -16,11 +16,21 @@ def as_targets(y: Any, estimator: str) -> np.ndarray:
     """One target each, ``(n,)``."""
     if y is None:
         raise ValueError(f"{estimator} requires y to be passed, but the target y is None")
-    targets = column_or_1d(y, warn=True)
+    targets = as_column(y, "y", warn=True)
     if targets.dtype.kind in "OMm" and any(is_missing(value) for value in targets):
         raise ValueError("y must have no missing values")
     assert_all_finite(targets, input_name="y")
     return targets
+
+
+def as_column(values: Any, name: str, *, warn: bool = False) -> np.ndarray:
+    """One value each, ``(n,)``, as it came: an array of words would make 1, True and NaN words as well."""
+    column = column_or_1d(values, warn=warn)
+    if column.dtype.kind in "US" and not hasattr(values, "dtype"):
+        kinds = {type(value).__name__ for value in np.array(values, dtype=object).ravel()}
+        if not kinds <= {"str", "str_"} and not kinds <= {"bytes", "bytes_"}:
+            raise ValueError(f"{name} must hold labels of one kind, got {', '.join(sorted(kinds))}")
+    return column
 
 
 def as_classes(targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ahop._progress import progress
 from ahop.experiments import report as reports
+from ahop.experiments.retrieval import fitted
 from ahop.metrics import evaluate
 from ahop.models import AdaptiveHopfield
 from ahop.variants import Mixed
@@ -84,6 +85,7 @@ class Config:
     quick: bool = False
 
     def __post_init__(self) -> None:
+        reports.require_seed(self.seed)
         for name in ("patterns", "dim", "samples", "queries", "runs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -115,7 +117,7 @@ def run(config: Config) -> dict[str, Any]:
                 seen = {times: world.sample(patterns, times * config.samples) for times in (1, MANY)}
                 for network in networks:
                     memory = AdaptiveHopfield(patterns, **network.options(config.dim, seed))
-                    result = evaluate(memory.fit(*seen[network.samples], solver="adam"), test)
+                    result = evaluate(fitted(memory, seen[network.samples], solver="adam"), test)
                     figures.setdefault((difficulty, network), []).append((result.accuracy, result.error))
                     bar.advance(f"run {seed}, difficulty {difficulty:g}")
     rows = []

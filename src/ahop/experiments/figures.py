@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import NamedTuple
 
 import torch
@@ -71,7 +71,7 @@ def clouds() -> list[Cloud]:
     ]
 
 
-def draw_clouds(path: Path, places: int = 201) -> None:
+def draw_clouds(path: str | os.PathLike[str], places: int = 201) -> None:
     """Where the variants of one pattern lie: their likelihood over the plane, from the variants' own formulas."""
     line = torch.linspace(-1, 1, places)
     plane = torch.cartesian_prod(line, line)
@@ -114,7 +114,7 @@ def example() -> Example:
     raise RuntimeError("no query of a thousand lies nearer to the other image")
 
 
-def draw_example(path: Path) -> None:
+def draw_example(path: str | os.PathLike[str]) -> None:
     """Step by step: terms of both pairs, sorted, added up, weighed; the distance fails and the footprint does not."""
     patterns, query, memory = example()
     terms = -(patterns - query).square()

@@ -7,9 +7,9 @@ bag network of this library is meant to be used. The answer is the mean of a few
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,6 +98,7 @@ class Config:
     quick: bool = False
 
     def __post_init__(self) -> None:
+        reports.require_seed(self.seed)
         for name in self.data:
             choice(name, "data", DATA)
         for model in self.models:
@@ -113,16 +114,20 @@ def quick(config: Config) -> Config:
     return Config(**{**vars(config), "runs": 1, "folds": 2, "inner": 1, "refits": 1, "epochs": 5, "quick": True})
 
 
-def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, Any]:
+def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1) -> dict[str, Any]:
     """Every model on every data set; what ``out`` already holds is not done again, and each part is kept when ready."""
     fixed = {"candidates": CANDIDATES, "hopfield": {"heads": HEADS, "scaling": SCALING, "join_max": True}}
     head = reports.stamp("mil", {**asdict(config), **fixed})
     head, done = reports.resume(out, head, free=("data", "models", "runs", "seed"))
-    known = {(one["data"], one["model"], one["seed"]) for one in done}
+    with reports.reading(out):
+        known = {(one["data"], one["model"], one["seed"]) for one in done}
+        result = summary(config, head, done)
     seeds = range(config.seed, config.seed + config.runs)
     jobs = [(name, model, seed) for seed in seeds for name in config.data for model in config.models]
     left = [job for job in jobs if job not in known]
-    result = summary(config, head, done)
+    for name in dict.fromkeys(name for name, *_ in left):
+        # Before the work, which would be in vain where one is not to be had.
+        datasets.load(name)
     with progress("bags", len(left)) as bar:
         for one in each(cross_validate, [(*job, config) for job in left], workers):
             done.append(one)

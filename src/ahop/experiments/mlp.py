@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ahop._checks import Observed
 from ahop.fitting import adam, retrieval_loss
 from ahop.memory import AssociativeMemory
 from ahop.similarity import Similarity
@@ -43,14 +44,13 @@ class PerceptronMemory(AssociativeMemory):
         super().__init__(patterns, perceptron, "softmax")
         self.seed = seed
 
-    def fit(self, queries: Any = None, origins: Any = None) -> PerceptronMemory:
+    def fit(self, queries: Any = None, origins: Any = None, *, observed: Observed = None) -> PerceptronMemory:
         """Fit to queries whose origins are known."""
-        queries, origins = self._pairs(queries, origins)
+        queries, origins, _ = self._pairs(queries, origins, observed)
 
         def backward() -> Tensor:
             loss = retrieval_loss(self._scores(queries, None), origins)
             loss.backward()
             return loss.detach()
 
-        self.report = adam(self.similarity.parameters(), backward, steps=200, rate=1e-3)
-        return self
+        return self._learned(adam(self.similarity.parameters(), backward, steps=200, rate=1e-3))

@@ -14,6 +14,7 @@ import torch
 
 from ahop._progress import progress
 from ahop.experiments import report as reports
+from ahop.experiments.retrieval import fitted
 from ahop.metrics import retrieval_accuracy
 from ahop.models import create
 from ahop.variants import Mixed, Samples
@@ -47,6 +48,7 @@ class Config:
     quick: bool = False
 
     def __post_init__(self) -> None:
+        reports.require_seed(self.seed)
         if not self.concepts:
             raise ValueError("concepts must name at least one number")
         for name, value in [("concepts", min(self.concepts)), *((n, getattr(self, n)) for n in ("dim", "queries"))]:
@@ -54,6 +56,8 @@ class Config:
                 raise ValueError(f"{name} must be at least 1, got {value}")
         if self.samples < 5 or self.runs < 1:
             raise ValueError(f"samples must be at least 5 and runs 1, got {self.samples} and {self.runs}")
+        # It says what it cannot be.
+        Mixed(self.mask, self.noise, self.bias)
 
 
 def quick(config: Config) -> Config:
@@ -90,9 +94,9 @@ def retrieve(first: str, second: str, count: int, seed: int, config: Config) -> 
     seen_damage = Mixed(config.mask, config.noise, config.bias, seed=seed)
     heard_damage = Mixed(config.mask, config.noise, config.bias, seed=seed + 1)
     seen, test = seen_damage.sample(pictures, config.samples), seen_damage.sample(pictures, config.queries)
-    recall = create(first, pictures, values=sounds).fit(*seen)
+    recall = fitted(create(first, pictures, values=sounds), seen)
     with torch.no_grad():
         heard, asked = (heard_damage.corrupt(recall.retrieve(some.queries), generator) for some in (seen, test))
     # The second memory learns from what the first makes of the same samples.
-    memory = create(second, sounds).fit(heard, seen.origins)
+    memory = fitted(create(second, sounds), Samples(heard, seen.origins))
     return retrieval_accuracy(memory, Samples(asked, test.origins))

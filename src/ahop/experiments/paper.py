@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +37,7 @@ TWELVE = (
 class Run:
     """How the parts are run: in full or quickly, where, and by how many processes where a part can share its work."""
 
-    folder: Path
+    folder: str | os.PathLike[str]
     full: bool = False
     device: str = "cpu"
     workers: int = 1
@@ -158,9 +159,9 @@ def _sized(config: Any, quick: Callable[[Any], Any], run: Run) -> Any:
 
 def make(part: Part, run: Run) -> str:
     """Make one part, unless it is there; what became of it, in a word or two."""
-    out = run.folder / part.file
+    out = Path(run.folder) / part.file
     there = out.exists() and not part.resumable
-    if there and out.suffix == ".json" and json.loads(out.read_text()).get("quick") and run.full:
+    if there and out.suffix == ".json" and _read(out).get("quick") and run.full:
         raise ValueError(f"{out} comes from a quick run; choose another folder for full ones")
     try:
         if not there:
@@ -169,5 +170,10 @@ def make(part: Part, run: Run) -> str:
         return f"skipped: {error}"
     picture = out.with_suffix(".png")
     if part.draw and not picture.exists():
-        part.draw(json.loads(out.read_text()), picture)
+        part.draw(_read(out), picture)
     return "there already" if there else "made"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with report.reading(path):
+        return dict(json.loads(path.read_text()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from ahop._files import whole_file
 from ahop.similarity import Likelihood, Regimes, Similarity, Subspace
 
 if TYPE_CHECKING:
@@ -37,8 +39,10 @@ STYLE: Any = {
 }
 
 
-def accuracy(report: dict[str, Any], path: Path) -> None:
+def accuracy(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """How often each model's first choice is right over the settings; the Oracle's is the ceiling."""
+    if not report.get("rows"):
+        raise ValueError("report must have rows to be drawn, got none")
     settings = list(dict.fromkeys(row["setting"] for row in report["rows"]))
     intensities = {row["setting"]: row["intensities"] for row in report["rows"]}
     found = {(row["model"], row["setting"]): row["first_choice"] for row in report["rows"]}
@@ -48,7 +52,9 @@ def accuracy(report: dict[str, Any], path: Path) -> None:
         _lanes(found, settings, report["config"]["patterns"], path)
 
 
-def _ladder(found: dict[tuple[str, str], dict[str, Any]], places: dict[str, float], path: Path) -> None:
+def _ladder(
+    found: dict[tuple[str, str], dict[str, Any]], places: dict[str, float], path: str | os.PathLike[str]
+) -> None:
     """Lines over one difficulty that grows."""
     with canvas(7, 4.2) as figure:
         axes = figure.subplots()
@@ -72,7 +78,9 @@ def _ladder(found: dict[tuple[str, str], dict[str, Any]], places: dict[str, floa
         write(figure, path)
 
 
-def _lanes(found: dict[tuple[str, str], dict[str, Any]], settings: Sequence[str], patterns: int, path: Path) -> None:
+def _lanes(
+    found: dict[tuple[str, str], dict[str, Any]], settings: Sequence[str], patterns: int, path: str | os.PathLike[str]
+) -> None:
     """A lane for each setting, in which the models stand one below the other and the ceiling is a bar across."""
     models = list(dict.fromkeys(model for model, _ in found if model != "oracle"))
     with canvas(7, 1.4 + 0.55 * len(settings)) as figure:
@@ -104,7 +112,9 @@ def _lanes(found: dict[tuple[str, str], dict[str, Any]], settings: Sequence[str]
         write(figure, path)
 
 
-def recalled(origins: Tensor, queries: Tensor, answers: dict[str, Tensor], shape: Sequence[int], path: Path) -> None:
+def recalled(
+    origins: Tensor, queries: Tensor, answers: dict[str, Tensor], shape: Sequence[int], path: str | os.PathLike[str]
+) -> None:
     """Rows of images: the originals, their corrupted queries, and what each model recalled."""
     rows = {"original": origins, "query": queries, **answers}
     with canvas(1.1 * len(origins) + 1.2, 1.15 * len(rows)) as figure:
@@ -119,7 +129,7 @@ def recalled(origins: Tensor, queries: Tensor, answers: dict[str, Tensor], shape
         write(figure, path)
 
 
-def corruption(similarity: Similarity, path: Path) -> None:
+def corruption(similarity: Similarity, path: str | os.PathLike[str]) -> None:
     """What a learned likelihood says happens to queries, dimension by dimension."""
     parts: list[tuple[str, Likelihood | Subspace]]
     if isinstance(similarity, Regimes):
@@ -169,7 +179,7 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
         yield Figure(figsize=(width, height), layout="constrained")
 
 
-def write(figure: Figure, path: Path) -> None:
-    """Into a file, and the folder it asks for."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+def write(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Into a file, of the kind that its ending says, and the folder it asks for."""
+    with whole_file(path) as file:
+        figure.savefig(file, dpi=150, format=Path(path).suffix[1:] or "png")

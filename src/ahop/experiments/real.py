@@ -11,6 +11,7 @@ from sklearn.covariance import LedoitWolf
 from torch import Tensor
 
 from ahop import datasets
+from ahop._checks import whole
 from ahop._progress import progress
 from ahop.bayesian import BayesianHopfield
 from ahop.datasets import Measured
@@ -98,15 +99,20 @@ class Config:
             for name in chosen:
                 if name not in known:
                     raise ValueError(f"unknown {kind} {name!r}; known: {', '.join(known)}")
+            if not chosen:
+                raise ValueError(f"{kind}s must be at least one, got none")
+        whole(self.samples, "samples", 1)
+        reports.require_seed(self.seed)
 
 
 def run(config: Config) -> dict[str, Any]:
     """How often the first choice is right on items that were not learned from, by data set and model."""
     head = reports.stamp("real", asdict(config))
+    # All before the work, which would be in vain where one is not to be had.
+    measured: dict[str, Measured] = {name: datasets.load(name) for name in config.data}
     rows = []
     with progress("real variants", len(config.data) * len(config.models)) as bar:
-        for name in config.data:
-            data: Measured = datasets.load(name)
+        for name, data in measured.items():
             queries, origins = data.queries[~data.learn], data.origins[~data.learn]
             for model in config.models:
                 memory = MODELS[model](data, config.samples, config.seed)

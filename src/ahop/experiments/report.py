@@ -7,14 +7,26 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import ahop
+from ahop._files import write_whole
+
+# Some libraries take whole numbers of 31 bits, and seeds are counted up from the first.
+MOST_SEED = 10**9
+
+
+def require_seed(seed: int) -> None:
+    """Refuse a seed that not every library can take."""
+    if not isinstance(seed, Integral) or not 0 <= seed <= MOST_SEED:
+        raise ValueError(f"seed must be a whole number in 0 to {MOST_SEED}, got {seed!r}")
 
 
 def stamp(name: str, config: dict[str, Any], libraries: Sequence[str] = ()) -> dict[str, Any]:
@@ -44,19 +56,21 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def resume(path: Path | None, head: dict[str, Any], free: Sequence[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def resume(
+    path: str | os.PathLike[str] | None, head: dict[str, Any], free: Sequence[str]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What an earlier run of the same experiment has already done, if it was set up alike but for what is ``free``.
 
     Returns:
         The head with the sittings before this one, and what was done in them.
     """
-    if path is None or not path.exists():
+    if path is None or not Path(path).exists():
         return head, []
-    try:
-        before = json.loads(path.read_text())
-        done, config, experiment = before["done"], before["config"], before["experiment"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no report that can be gone on with; choose another file") from error
+    with reading(path):
+        before = json.loads(Path(path).read_text())
+        done, config, experiment = [dict(one) for one in before["done"]], dict(before["config"]), before["experiment"]
+        versions = {**before.get("versions", {}), **head["versions"]}
+        sittings = [*before.get("sittings", []), *head["sittings"]]
     # As it would be read back: JSON has no tuples.
     now = json.loads(json.dumps(head))
     alike = experiment == now["experiment"] and all(
@@ -64,24 +78,21 @@ def resume(path: Path | None, head: dict[str, Any], free: Sequence[str]) -> tupl
     )
     if not alike:
         raise ValueError(f"{path} holds a run that was set up in another way; choose another file")
-    versions = {**before.get("versions", {}), **head["versions"]}
-    return {**head, "versions": versions, "sittings": [*before.get("sittings", []), *head["sittings"]]}, list(done)
+    return {**head, "versions": versions, "sittings": sittings}, done
 
 
-def write(report: dict[str, Any], path: Path) -> None:
+@contextmanager
+def reading(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Whatever is found amiss in the block is the fault of the file, which is no report, or an altered one."""
+    try:
+        yield
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is no report that can be gone on with; choose another file") from error
+
+
+def write(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write the report, whole or not at all, with the seconds that this sitting took so far."""
     *before, sitting = report["sittings"]
     passed = datetime.now(timezone.utc) - datetime.fromisoformat(sitting["began"])
     timed = {**report, "sittings": [*before, {**sitting, "seconds": round(passed.total_seconds())}]}
     write_whole(json.dumps(timed, indent=1) + "\n", path)
-
-
-def write_whole(text: str, path: Path) -> None:
-    """Write a text so that the file is never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_text(text)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

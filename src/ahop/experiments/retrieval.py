@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from ahop import datasets
@@ -54,14 +56,17 @@ class Config:
     quick: bool = False
 
     def __post_init__(self) -> None:
-        for model in self.models:
-            if model not in SPECIAL:
-                # Any name that create() knows; it says which ones when it does not.
-                create(model, torch.ones(2, 2))
+        require_models(self.models)
+        reports.require_seed(self.seed)
         choice(self.data, "data", ("synthetic", "digits", "mnist"))
         for name in ("patterns", "dim", "samples", "queries", "runs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.settings:
+            raise ValueError("settings must be at least one, got none")
+        for setting in self.settings:
+            # It says what it cannot be.
+            Mixed(*setting, preset=self.preset)
 
 
 def quick(config: Config) -> Config:
@@ -115,19 +120,38 @@ def paper_figure(config: Config, setting: Setting, model: str) -> tuple[float, f
 
 
 SPECIAL: dict[str, Callable[[Tensor, Samples, Variant, int], AssociativeMemory]] = {
-    "a-hop-adam": lambda patterns, seen, world, seed: AdaptiveHopfield(patterns).fit(*seen, solver="adam"),
+    "a-hop-adam": lambda patterns, seen, world, seed: fitted(AdaptiveHopfield(patterns), seen, solver="adam"),
     # Ours, from the same queries without their origins.
     "b-hop*": lambda patterns, seen, world, seed: create("b-hop", patterns).fit(seen.queries),
-    "mlp": lambda patterns, seen, world, seed: PerceptronMemory(patterns, seed=seed).fit(*seen),
+    "mlp": lambda patterns, seen, world, seed: fitted(PerceptronMemory(patterns, seed=seed), seen),
     "oracle": lambda patterns, seen, world, seed: Oracle(patterns, world),
 }
+
+
+def require_models(models: Sequence[str]) -> None:
+    """Refuse names that :func:`prepare` does not know."""
+    if not models:
+        raise ValueError("models must name at least one, got none")
+    for model in models:
+        if model not in SPECIAL:
+            # Any name that create() knows; it says which ones when it does not.
+            create(model, torch.ones(2, 2))
 
 
 def prepare(model: str, patterns: Tensor, seen: Samples, world: Variant, seed: int = 0) -> AssociativeMemory:
     """A fitted memory by the benchmark's name for it."""
     if model in SPECIAL:
         return SPECIAL[model](patterns, seen, world, seed)
-    return create(model, patterns).fit(*seen)
+    return fitted(create(model, patterns), seen)
+
+
+def fitted(memory: AssociativeMemory, seen: Samples, **options: Any) -> AssociativeMemory:
+    """A memory after its fit, if it learns; by the paper's number of steps, whether or not these are enough."""
+    if not memory.learns:
+        return memory
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return memory.fit(*seen, **options)
 
 
 def draw_patterns(config: Config, seed: int) -> Tensor:
@@ -180,7 +204,7 @@ def run(config: Config) -> dict[str, Any]:
     return {**head, "rows": rows}
 
 
-def draw(config: Config, path: Path, columns: int = 8) -> None:
+def draw(config: Config, path: str | os.PathLike[str], columns: int = 8) -> None:
     """A picture of what the first run's models recall in the first setting."""
     patterns = draw_patterns(config, config.seed)
     world = Mixed(*config.settings[0], preset=config.preset, seed=config.seed)

@@ -7,10 +7,10 @@ networks that do not vote hold a part out to stop by. Test rows are looked at in
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ class Config:
     quick: bool = False
 
     def __post_init__(self) -> None:
+        reports.require_seed(self.seed)
         choice(self.features, "features", ("sound", "benchmark"))
         for name in self.data:
             choice(name, "data", DATA)
@@ -62,9 +63,9 @@ class Config:
             choice(model, "models", tuple(CONTESTANTS))
         if not self.data or not self.models:
             raise ValueError("data and models must name at least one each")
-        for name, least in (("trials", 1), ("runs", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name in ("trials", "runs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         require(self.models)
 
 
@@ -73,14 +74,16 @@ def quick(config: Config) -> Config:
     return Config(**{**vars(config), "trials": 1, "runs": 1, "most": 500, "quick": True})
 
 
-def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, Any]:
+def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1) -> dict[str, Any]:
     """Tune, then train and test; what ``out`` already holds is not done again, and each part is kept when ready."""
     fixed = {"members": MEMBERS, "votes": VOTES}
     libraries = ["sklearn", *(LIBRARIES[model] for model in config.models if model in LIBRARIES)]
     head = reports.stamp("tabular", {**asdict(config), **fixed}, libraries)
     head, done = reports.resume(out, head, free=("data", "models", "runs", "seed", "device"))
-    result = summary(config, head, done)
-    known = {(one["data"], one["model"], one["seed"]) for one in done}
+    with reports.reading(out):
+        result = summary(config, head, done)
+        known = {(one["data"], one["model"], one["seed"]) for one in done}
+        chosen = {(one["data"], one["model"]): one["chosen"] for one in done if one["seed"] is None}
     searches = [(name, model) for name in config.data for model in config.models if (name, model, None) not in known]
     seeds = range(config.seed, config.seed + config.runs)
     finals = [
@@ -89,6 +92,9 @@ def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, 
         for name in config.data
         if (left := [model for model in config.models if (name, model, seed) not in known])
     ]
+    for name in dict.fromkeys([name for name, _ in searches] + [name for name, *_ in finals]):
+        # Before the work, which would be in vain where one is not to be had.
+        parts(name, config)
     trials = [(*job, trial, config) for job in searches for trial in range(_trials(job[1], config))]
     with progress("tables", len(trials) + len(finals)) as bar:
 
@@ -105,8 +111,8 @@ def run(config: Config, out: Path | None = None, workers: int = 1) -> dict[str, 
             bar.advance(", ".join(job))
             tried[job].append(found)
             if len(tried[job]) == _trials(job[1], config):
-                keep([likeliest(tried[job])])
-        chosen = {(one["data"], one["model"]): one["chosen"] for one in done if one["seed"] is None}
+                keep([found := likeliest(tried[job])])
+                chosen[job] = found["chosen"]
         jobs = [
             (name, seed, {model: chosen[name, model] for model in left}, _reference(chosen, name, config), config)
             for name, seed, left in finals

@@ -13,6 +13,7 @@ import torch
 from ahop import kernels
 from ahop._progress import progress
 from ahop.experiments import report as reports
+from ahop.experiments.retrieval import fitted
 from ahop.models import AdaptiveHopfield
 from ahop.variants import Mixed
 
@@ -49,6 +50,7 @@ class Config:
     quick: bool = False
 
     def __post_init__(self) -> None:
+        reports.require_seed(self.seed)
         for name in ("samples", "batch", "repetitions"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -97,7 +99,7 @@ def _measure(config: Config, patterns: Any, seen: Any, queries: Any, sort: bool)
         AdaptiveHopfield(patterns, sort=sort).fit(*seen)
 
     def adam() -> None:
-        AdaptiveHopfield(patterns, sort=sort).fit(*seen, solver="adam")
+        fitted(AdaptiveHopfield(patterns, sort=sort), seen, solver="adam")
 
     memory.fit(*seen)
     slow = Config(repetitions=1, device=config.device)

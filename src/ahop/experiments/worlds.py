@@ -13,7 +13,7 @@ from torch import Tensor
 from ahop._progress import progress
 from ahop.bayesian import BayesianHopfield
 from ahop.experiments import report as reports
-from ahop.experiments.retrieval import prepare
+from ahop.experiments.retrieval import prepare, require_models
 from ahop.memory import AssociativeMemory
 from ahop.metrics import calibration_error, evaluate
 from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Oracle, Scaled, Variant
@@ -63,6 +63,10 @@ class Config:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
+        if not self.worlds:
+            raise ValueError("worlds must name at least one, got none")
+        require_models(self.models)
+        reports.require_seed(self.seed)
         for world in self.worlds:
             if world not in WORLDS:
                 raise ValueError(f"unknown world {world!r}; known: {', '.join(WORLDS)}")

@@ -1,6 +1,7 @@
 """Hopfield layers for PyTorch networks, with a choice of similarity and separation."""
 
 from ahop.nn.bags import AttentionPooling, BagNetwork, MaxPooling, MeanPooling, pad
+from ahop.nn.conversion import from_hflayers
 from ahop.nn.hopfield import Hopfield
 from ahop.nn.learned import HopfieldLayer, HopfieldPooling
 from ahop.nn.rows import RowEmbedding
@@ -14,5 +15,6 @@ __all__ = [
     "MaxPooling",
     "MeanPooling",
     "RowEmbedding",
+    "from_hflayers",
     "pad",
 ]

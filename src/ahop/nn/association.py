@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ahop import kernels
 from ahop._blocks import budget
+from ahop._component import never_half, single
 from ahop.modulation import Modulation
+from ahop.nn.start import reset
 from ahop.separation import Exponential, Separation, Softmax
 from ahop.similarity import Adaptive, Dot, Similarity
 
@@ -33,6 +36,8 @@ class Mask:
         blocked: True where not to be seen, broadcasts to ``(B, heads, Q, N)``; or None.
         added: Numbers likewise; or None.
         padding: The padding alone, if that is all there is.
+        unseen: ``(B, N)`` or ``(1, N)``, True where no state may see the stored pattern; or None.
+        empty: Broadcasts to ``(B, Q, 1)``, True where a state may see nothing in any head; or None.
     """
 
     def __init__(self, padding: Tensor | None, association: Tensor | None, shape: tuple[int, int, int, int]) -> None:
@@ -62,6 +67,21 @@ class Mask:
                 table = table == -torch.inf
             self.blocked = table if self.blocked is None else self.blocked | table
 
+    @property
+    def unseen(self) -> Tensor | None:
+        return None if self.blocked is None else self.blocked.all(2).all(1)
+
+    @property
+    def empty(self) -> Tensor | None:
+        return None if self.blocked is None else self.blocked.all(-1).all(1)[..., None]
+
+    def widen(self, columns: int) -> None:
+        """Follow so many stored patterns that were put behind the others, for every state to see."""
+        for name in ("blocked", "added", "padding"):
+            table = getattr(self, name)
+            if columns and table is not None:
+                setattr(self, name, functional.pad(table, (0, columns)))
+
     def fold(self, batch: int, heads: int, queries: int) -> None:
         """Follow states of a batch that were laid behind each other: ``(1, heads, B * Q, N)``."""
         self.padding = None
@@ -83,7 +103,7 @@ class Association(nn.Module):
         similarity: A name (each head then learns its own), a part (shared by all heads), or a list of one a head.
         separation: A separation, or its name.
         modulation: Applied to states and stored patterns before they are compared.
-        scaling: :math:`\beta`, for all heads or one each.
+        scaling: :math:`\beta`, for all heads or one each. Kept in float32 at least, whatever the layer is cast to.
         learn_scaling: Learn it.
 
     Shape:
@@ -99,7 +119,7 @@ class Association(nn.Module):
         similarity: Similarity | str | Sequence[Similarity],
         separation: Separation | str,
         modulation: Modulation | None,
-        scaling: float | Tensor,
+        scaling: float | Sequence[float] | Tensor,
         learn_scaling: bool,
     ) -> None:
         super().__init__()
@@ -109,12 +129,26 @@ class Association(nn.Module):
         if modulation is not None and not isinstance(modulation, Modulation):
             raise TypeError(f"modulation must be a Modulation or None, got {type(modulation).__name__}")
         self.modulation = modulation
+        self.scaling = _per_head(scaling, heads)
         # A log, so that what is learned cannot cross zero.
-        log_beta = _per_head(scaling, heads).log()
+        log_beta = single(torch.empty(heads))
         if learn_scaling:
             self.log_beta = nn.Parameter(log_beta)
         else:
             self.register_buffer("log_beta", log_beta)
+        self._begin()
+
+    def reset_parameters(self) -> None:
+        """Begin anew: parts as they were made, and the inverse temperatures as they were given."""
+        reset(*self.similarities, self.separation, self.modulation)
+        self._begin()
+
+    @torch.no_grad()
+    def _begin(self) -> None:
+        self.log_beta.copy_(self.log_beta.new_tensor([math.log(beta) for beta in self.scaling]))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Association:
+        return super()._apply(never_half(fn), recurse)
 
     @property
     def beta(self) -> Tensor:
@@ -126,7 +160,7 @@ class Association(nn.Module):
         stored, state = self._modulated(stored, state)
         # A score in half precision could not tell close patterns apart.
         with torch.autocast(state.device.type, enabled=False):
-            stored, state = _single(stored), _single(state)
+            stored, state = single(stored), single(state)
             bases = self._kernel_bases(stored)
             if bases is not None:
                 table = kernels.scores(stored, state, self._order_weights(), bases)
@@ -135,7 +169,7 @@ class Association(nn.Module):
             else:
                 parts = zip(self.similarities, stored.unbind(1), state.unbind(1), strict=True)
                 table = torch.stack([similarity(*sides) for similarity, *sides in parts], 1)
-            table = table * _single(self.beta)[:, None, None]
+            table = table * single(self.beta)[:, None, None]
             return table if mask.added is None else table + mask.added
 
     def weights(self, stored: Tensor, state: Tensor, mask: Mask) -> Tensor:
@@ -164,9 +198,9 @@ class Association(nn.Module):
         Large, but finite, for a state that may see nothing.
         """
         table = self._fenced(self.scores(stored, state, mask), mask)
-        energy: Tensor = -self.separation.conjugate(table) / _single(self.beta)[:, None]
+        energy: Tensor = -self.separation.conjugate(table) / single(self.beta)[:, None]
         bowl = [[0.5 * (type(similarity) is Dot)] for similarity in self.similarities]
-        state = _single(state if self.modulation is None else self.modulation(state))
+        state = single(state if self.modulation is None else self.modulation(state))
         return energy + state.new_tensor(bowl) * state.square().sum(-1)
 
     # --- the ways to a readout -----------------------------------------------------------------------------
@@ -179,18 +213,23 @@ class Association(nn.Module):
 
     def _attention(self, stored: Tensor, state: Tensor, values: Tensor, mask: Mask, dropout: float) -> Tensor:
         stored, state = self._modulated(stored, state)
-        beta = self.beta * self.separation.inverse_temperature
-        state = state * beta.to(state.dtype)[:, None, None]
+        # Its root on either side, so that neither leaves the range of half precision.
+        inverse = self.separation.inverse_temperature
+        root = (single(self.beta) * inverse).sqrt()[:, None, None]
+        # A processor gains nothing by fewer digits.
+        dtype = values.dtype if values.is_cuda else single(values).dtype
         allowed, empty = None, None
         if mask.blocked is not None:
             # A state that may see nothing sees everything, and its answer is thrown away: no NaN anywhere.
             empty = mask.blocked.all(-1, keepdim=True)
             allowed = ~mask.blocked | empty
             if mask.added is not None:
-                allowed = mask.added.masked_fill(~allowed, -torch.inf).to(state.dtype)
-        readout = functional.scaled_dot_product_attention(
-            state, stored, values, attn_mask=allowed, dropout_p=dropout, scale=1.0
-        )
+                allowed = (mask.added * inverse).masked_fill(~allowed, -torch.inf).to(dtype)
+        with torch.autocast(state.device.type, enabled=False):
+            state, stored = (state * root).to(dtype), (stored * root).to(dtype)
+            readout = functional.scaled_dot_product_attention(
+                state, stored, values.to(dtype), attn_mask=allowed, dropout_p=dropout, scale=1.0
+            ).to(values.dtype)
         return readout if empty is None else readout.masked_fill(empty, 0.0)
 
     def _kernel_bases(self, stored: Tensor) -> list[str] | None:
@@ -206,7 +245,7 @@ class Association(nn.Module):
     def _order_weights(self) -> Tensor:
         """Of every head where each has its own, ``(heads, B, d)``, else ``(B, d)``."""
         weights = [similarity.order_weights() for similarity in self._adaptive()]
-        return _single(weights[0] if len(weights) == 1 else torch.stack(weights))
+        return single(weights[0] if len(weights) == 1 else torch.stack(weights))
 
     def _fuses(self, stored: Tensor, state: Tensor, values: Tensor, mask: Mask, dropout: float) -> bool:
         """Whether scores, softmax and readout go in one pass.
@@ -224,14 +263,14 @@ class Association(nn.Module):
         bases = self._kernel_bases(stored)
         assert bases is not None
         with torch.autocast(state.device.type, enabled=False):
-            beta = _single(self.beta) * self.separation.inverse_temperature
+            beta = single(self.beta) * self.separation.inverse_temperature
             weights = self._order_weights() * beta[:, None, None]
             bias = None
             if mask.padding is not None:
                 bias = torch.zeros(mask.padding.shape, dtype=torch.float32, device=state.device)
                 bias = bias.masked_fill(mask.padding, -torch.inf)[:, None].expand(-1, self.heads, -1)
-            sides = _single(stored), _single(state)
-            return kernels.retrieve(*sides, weights, bases, _single(values), bias=bias).to(values.dtype)
+            sides = single(stored), single(state)
+            return kernels.retrieve(*sides, weights, bases, single(values), bias=bias).to(values.dtype)
 
     def _modulated(self, stored: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         if self.modulation is None:
@@ -282,19 +321,29 @@ def _named(name: str, dim: int | None) -> Similarity:
         raise ValueError(f"hidden_size must be given for a similarity that learns ({name!r})")
     if name != "adaptive":
         return Similarity.of(name, dim=dim)
-    adaptive = Adaptive(dim, bases=["dot", "distance"])
-    # The dot product exactly: what is learned begins where plain attention is.
-    adaptive.set_order_weights(torch.tensor([[1.0], [0.0]]).expand(2, dim))
+    adaptive = _FromDot(dim, bases=["dot", "distance"])
+    adaptive.reset_parameters()
     return adaptive
 
 
-def _per_head(scaling: float | Tensor, heads: int) -> Tensor:
-    values = torch.as_tensor(scaling, dtype=torch.get_default_dtype()).detach()
-    if values.shape not in (torch.Size(), torch.Size([heads])) or not bool(((values > 0) & (values < math.inf)).all()):
+class _FromDot(Adaptive, abstract=True):
+    """Begins as the dot product exactly: what is learned begins where plain attention is."""
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self.set_order_weights(self.weight.new_tensor([[1.0], [0.0]]).expand_as(self.weight))
+
+
+def _per_head(scaling: float | Sequence[float] | Tensor, heads: int) -> tuple[float, ...]:
+    if isinstance(scaling, Tensor) and (scaling.requires_grad or scaling.is_meta):
+        got = "on the meta device" if scaling.is_meta else "with a gradient, which would be lost"
+        raise ValueError(f"scaling must be numbers, to be learned with learn_scaling=True; got a tensor {got}")
+    try:
+        values = np.asarray(scaling.tolist() if isinstance(scaling, Tensor) else scaling)
+    except (TypeError, ValueError, RuntimeError):
+        values = np.asarray(None)
+    limits = torch.finfo(torch.get_default_dtype() if torch.get_default_dtype().itemsize > 4 else torch.float32)
+    able = values.dtype.kind in "iuf" and values.shape in ((), (heads,))
+    if not able or not bool(((values >= limits.tiny) & (values <= limits.max / 2)).all()):
         raise ValueError(f"scaling must be positive, one number or one for each of {heads} heads; got {scaling!r}")
-    return values.expand(heads).clone()
-
-
-def _single(tensor: Tensor) -> Tensor:
-    """In float32 at least."""
-    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+    return tuple(np.broadcast_to(values, heads).astype(float).tolist())

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ahop._checks import as_tensor, require_finite
+from ahop._checks import as_tensor, require_finite, share, whole
+from ahop.nn.start import reset
 
 
 class MeanPooling(nn.Module):
@@ -20,11 +21,11 @@ class MeanPooling(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.pooled_size = width
+        self.pooled_size = whole(width, "width", 1)
 
     def forward(self, instances: Tensor, stored_pattern_padding_mask: Tensor) -> Tensor:
-        present = (~stored_pattern_padding_mask)[..., None]
-        return (instances * present).sum(1) / present.sum(1).clamp_min(1)
+        there = _blank(instances, stored_pattern_padding_mask)
+        return there.sum(1) / (~stored_pattern_padding_mask).sum(1, keepdim=True).clamp_min(1)
 
 
 class MaxPooling(MeanPooling):
@@ -50,10 +51,16 @@ class AttentionPooling(nn.Module):
 
     def __init__(self, width: int, heads: int = 1) -> None:
         super().__init__()
+        width, heads = whole(width, "width", 1), whole(heads, "heads", 1)
         self.value, self.gate, self.score = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, heads)
         self.pooled_size = heads * width
 
+    def reset_parameters(self) -> None:
+        """Begin anew."""
+        reset(self.value, self.gate, self.score)
+
     def forward(self, instances: Tensor, stored_pattern_padding_mask: Tensor) -> Tensor:
+        instances = _blank(instances, stored_pattern_padding_mask)
         scores = self.score(self.value(instances).tanh() * self.gate(instances).sigmoid())
         # Not minus infinity, so that an empty bag has a mean of its zeros instead of NaN.
         scores = scores.masked_fill(stored_pattern_padding_mask[..., None], torch.finfo(scores.dtype).min)
@@ -103,6 +110,8 @@ class BagNetwork(nn.Module):
             raise TypeError(f"pooling must be a pooling layer with a pooled_size, got {type(pooling).__name__}")
         if monotone and type(pooling) is not MaxPooling:
             raise ValueError(f"monotone needs MaxPooling, got {type(pooling).__name__}")
+        input_size, width = whole(input_size, "input_size", 1), whole(width, "width", 1)
+        outputs, dropout = whole(outputs, "outputs", 1), share(dropout, "dropout")
         self.embedding = nn.Sequential(
             nn.Linear(input_size, width), nn.LayerNorm(width), nn.ReLU(), nn.Dropout(dropout)
         )
@@ -110,6 +119,10 @@ class BagNetwork(nn.Module):
         self.largest = MaxPooling(width) if join_max else None
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(int(pooling.pooled_size) + (width if join_max else 0), outputs)  # type: ignore[arg-type]
+
+    def reset_parameters(self) -> None:
+        """Begin anew, the pooling first: it was there first."""
+        reset(self.pooling, self.embedding, self.head)
 
     def forward(self, instances: Tensor, padding: Tensor) -> Tensor:
         if instances.ndim != 3 or instances.shape[-1] != self.input_size or padding.shape != instances.shape[:2]:
@@ -125,6 +138,11 @@ class BagNetwork(nn.Module):
         if self.monotone:
             return nn.functional.linear(pooled, self.head.weight.abs(), self.head.bias)
         return self.head(pooled)
+
+
+def _blank(instances: Tensor, padding: Tensor) -> Tensor:
+    """Zeros for what is padding: a NaN there could not be weighed away later."""
+    return instances.masked_fill(padding[..., None], 0.0)
 
 
 def pad(bags: Sequence[Any]) -> tuple[Tensor, Tensor]:

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ahop._checks import share, whole, within
 from ahop.modulation import Kernel, Modulation
 from ahop.nn.association import Association, Mask
 from ahop.nn.inputs import Input, Side, Walk, kind
+from ahop.nn.start import Unbiased, reset
 from ahop.separation import Separation
 from ahop.similarity import Similarity
 
@@ -49,13 +51,17 @@ class Hopfield(nn.Module):
         learn_scaling: Learn :math:`\beta`.
         normalize_stored_pattern, normalize_state_pattern, normalize_pattern_projection: Layer normalisation of that
             input.
-        normalize_hopfield_space: Layer normalisation, without parameters, where states and stored patterns meet.
+        normalize_hopfield_space: Layer normalisation, without parameters, where states and stored patterns meet; once,
+            before the state is updated.
         stored_pattern_as_static, state_pattern_as_static, pattern_projection_as_static: Take that input as it is,
             without a projection, the same for every head.
         stored_pattern_size, pattern_projection_size: Widths of these inputs; ``input_size`` when None.
         dropout: Probability that a weight is dropped in training.
-        input_bias: Whether projections have a bias.
+        input_bias: Whether the projections, that of the output among them, have a bias.
         disable_out_projection: Give the readouts of the heads side by side.
+
+    Attributes:
+        output_size: The width of what is read out; None where only the inputs can tell.
 
     Shape:
         One tensor ``(B, L, input_size)`` for all three, or (stored ``(B, N, .)``, state ``(B, Q, .)``, projection
@@ -79,7 +85,7 @@ class Hopfield(nn.Module):
         output_size: int | None = None,
         pattern_size: int | None = None,
         num_heads: int = 1,
-        scaling: float | Tensor | None = None,
+        scaling: float | Sequence[float] | Tensor | None = None,
         update_steps_max: int | None = 0,
         update_steps_eps: float = 1e-4,
         *,
@@ -102,15 +108,16 @@ class Hopfield(nn.Module):
     ) -> None:
         super().__init__()
         sizes = {"input_size": input_size, "hidden_size": hidden_size, "output_size": output_size}
-        sizes |= {"pattern_size": pattern_size, "num_heads": num_heads, "stored_pattern_size": stored_pattern_size}
+        sizes |= {"pattern_size": pattern_size, "stored_pattern_size": stored_pattern_size}
         sizes |= {"pattern_projection_size": pattern_projection_size}
-        for name, size in sizes.items():
-            if size is not None and size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
-        if update_steps_max is not None and update_steps_max < 0:
-            raise ValueError(f"update_steps_max must be at least 0, or None; got {update_steps_max}")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {dropout}")
+        input_size, hidden_size, output_size, pattern_size, stored_pattern_size, pattern_projection_size = (
+            None if size is None else whole(size, name, 1) for name, size in sizes.items()
+        )
+        num_heads = whole(num_heads, "num_heads", 1)
+        if update_steps_max is not None:
+            update_steps_max = whole(update_steps_max, "update_steps_max", 0)
+        within(update_steps_eps, "update_steps_eps", 0.0, float("inf"))
+        dropout = share(dropout, "dropout")
         if output_size is not None and (input_size is None or disable_out_projection):
             raise ValueError(f"output_size must be None where there is no output projection, got {output_size}")
         self.num_heads, self.update_steps_max, self.update_steps_eps = num_heads, update_steps_max, update_steps_eps
@@ -147,9 +154,14 @@ class Hopfield(nn.Module):
             learn_scaling=learn_scaling,
         )
         self.out_projection = None
-        if not plain and not disable_out_projection and pattern_size is not None:
-            self.out_projection = nn.Linear(num_heads * pattern_size, output_size or widths[1])  # type: ignore[arg-type]
-            nn.init.zeros_(self.out_projection.bias)
+        self.output_size = None if pattern_size is None else num_heads * pattern_size
+        if self.output_size is not None and input_size is not None and not disable_out_projection:
+            self.out_projection = Unbiased(self.output_size, output_size or input_size, bias=input_bias)
+            self.output_size = self.out_projection.out_features
+
+    def reset_parameters(self) -> None:
+        """Begin anew, as a layer built with the same arguments does; after ``to_empty()``, for example."""
+        reset(self.stored, self.state, self.projection, self.association, self.out_projection)
 
     def forward(
         self,
@@ -163,7 +175,8 @@ class Hopfield(nn.Module):
             input: One tensor, or (stored, state, projection).
             stored_pattern_padding_mask: ``(B, N)``, True where a stored pattern is padding.
             association_mask: ``(Q, N)``, ``(B * heads, Q, N)`` or ``(B, heads, Q, N)``: True where a state must not
-                see a stored pattern, or numbers to add to the scores. A state that may see nothing reads out zero.
+                see a stored pattern, or numbers to add to the scores. A state that may see nothing reads out zero; what
+                no state may see has no part in anything, be it NaN.
         """
         walk = Walk(self, input, stored_pattern_padding_mask, association_mask)
         dropout = self.dropout if self.training else 0.0
@@ -171,6 +184,8 @@ class Hopfield(nn.Module):
         readout = readout.transpose(1, 2).flatten(2)
         if self.out_projection is not None:
             readout = self.out_projection(readout)
+            if walk.empty is not None:
+                readout = readout.masked_fill(walk.empty, 0.0)
         return walk.unbatch(readout)
 
     def get_association_matrix(
@@ -212,7 +227,6 @@ class Hopfield(nn.Module):
         steps = self.update_steps_max
         for _ in range(_MOST_STEPS if steps is None else steps):
             update = self.association(stored, state, stored, mask)
-            update = self._normal(update)
             moves = (update - state).abs().amax(-1, keepdim=True) > self.update_steps_eps
             state = torch.where(moves, update, state)
             if steps is None and not bool(moves.any()):

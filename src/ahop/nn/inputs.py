@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop.nn.association import Mask
+from ahop.nn.start import Projection, reset
 
 if TYPE_CHECKING:
     from ahop.nn.hopfield import Hopfield
@@ -31,10 +32,11 @@ class Side(nn.Module):
         self.linear = None
         if not static:
             assert width is not None and target is not None
-            self.linear = nn.Linear(width, heads * target, bias=bias)
-            nn.init.xavier_uniform_(self.linear.weight)
-            if bias:
-                nn.init.zeros_(self.linear.bias)
+            self.linear = Projection(width, heads * target, bias=bias)
+
+    def reset_parameters(self) -> None:
+        """Begin anew."""
+        reset(self.norm, self.linear)
 
     def forward(self, patterns: Tensor) -> Tensor:
         if self.norm is not None:
@@ -46,7 +48,13 @@ class Side(nn.Module):
     def learned(self, quantity: int, trainable: bool) -> nn.Parameter:
         """Rows to be learned in the place of this input."""
         assert self.width is not None
-        return nn.Parameter(torch.randn(quantity, self.width) * self.width**-0.5, requires_grad=trainable)
+        rows = nn.Parameter(torch.empty(quantity, self.width), requires_grad=trainable)
+        self.draw(rows)
+        return rows
+
+    def draw(self, rows: Tensor) -> None:
+        """Let rows that are learned begin anew."""
+        nn.init.normal_(rows, std=rows.shape[-1] ** -0.5)
 
 
 class Walk:
@@ -66,6 +74,7 @@ class Walk:
         settle: bool = True,
     ) -> None:
         sides = [*layer._sides(input)]
+        alike = sides[0] is sides[1]
         names = ("stored patterns", "state patterns", "pattern projections")
         given = [input] if isinstance(input, Tensor) else list(input)
         for place, (side, part) in enumerate(zip(sides, (layer.stored, layer.state, layer.projection), strict=True)):
@@ -86,13 +95,17 @@ class Walk:
         if self.single and isinstance(padding, Tensor) and padding.ndim == 1:
             padding = padding[None]
 
+        queries, rows = sides[1].shape[1], sides[0].shape[1]
+        self.mask = Mask(padding, association, (batch, layer.num_heads, queries, rows))
+        sides = _without_unseen(sides, self.mask.unseen, alike)
         self.stored, self.values = layer._normal(layer.stored(sides[0])), layer.projection(sides[2])
         state = layer._normal(layer.state(sides[1]))
         if self.stored.shape[-1] != state.shape[-1]:
             widths = f"{self.stored.shape[-1]} and {state.shape[-1]}"
             raise ValueError(f"stored and state patterns must be equally wide where they meet; got {widths}")
-        heads, queries = state.shape[1:3]
-        self.mask = Mask(padding, association, (batch, heads, queries, self.stored.shape[2]))
+        # A hook may have put patterns behind the stored ones.
+        self.mask.widen(self.stored.shape[2] - rows)
+        self.empty, heads = self.mask.empty, layer.num_heads
         self.folded = (batch, heads, queries) if batch != 1 and sides[0].shape[0] == sides[2].shape[0] == 1 else None
         if self.folded:
             state = state.expand(batch, -1, -1, -1).transpose(0, 1).reshape(1, heads, batch * queries, state.shape[-1])
@@ -112,6 +125,21 @@ class Walk:
 
     def unbatch(self, table: Tensor) -> Tensor:
         return table.squeeze(0) if self.single else table
+
+
+def _without_unseen(sides: list[Tensor], unseen: Tensor | None, alike: bool) -> list[Tensor]:
+    """The three inputs with zeros for what no state may see: a NaN there could not be weighed away later.
+
+    Where the stored patterns are the states as well, a hidden one still asks, unless it is no number.
+    """
+    if unseen is None:
+        return sides
+    # A row that the whole batch shares goes only where no sample sees it.
+    gone = [(unseen if len(side) == len(unseen) else unseen.all(0, keepdim=True))[..., None] for side in sides]
+    stored, state, projection = sides
+    if alike:
+        state = state.masked_fill(gone[1] & ~state.isfinite(), 0.0)
+    return [stored.masked_fill(gone[0], 0.0), state, projection.masked_fill(gone[2], 0.0)]
 
 
 def kind(input: Any) -> str:

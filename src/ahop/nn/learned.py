@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ahop._checks import as_tensor, whole
 from ahop.nn.hopfield import Hopfield
 from ahop.nn.inputs import Input, kind
 
@@ -31,14 +32,20 @@ class HopfieldLayer(Hopfield):
 
     def __init__(self, input_size: int, *, quantity: int = 1, trainable: bool = True, **options: Any) -> None:
         super().__init__(input_size, **options)
-        self.quantity = _quantity(quantity)
-        self.stored_patterns = self.stored.learned(quantity, trainable)
-        self.targets = self.projection.learned(quantity, trainable)
+        self.quantity = whole(quantity, "quantity", 1)
+        self.stored_patterns = self.stored.learned(self.quantity, trainable)
+        self.targets = self.projection.learned(self.quantity, trainable)
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self.stored.draw(self.stored_patterns)
+        self.projection.draw(self.targets)
 
     @torch.no_grad()
     def store(self, patterns: Tensor, targets: Tensor | None = None) -> None:
         """Put patterns in the place of those that are stored, and what to read out for them: themselves by default."""
-        targets = patterns if targets is None else targets
+        patterns = as_tensor(patterns, "patterns")
+        targets = patterns if targets is None else as_tensor(targets, "targets")
         pairs = ((self.stored_patterns, patterns, "patterns"), (self.targets, targets, "targets"))
         for table, rows, name in pairs:
             if rows.shape != table.shape:
@@ -73,16 +80,18 @@ class HopfieldPooling(Hopfield):
 
     def __init__(self, input_size: int, *, quantity: int = 1, trainable: bool = True, **options: Any) -> None:
         super().__init__(input_size, **options)
-        self.quantity = _quantity(quantity)
-        self.states = self.state.learned(quantity, trainable)
+        self.quantity = whole(quantity, "quantity", 1)
+        self.states = self.state.learned(self.quantity, trainable)
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self.state.draw(self.states)
 
     @property
     def pooled_size(self) -> int:
         """The width of what a set is pooled into."""
-        if self.out_projection is not None:
-            return self.quantity * self.out_projection.out_features
-        assert self.pattern_size is not None
-        return self.quantity * self.num_heads * self.pattern_size
+        assert self.output_size is not None
+        return self.quantity * self.output_size
 
     def forward(
         self,
@@ -99,9 +108,3 @@ class HopfieldPooling(Hopfield):
         if not isinstance(input, (tuple, list)) or len(input) != 2:
             raise ValueError(f"input must be a tensor or (stored, projection), got {kind(input)}")
         return input[0], self.states, input[1]
-
-
-def _quantity(quantity: int) -> int:
-    if quantity < 1:
-        raise ValueError(f"quantity must be at least 1, got {quantity}")
-    return quantity

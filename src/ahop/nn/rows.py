@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ahop._checks import choice
+from ahop._checks import choice, share, whole, within
+from ahop.nn.start import reset
 
 EMBEDDINGS = ("periodic", "linear", "columns")
 
@@ -65,35 +66,53 @@ class RowEmbedding(nn.Module):
         column_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if not 0 <= column_dropout < 1:
-            raise ValueError(f"column_dropout must be at least 0 and below 1, got {column_dropout}")
-        self.column_dropout = column_dropout
-        self.kind = choice(kind, "kind", EMBEDDINGS)
-        self.count, self.codes, self.sizes = numbers, sum(categories), tuple(categories)
-        self.width = numbers + self.codes if kind == "columns" else width
-        starts = torch.tensor([0, *categories], dtype=torch.long).cumsum(0)[:-1]
-        self.register_buffer("starts", starts, persistent=False)
+        self.column_dropout, dropout = share(column_dropout, "column_dropout"), share(dropout, "dropout")
+        within(spread, "spread", 0.0, float("inf"))
+        self.kind, self.spread = choice(kind, "kind", EMBEDDINGS), spread
+        self.count, self.sizes = whole(numbers, "numbers", 0), tuple(whole(n, "categories", 1) for n in categories)
+        self.codes, width = sum(self.sizes), whole(width, "width", 1)
+        frequencies, size = whole(frequencies, "frequencies", 1), whole(size, "size", 1)
+        self.width = self.count + self.codes if kind == "columns" else width
+        self.register_buffer("starts", torch.empty(len(self.sizes), dtype=torch.long), persistent=False)
         if kind == "columns":
-            eye = torch.eye(self.width)
-            eye[numbers + starts] = 0.0
-            self.register_buffer("weight", eye[:numbers].T, persistent=False)
-            self.register_buffer("table", eye[numbers:], persistent=False)
-            self.register_buffer("bias", torch.zeros(self.width), persistent=False)
+            self.register_buffer("weight", torch.empty(self.width, self.count), persistent=False)
+            self.register_buffer("table", torch.empty(self.codes, self.width), persistent=False)
+            self.register_buffer("bias", torch.empty(self.width), persistent=False)
         else:
             if kind == "periodic":
-                inputs = 2 * frequencies
-                self.frequencies = nn.Parameter(spread * torch.randn(numbers, frequencies))
-                self.inner = nn.Parameter(torch.randn(numbers, inputs, size) / math.sqrt(inputs))
-                self.inner_bias = nn.Parameter(torch.zeros(numbers, size))
+                self.frequencies = nn.Parameter(torch.empty(self.count, frequencies))
+                self.inner = nn.Parameter(torch.empty(self.count, 2 * frequencies, size))
+                self.inner_bias = nn.Parameter(torch.empty(self.count, size))
+            ends = self.count * (1 + size if kind == "periodic" else 1)
+            self.weight = nn.Parameter(torch.empty(width, ends))
+            self.table = nn.Parameter(torch.empty(self.codes, width))
+            self.bias = nn.Parameter(torch.empty(width))
+        self._begin()
+        self.blocks = nn.ModuleList(_Block(self.width, dropout) for _ in range(whole(blocks, "blocks", 0)))
+
+    def reset_parameters(self) -> None:
+        """Begin anew."""
+        self._begin()
+        reset(self.blocks)
+
+    @torch.no_grad()
+    def _begin(self) -> None:
+        self.starts.copy_(self.starts.new_tensor([0, *self.sizes]).cumsum(0)[:-1])
+        if self.kind == "columns":
+            eye = torch.eye(self.width, device=self.weight.device)
+            self.weight.copy_(eye[: self.count].T)
+            self.table.copy_(eye[self.count :])
+            self.bias.zero_()
+        else:
+            if self.kind == "periodic":
+                self.frequencies.normal_(std=self.spread)
+                self.inner.normal_().div_(math.sqrt(self.inner.shape[1]))
+                self.inner_bias.zero_()
             # As one linear map would begin whose inputs are the embedded numbers and a one for each category.
-            ends = numbers * (1 + size if kind == "periodic" else 1)
-            bound = 1 / math.sqrt(max(1, ends + self.codes))
-            self.weight = nn.Parameter(torch.empty(width, ends).uniform_(-bound, bound))
-            self.table = nn.Parameter(torch.empty(self.codes, width).uniform_(-bound, bound))
-            self.bias = nn.Parameter(torch.empty(width).uniform_(-bound, bound))
-            with torch.no_grad():
-                self.table[starts] = 0.0
-        self.blocks = nn.ModuleList(_Block(self.width, dropout) for _ in range(blocks))
+            bound = 1 / math.sqrt(max(1, self.weight.shape[1] + self.codes))
+            for learned in (self.weight, self.table, self.bias):
+                learned.uniform_(-bound, bound)
+        self.table[self.starts] = 0.0
 
     def forward(self, numbers: Tensor, codes: Tensor) -> Tensor:
         return self.mix(self.add(numbers, codes))

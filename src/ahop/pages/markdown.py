@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,17 @@ from typing import Any
 Report = dict[str, Any]
 
 
-def read(folder: Path, name: str) -> Report:
+def read(folder: str | os.PathLike[str], name: str) -> Report:
     """One report of the folder."""
-    path = folder / f"{name}.json"
+    path = Path(folder) / f"{name}.json"
     try:
         report = json.loads(path.read_text())
     except OSError as error:
         raise ValueError(f"{path} cannot be read; it is needed for the report") from error
     except ValueError as error:
         raise ValueError(f"{path} is no report") from error
-    if not isinstance(report, dict) or not report.get("rows"):
+    rows = report.get("rows") if isinstance(report, dict) else None
+    if not rows or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"{path} is no report: it has no rows")
     if report.get("quick"):
         raise ValueError(f"{path} comes from a quick run; the report wants full ones")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import os
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from ahop.pages.tables import TABLES
+from ahop.pages.tables import TABLES, made
 
 
 class Section(NamedTuple):
@@ -135,13 +136,13 @@ img { max-width: min(100%, 56rem); height: auto }
 """
 
 
-def page(results: Path) -> str:
+def page(results: str | os.PathLike[str]) -> str:
     """The page, with all that it shows inside."""
     parts = []
     for section in SECTIONS:
         parts.append(f"<h2>{escape(section.title)}</h2>\n<p>{escape(section.text)}</p>")
-        parts += [_table(TABLES[name](results), TABLES[name].__doc__ or "") for name in section.tables]
-        parts += [_picture(results / name, section.title) for name in section.pictures]
+        parts += [_table(made(name, results), TABLES[name].__doc__ or "") for name in section.tables]
+        parts += [_picture(Path(results) / name, section.title) for name in section.pictures]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><style>{_STYLE}</style>'
     title = "<title>ahop: results</title>"
     intro = "<h1>ahop: results</h1>\n<p>Made by <code>ahop report</code> from the reports in results/, where"
@@ -156,7 +157,7 @@ def _table(text: str, caption: str) -> str:
     rows = ["".join(f"<th>{_inline(cell)}</th>" for cell in head)]
     rows += ["".join(f"<td>{_inline(cell)}</td>" for cell in line) for line in lines]
     # Sentences may be broken into lines, figures may not.
-    kind = ' class="words"' if max(len(cell) for line in lines for cell in line) > 70 else ""
+    kind = ' class="words"' if max((len(cell) for line in lines for cell in line), default=0) > 70 else ""
     return (
         f"<table{kind}>\n<caption>{escape(caption)}</caption>\n"
         + "\n".join(f"<tr>{row}</tr>" for row in rows)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
 
-from ahop.pages.tables import TABLES
+from ahop.pages.tables import made
 
 _BLOCK = re.compile(r"<!-- table: (?P<name>[\w-]+) -->\n(?:(?!<!--).)*<!-- end of table -->", re.S)
 
 
-def filled(text: str, results: Path) -> str:
+def filled(text: str, results: str | os.PathLike[str]) -> str:
     """The text with every marked table made anew from the folder of results."""
 
     def fill(found: re.Match[str]) -> str:
         name = found["name"]
-        if name not in TABLES:
-            raise ValueError(f"there is no table {name!r}; known: {', '.join(TABLES)}")
-        return f"<!-- table: {name} -->\n{TABLES[name](results)}\n<!-- end of table -->"
+        return f"<!-- table: {name} -->\n{made(name, results)}\n<!-- end of table -->"
 
     whole, marked = len(_BLOCK.findall(text)), text.count("<!-- table: ")
     if whole != marked:

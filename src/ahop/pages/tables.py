@@ -5,6 +5,7 @@ The docstring of a table is its title on the page.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -353,3 +354,16 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "kernels": kernels,
     "claims": claims,
 }
+
+
+def made(name: str, folder: str | os.PathLike[str]) -> str:
+    """The table of this name, from the reports of the folder."""
+    if name not in TABLES:
+        raise ValueError(f"there is no table {name!r}; known: {', '.join(TABLES)}")
+    try:
+        return TABLES[name](Path(folder))
+    except (LookupError, TypeError, AttributeError) as error:
+        lacks = f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"table {name!r} cannot be made from the reports in {folder}, which lack a part: {lacks}"
+        ) from error

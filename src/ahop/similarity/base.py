@@ -174,10 +174,15 @@ class Cosine(Similarity):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         mask = torch.ones_like(queries) if observed is None else observed.to(queries.dtype)
         tiny = torch.finfo(queries.dtype).tiny
-        queries = queries * mask
+        # Rows of largest value 1, whose squares neither overflow nor vanish.
+        patterns, queries = _unsized(patterns), _unsized(queries * mask)
         # The pattern's norm runs over what this query observed, so it differs from query to query.
         lengths = (mask @ patterns.square().mT).clamp_min(tiny).rsqrt()
         return queries @ patterns.mT * lengths * queries.square().sum(-1, keepdim=True).clamp_min(tiny).rsqrt()
+
+
+def _unsized(rows: Tensor) -> Tensor:
+    return rows / rows.detach().abs().amax(-1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
 
 
 class Unified(Decomposable):

@@ -118,6 +118,16 @@ class Adaptive(Similarity):
         self.deviation = None if patterns is None else nn.Parameter(torch.zeros(patterns, *ones.shape))
         self.set_order_weights(ones)
 
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        if self.matrix_values is not None:
+            values = _matrix_values(self.matrix, self.dim, needed=True)
+            assert values is not None
+            self.matrix_values.copy_(values)
+        if self.deviation is not None:
+            self.deviation.zero_()
+        self.set_order_weights(torch.ones_like(self.weight))
+
     def order_weights(self) -> Tensor:
         """The weights ``u`` of the sorted terms, ``(bases, d)``, shared by all patterns."""
         if self.matrix_values is not None:
@@ -136,10 +146,19 @@ class Adaptive(Similarity):
             u = torch.cat([u[:, :-1] - u[:, 1:], u[:, -1:]], dim=1)
         self.weight.copy_(u)
 
-    def features(self, base: int, patterns: Tensor, queries: Tensor) -> Tensor:
-        """The terms that the weights of one base multiply: sorted, if this similarity sorts."""
+    def features(self, base: int, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """The terms that the weights of one base multiply: sorted, if this similarity sorts.
+
+        What was not observed is zero; where it was sorted out, the others stand at the ranks they stand for.
+        """
         terms = self.bases[base].terms(patterns, queries)  # type: ignore[operator]
-        return terms.sort(dim=-1, descending=True).values if self.sort else terms
+        if not self.sort:
+            return terms if observed is None else terms * observed
+        if observed is None:
+            return terms.sort(dim=-1, descending=True).values
+        terms = terms.masked_fill(~observed, -torch.inf).sort(dim=-1, descending=True).values
+        ranks = kernels.stretch(observed).expand(terms.shape)
+        return torch.zeros_like(terms).scatter_add(-1, ranks, terms.masked_fill(terms == -torch.inf, 0.0))
 
     def kernel_bases(self, patterns: Tensor) -> list[str] | None:
         """The bases by the names that :mod:`ahop.kernels` has for them; None where no kernel does this similarity.

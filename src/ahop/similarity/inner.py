@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
+from ahop._checks import as_tensor, positive
 from ahop.similarity.base import Similarity
 from ahop.similarity.likelihood import Likelihood
+from ahop.similarity.quick import Table
 from ahop.similarity.subspace import Subspace
 
 # Places at which a term is looked at: so many to the width of the noise along the values of patterns, within bounds;
@@ -55,6 +57,7 @@ class InnerProduct(Similarity):
 
     def encode_patterns(self, patterns: Tensor) -> Tensor:
         r"""The codes :math:`\phi(\xi)` to store."""
+        patterns = as_tensor(patterns, "patterns").to(self.table)
         low, high = self.values
         position = ((patterns - low) * ((self.places - 1) / (high - low))).clamp(0, self.places - 1)
         left = position.floor().clamp_max(self.places - 2).long()
@@ -64,6 +67,7 @@ class InnerProduct(Similarity):
 
     def encode_queries(self, queries: Tensor) -> Tensor:
         r"""The codes :math:`\psi(x)` to ask with."""
+        queries = as_tensor(queries, "queries").to(self.table)
         places = torch.linspace(*self.values, self.places, dtype=queries.dtype, device=queries.device)
         basis = self.table * self.weights[..., None]
         # The mean over stored values is the constant of the query, and goes.
@@ -101,11 +105,13 @@ class Whitened(Similarity):
 
     def encode_patterns(self, patterns: Tensor) -> Tensor:
         """The codes to store, ``(N, d + 1)``."""
+        patterns = as_tensor(patterns, "patterns").to(self.likelihood.bias)
         rows, _ = self.likelihood.whiten(self.likelihood.gain * patterns)
         return torch.cat([rows, -0.5 * rows.square().sum(-1, keepdim=True)], -1)
 
     def encode_queries(self, queries: Tensor) -> Tensor:
         """The codes to ask with, ``(Q, d + 1)``."""
+        queries = as_tensor(queries, "queries").to(self.likelihood.bias)
         rows, _ = self.likelihood.whiten(queries - self.likelihood.bias)
         codes: Tensor = self.likelihood.log_beta.exp() * torch.cat([rows, torch.ones_like(rows[..., :1])], -1)
         return codes
@@ -129,8 +135,7 @@ def inner_product(likelihood: Likelihood, patterns: Tensor, tolerance: float) ->
         patterns: ``(N, d)``; codes are good for these and for values between theirs.
         tolerance: In units of the scores, which are natural logarithms.
     """
-    if not tolerance > 0:
-        raise ValueError(f"tolerance must be more than 0, got {tolerance}")
+    tolerance = positive(tolerance, "tolerance")
     inside = _ends(patterns.min(), patterns.max())
     wanted = _wanted(likelihood, inside)
     if wanted > _SHARPEST:
@@ -165,18 +170,24 @@ def inner_product(likelihood: Likelihood, patterns: Tensor, tolerance: float) ->
 
 
 @torch.no_grad()
-def scores(likelihood: Likelihood, patterns: Tensor, queries: Tensor, tolerance: float = 0.01) -> Tensor | None:
+def quick(likelihood: Likelihood, patterns: Tensor, queries: int, tolerance: float = 0.01) -> Table | None:
     """The likelihood's own scores by way of dot products, or None where these would not be faster."""
-    if queries.is_cuda or len(queries) * patterns.numel() < _MANY:
+    if patterns.is_cuda or queries * patterns.numel() < _MANY:
         return None
     wanted = _wanted(likelihood, _ends(patterns.min(), patterns.max()))
     # The singular values of each dimension take time as well.
-    if wanted > _SHARPEST or len(queries) * len(patterns) < 16 * max(wanted, _FEWEST) ** 2:
+    if wanted > _SHARPEST or queries * len(patterns) < 16 * max(wanted, _FEWEST) ** 2:
         return None
-    products: Tensor = inner_product(likelihood, patterns, tolerance)(patterns, queries)
-    # The constant of each query, from its exact score with one pattern.
-    first = likelihood.terms(patterns[:1], queries).sum(-1, keepdim=True)
-    return products + (first - products[:, :1])
+    code = inner_product(likelihood, patterns, tolerance)
+    stored = code.encode_patterns(patterns)
+
+    def table(queries: Tensor) -> Tensor:
+        products = code.encode_queries(queries) @ stored.mT
+        # The constant of each query, from its exact score with one pattern.
+        first = likelihood.terms(patterns[:1], queries).sum(-1, keepdim=True)
+        return products + (first - products[:, :1])
+
+    return table
 
 
 def _wanted(likelihood: Likelihood, ends: tuple[float, float]) -> float:
@@ -186,13 +197,15 @@ def _wanted(likelihood: Likelihood, ends: tuple[float, float]) -> float:
 
 def _ends(low: Tensor, high: Tensor) -> tuple[float, float]:
     first, last = float(low), float(high)
-    return (first, last) if last > first else (first - 1.0, last + 1.0)
+    # Values that are all the same have no range, but a size.
+    size = abs(first) or 1.0
+    return (first, last) if last > first else (first - size, last + size)
 
 
 def _asked(likelihood: Likelihood, inside: tuple[float, float]) -> Tensor:
     """Values that queries take in each dimension, ``(places, d)``."""
-    bias, width = likelihood.bias, 4 * likelihood.sigma.amax(0)
-    kept = torch.stack([gain * value for gain in likelihood.gain for value in inside])
+    bias, width, centre = likelihood.bias, 4 * likelihood.sigma.amax(0), likelihood.centre
+    kept = torch.stack([centre + gain * (value - centre) for gain in likelihood.gain for value in inside])
     shift = bias if likelihood.shifted else torch.zeros_like(bias)
     low = torch.minimum(kept.min() + bias - width, likelihood.low + shift)
     high = torch.maximum(kept.max() + bias + width, likelihood.high + shift)
@@ -208,6 +221,7 @@ def _slice(likelihood: Likelihood, part: slice) -> Likelihood:
         shifted=likelihood.shifted,
         low=likelihood.low,
         high=likelihood.high,
+        centre=likelihood.centre,
     ).to(likelihood.bias.device)
     some = some.double()
     for name, value in likelihood.named_parameters():

@@ -8,11 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import pairwise, split
+from ahop.similarity import quick
 from ahop.similarity.base import Decomposable
 
 _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
-# Values far outside anything seen in fitting still have some density, so that no score is infinite.
-_LEAST_DENSITY = 1e-6
+# Values far outside anything seen in fitting still have some density, so that no score is infinite: so much of a flat
+# density over the range of the background.
+_LEAST_SHARE = 4e-6
 
 
 class Likelihood(Decomposable):
@@ -25,14 +27,15 @@ class Likelihood(Decomposable):
     or it is lost, with probability :math:`m_i`, and comes from a background :math:`g` that every dimension shares.
     The background is a density that is linear between knots. :mod:`ahop.em` fits all of it.
 
-    Without gradients, many scores at once on a CPU are computed as dot products (:mod:`ahop.similarity.inner`), with a
-    root mean square error of 0.01.
+    Without gradients, many scores at once on a CPU are computed as dot products (:mod:`ahop.similarity.inner`): exact
+    for the best patterns of each query, with a root mean square error of 0.01 for the rest.
 
     Args:
         dim: Number of dimensions d.
         components: How many kinds of noise, J.
         shifted: The background lives on :math:`x_i - b_i`: values were lost before the bias came.
         low, high: The range of the background's knots.
+        centre: Where gains leave a value as it is: :math:`\xi_i` and :math:`x_i` above are counted from here.
 
     Shape:
         patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
@@ -47,7 +50,14 @@ class Likelihood(Decomposable):
     knots = 48
 
     def __init__(
-        self, dim: int, components: int = 1, *, shifted: bool = False, low: float = -3.0, high: float = 3.0
+        self,
+        dim: int,
+        components: int = 1,
+        *,
+        shifted: bool = False,
+        low: float = -3.0,
+        high: float = 3.0,
+        centre: float = 0.0,
     ) -> None:
         super().__init__()
         if dim < 1 or components < 1:
@@ -55,13 +65,24 @@ class Likelihood(Decomposable):
         if not low < high:
             raise ValueError(f"low must be less than high, got {low} and {high}")
         self.dim, self.components, self.shifted, self.low, self.high = dim, components, shifted, low, high
-        self.bias = nn.Parameter(torch.zeros(dim))
-        self.gain = nn.Parameter(torch.ones(components))
-        self.log_sigma = nn.Parameter(torch.linspace(-0.5, 0.5, components) if components > 1 else torch.zeros(1))
-        self.log_scale = nn.Parameter(torch.zeros(dim))
-        self.mix_logits = nn.Parameter(torch.zeros(components))
-        self.mask_logits = nn.Parameter(torch.full((dim,), -2.0))
-        self.background = nn.Parameter(torch.zeros(self.knots))
+        self.centre = centre
+        self.bias = nn.Parameter(torch.empty(dim))
+        self.gain = nn.Parameter(torch.empty(components))
+        self.log_sigma = nn.Parameter(torch.empty(components))
+        self.log_scale = nn.Parameter(torch.empty(dim))
+        self.mix_logits = nn.Parameter(torch.empty(components))
+        self.mask_logits = nn.Parameter(torch.empty(dim))
+        self.background = nn.Parameter(torch.empty(self.knots))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for zeros in (self.bias, self.log_scale, self.mix_logits, self.background):
+            zeros.zero_()
+        self.gain.fill_(1.0)
+        self.mask_logits.fill_(-2.0)
+        widths = torch.linspace(-0.5, 0.5, self.components) if self.components > 1 else torch.zeros(1)
+        self.log_sigma.copy_(widths)
 
     @property
     def sigma(self) -> Tensor:
@@ -91,12 +112,12 @@ class Likelihood(Decomposable):
             (self.knots - 1) / (self.high - self.low)
         )
         inside = (values >= self.low) & (values <= self.high)
-        density = torch.where(inside, density, 0.0).clamp_min(_LEAST_DENSITY)
+        density = torch.where(inside, density, 0.0).clamp_min(_LEAST_SHARE / (self.high - self.low))
         return nn.functional.logsigmoid(self.mask_logits) + density.log()
 
     def kept(self, patterns: Tensor, queries: Tensor) -> Tensor:
         r"""The log of :math:`(1-m_i) \, \pi_j N(\cdot)` for each kind of noise, ``(J, ..., d)``."""
-        queries = queries - self.bias
+        patterns, queries = patterns - self.centre, queries - self.centre - self.bias
         level = nn.functional.logsigmoid(-self.mask_logits) - _LOG_ROOT_TAU
         level = level + torch.log_softmax(self.mix_logits, 0)[:, None] - self.log_sigma[:, None] - self.log_scale
         inverse = 1 / self.sigma
@@ -113,12 +134,8 @@ class Likelihood(Decomposable):
         return torch.logaddexp(kept, self.lost(queries))
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        if observed is None and patterns.ndim == 2 and not torch.is_grad_enabled():
-            # Imported here because it is made of likelihoods itself.
-            from ahop.similarity import inner
-
-            if (products := inner.scores(self, patterns, queries)) is not None:
-                return products
+        if observed is None and (table := quick.table(self, patterns, queries)) is not None:
+            return table
 
         def block(patterns: Tensor, queries: Tensor, lost: Tensor, observed: Tensor | None) -> Tensor:
             kept = self.kept(patterns.unsqueeze(-3), queries.unsqueeze(-2))
@@ -130,6 +147,39 @@ class Likelihood(Decomposable):
         return pairwise(
             block, patterns, queries, width=width, per_query=(self.lost(queries), observed), learned=self.parameters()
         )
+
+    def quick(self, patterns: Tensor, queries: int) -> quick.Table | None:
+        """A way to the scores of so many queries by dot products, or None where it would not be faster."""
+        # Imported here because it is made of likelihoods itself.
+        from ahop.similarity import inner
+
+        return inner.quick(self, patterns, queries)
+
+    def exact(self, candidates: Tensor, queries: Tensor) -> Tensor:
+        """The scores of some patterns for each query: ``(Q, C, d)`` and ``(Q, d)`` to ``(Q, C)``."""
+        return self.terms(candidates, queries[:, None]).sum(-1)
+
+    def best(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        observed: Tensor | None,
+        k: int,
+        beta: Tensor | float,
+        log_prior: Tensor | None,
+    ) -> tuple[Tensor, Tensor] | None:
+        return None if observed is not None else quick.best(self, patterns, queries, k, beta, log_prior)
+
+    @torch.no_grad()
+    def rescaled(self, unit: float, shift: float) -> Likelihood:
+        """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""
+        low, high, centre = (unit * place + shift for place in (self.low, self.high, self.centre))
+        new = Likelihood(self.dim, self.components, shifted=self.shifted, low=low, high=high, centre=centre)
+        new.load_state_dict(self.state_dict())
+        new = new.to(self.bias)
+        new.bias.mul_(unit)
+        new.log_sigma.add_(math.log(unit))
+        return new
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         r"""The log evidence under a pattern whose dimensions are drawn from what the stored ones have there, ``(Q,)``:

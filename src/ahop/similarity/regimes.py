@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from ahop.similarity import quick
 from ahop.similarity.base import Similarity
 from ahop.similarity.likelihood import Likelihood
 
@@ -33,9 +35,48 @@ class Regimes(Similarity):
         self.dim = regimes[0].dim
         self.log_rho = nn.Parameter(torch.full((len(regimes),), 1 / len(regimes)).log())
 
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for regime in self.regimes:
+            regime.reset_parameters()  # type: ignore[operator]
+        self.log_rho.fill_(-math.log(len(self.regimes)))
+
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        scores = torch.stack([regime(patterns, queries, observed) for regime in self.regimes], -1)
-        return torch.logsumexp(scores + torch.log_softmax(self.log_rho, 0), -1)
+        if observed is None and (table := quick.table(self, patterns, queries)) is not None:
+            return table
+        return self._mixed([regime(patterns, queries, observed) for regime in self.regimes])
+
+    def _mixed(self, scores: list[Tensor]) -> Tensor:
+        return torch.logsumexp(torch.stack(scores, -1) + torch.log_softmax(self.log_rho, 0), -1)
+
+    def quick(self, patterns: Tensor, queries: int) -> quick.Table | None:
+        """As in :meth:`Likelihood.quick`: by that of every regime."""
+        tables = [regime.quick(patterns, queries) for _, regime in self.parts()]
+        if any(table is None for table in tables):
+            return None
+        return lambda queries: self._mixed([table(queries) for table in tables if table is not None])
+
+    def exact(self, candidates: Tensor, queries: Tensor) -> Tensor:
+        """As in :meth:`Likelihood.exact`."""
+        return self._mixed([regime.exact(candidates, queries) for _, regime in self.parts()])
+
+    def best(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        observed: Tensor | None,
+        k: int,
+        beta: Tensor | float,
+        log_prior: Tensor | None,
+    ) -> tuple[Tensor, Tensor] | None:
+        return None if observed is not None else quick.best(self, patterns, queries, k, beta, log_prior)
+
+    @torch.no_grad()
+    def rescaled(self, unit: float, shift: float) -> Regimes:
+        """As in :meth:`Likelihood.rescaled`."""
+        new = Regimes([regime.rescaled(unit, shift) for _, regime in self.parts()]).to(self.log_rho)
+        new.log_rho.copy_(self.log_rho)
+        return new
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """As in :meth:`Likelihood.stranger`, over the regimes."""

@@ -52,6 +52,12 @@ class Subspace(Similarity):
         self.log_psi = nn.Parameter(torch.zeros(dim))
         self.log_beta = nn.Parameter(torch.zeros(()))
 
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            parameter.zero_()
+        self.gain.fill_(1.0)
+
     @property
     def noise(self) -> Tensor:
         """The standard deviation that each dimension has for itself, ``(d,)``."""
@@ -78,7 +84,10 @@ class Subspace(Similarity):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         if observed is not None and not bool(observed.all()):
             return self._of_the_observed(patterns, queries, observed.to(queries.dtype))
-        rows, log_determinant = self.whiten(torch.cat([self.gain * patterns, queries - self.bias], -2))
+        # Around the patterns' mean, so that a common offset costs no digits.
+        centre = patterns.detach().mean(-2, keepdim=True)
+        asked = queries - centre - (self.bias + (self.gain - 1) * centre)
+        rows, log_determinant = self.whiten(torch.cat([self.gain * (patterns - centre), asked], -2))
         count = patterns.shape[-2]
         squares = -Distance()(rows[..., :count, :], rows[..., count:, :])
         return self.log_beta.exp() * self.density(squares.clamp_min(0), log_determinant, self.dim)
@@ -110,6 +119,17 @@ class Subspace(Similarity):
             per_query=(mask, precision, factor, log_determinant),
             learned=self.parameters(),
         )
+
+    @torch.no_grad()
+    def rescaled(self, unit: float, shift: float) -> Subspace:
+        """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""
+        new = Subspace(self.dim, self.rank, tails=self.tails)
+        new.load_state_dict(self.state_dict())
+        new = new.to(self.bias)
+        new.bias.copy_(unit * self.bias + shift * (1 - self.gain))
+        new.loading.mul_(unit)
+        new.log_psi.add_(2 * math.log(unit))
+        return new
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """The log evidence under a pattern whose dimensions are normal, as the stored ones are spread, ``(Q,)``."""

@@ -1,0 +1,79 @@
+"""Files that are whole or not there, whoever else writes them at the same time."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+# Seconds without a write after which a temporary file is what a killed writer left.
+OLD = 3600.0
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write into, which takes its name only when the block ends, complete on disk.
+
+    Of several writers, threads or processes, the last one wins; a reader sees what one of them wrote, all of it. After
+    an error or a crash everything is as it was. What killed writers of this name left long ago is removed.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Not by the number of the process: threads share it, and so may processes of two machines.
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(8)}.part")
+    try:
+        with temporary.open("xb") as file:
+            _tidy(path, os.fstat(file.fileno()).st_mtime)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+def write_whole(text: str, path: str | os.PathLike[str]) -> None:
+    """Write a text so that the file is never half of it."""
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
+def require_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that :func:`whole_file` could not write, and leave nothing behind."""
+    path = Path(path)
+    folder = next(place for place in path.absolute().parents if place.exists())
+    probe = folder / f".{path.name}-{secrets.token_hex(8)}.part"
+    try:
+        if path.is_dir():
+            raise IsADirectoryError("it is a folder")
+        probe.open("xb").close()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _tidy(path: Path, now: float) -> None:
+    """Remove what killed writers of this very name left, earlier versions' too; ``now`` is by the folder's clock."""
+    left = re.compile(rf"\.{re.escape(path.name)}(-[0-9a-f]+(\.part)?|\.part)")
+    # Another writer may tidy up at the same time, or the folder may not let us.
+    with suppress(OSError):
+        for other in list(path.parent.iterdir()):
+            with suppress(OSError):
+                if left.fullmatch(other.name) and now - other.stat().st_mtime > OLD:
+                    other.unlink()
+
+
+def _sync(folder: Path) -> None:
+    """Make sure that the new name survives a loss of power, on systems where a folder can be asked to."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

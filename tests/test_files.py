@@ -1,0 +1,81 @@
+import os
+
+import pytest
+
+from ahop._files import require_writable, whole_file, write_whole
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_takes_its_name_when_it_is_complete(tmp_path):
+    path = tmp_path / "deep" / "x.txt"
+    write_whole("before", path)
+    with whole_file(str(path)) as file:
+        file.write(b"after")
+        assert path.read_text() == "before"
+    assert path.read_text() == "after" and names(path.parent) == ["x.txt"]
+
+
+@pytest.mark.parametrize("error", [ValueError, OSError, KeyboardInterrupt])
+def test_after_an_error_everything_is_as_it_was(tmp_path, error):
+    path = tmp_path / "x.txt"
+    write_whole("before", path)
+    with pytest.raises(error), whole_file(path) as file:
+        file.write(b"half")
+        raise error
+    assert path.read_text() == "before" and names(tmp_path) == ["x.txt"]
+
+
+def test_of_two_writers_in_one_process_the_last_one_wins(tmp_path):
+    path = tmp_path / "x.txt"
+    with whole_file(path) as first:
+        first.write(b"first")
+        with whole_file(path) as second:
+            second.write(b"second")
+        assert path.read_text() == "second"
+    assert path.read_text() == "first" and names(tmp_path) == ["x.txt"]
+
+
+def test_a_write_removes_what_killed_writers_of_its_name_left_long_ago(tmp_path):
+    old = [".x.txt-12", ".x.txt-0123456789abcdef.part", ".x.txt.part"]
+    kept = [".x.txt", ".y.txt-12", ".x.txt-b-0123456789abcdef.part", "x.txt-12", ".x.txt-12.json", ".xatxt-12"]
+    for name in [*old, *kept]:
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, 0))
+    (tmp_path / ".x.txt-fedcba9876543210.part").touch()
+    write_whole("new", tmp_path / "x.txt")
+    assert names(tmp_path) == sorted([*kept, ".x.txt-fedcba9876543210.part", "x.txt"])
+
+
+def test_a_writer_that_still_writes_is_left_alone_however_long_ago_it_began(tmp_path):
+    path = tmp_path / "x.txt"
+    with whole_file(path) as slow:
+        os.utime(slow.name, (0, 0))
+        slow.write(b"slow")
+        slow.flush()
+        write_whole("fast", path)
+    assert path.read_text() == "slow" and names(tmp_path) == ["x.txt"]
+
+
+def test_a_file_has_the_rights_that_any_new_file_has(tmp_path):
+    (tmp_path / "plain").touch()
+    write_whole("", tmp_path / "x.txt")
+    assert (tmp_path / "x.txt").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_path_that_cannot_be_written_is_refused_in_one_line_and_nothing_is_left(tmp_path):
+    (tmp_path / "file").touch()
+    for path in (
+        tmp_path,
+        tmp_path / "file" / "x.json",
+        tmp_path / "file" / "deep" / "x.json",
+        tmp_path / ("x" * 250 + ".json"),
+        "/proc/nowhere/x.json",
+    ):
+        with pytest.raises(ValueError, match=r"cannot be written: [^\n]+$"):
+            require_writable(path)
+    for path in (tmp_path / "x.json", tmp_path / "new" / "folder" / "x.json"):
+        require_writable(str(path))
+    assert names(tmp_path) == ["file"]
