@@ -29,7 +29,8 @@ def bags(count=40, seed=0):
 @pytest.mark.parametrize("scaling", ["standard", "quantile", None])
 @pytest.mark.parametrize("similarity", ["dot", "adaptive", "likelihood"])
 def test_it_learns_what_makes_a_label(scaling, similarity):
-    classifier = HopfieldBagClassifier(similarity=similarity, scaling=scaling, width=32, random_state=0).fit(*bags())
+    settings = {"width": 32, "epochs": 40, "learning_rate": 5e-3, "random_state": 0}
+    classifier = HopfieldBagClassifier(similarity=similarity, scaling=scaling, **settings).fit(*bags())
     # Ranks hide how far out an instance lies.
     assert classifier.score(*bags(seed=1)) > (0.8 if scaling == "quantile" else 0.9)
     assert classifier.classes_.tolist() == ["no", "yes"]
@@ -84,10 +85,12 @@ def test_the_caller_keeps_its_random_numbers():
 
 
 def test_a_monotone_classifier_keeps_to_the_standard_assumption():
-    train, test = standard_check(150, train=True), standard_check(150, train=False, seed=1)
+    train, test = standard_check(300, train=True), standard_check(300, train=False, seed=1)
+    settings = {"dropout": 0.0, "similarity": "dot", "width": 32}
+    settings |= {"epochs": 15, "batch_size": 16, "learning_rate": 1e-2}
     areas = []
     for monotone in (False, True):
-        classifier = HopfieldBagClassifier(monotone=monotone, random_state=0, dropout=0.0, similarity="dot", width=32)
+        classifier = HopfieldBagClassifier(monotone=monotone, random_state=0, **settings)
         classifier.fit([bag.numpy() for bag in train.bags], train.labels.numpy())
         likely = classifier.predict_proba([bag.numpy() for bag in test.bags])[:, 1]
         areas.append(roc_auc_score(test.labels, likely))

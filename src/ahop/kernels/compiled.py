@@ -25,8 +25,8 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 def share(count: int, work: Callable[[int, int, int], None]) -> None:
-    """Call ``work(first, last, part)`` on ranges of ``count`` items, one for each of PyTorch's threads."""
-    parts = torch.get_num_threads()
+    """Call ``work(first, last, part)`` on ranges of ``count`` items, one for each of PyTorch's threads that has any."""
+    parts = max(1, min(torch.get_num_threads(), count))
     ends = [count * part // parts for part in range(parts + 1)]
     with ThreadPoolExecutor(parts) as pool:
         list(pool.map(work, ends[:-1], ends[1:], range(parts)))
