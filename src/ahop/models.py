@@ -87,7 +87,7 @@ class ClassicalHopfield(_Binary):
         values: Any = None,
     ) -> None:
         super().__init__(patterns, Identity(), values)
-        self.update, self.seed = choice(update, "update", ("synchronous", "asynchronous")), seed
+        self.update, self.seed = choice(update, "update", ("synchronous", "asynchronous")), whole(seed, "seed", 0)
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
         if self.update == "synchronous":
@@ -290,10 +290,12 @@ class KernelHopfield(AssociativeMemory):
         order = torch.randperm(len(queries), generator=generator).to(queries.device)
         held_out, shown = order[: len(order) // 5], order[len(order) // 5 :]
         beta, log_prior = self.separation.inverse_temperature, self._log_prior()
+        # A sample may come from a pattern that the prior rules out: a surprise, but no infinite one.
+        surprise = 0.0 if log_prior is None else log_prior.clamp_min(-1e4)
 
         def loss_on(part: Tensor) -> Tensor:
             scores = beta * self.similarity(kernel(rows), kernel(queries[part]))
-            return retrieval_loss(scores if log_prior is None else scores + log_prior, origins[part])
+            return retrieval_loss(scores + surprise, origins[part])
 
         best, best_phi = float("inf"), kernel.phi.detach().clone()
 
