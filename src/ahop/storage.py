@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop._checks import as_device
-from ahop._checks import require_finite
+from ahop._checks import as_device, require_finite
 from ahop._component import from_plain, to_plain
 from ahop._files import whole_file
 from ahop.memory import AssociativeMemory, Memory
