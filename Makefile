@@ -1,5 +1,6 @@
 # `make demo` and `make test` are all a newcomer types; each sets up what it needs and can be run again.
 PYTHON ?= python3
+PYTHON_OLDEST ?= python3.10
 BIN := .venv/bin
 
 # Real data lies beside the checkout on some machines; elsewhere it is downloaded when asked for.
@@ -9,7 +10,7 @@ export AHOP_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: setup demo test lint clean
+.PHONY: setup demo test test-slow test-oldest lint clean
 
 setup: .venv/installed
 
@@ -25,10 +26,24 @@ demo: setup
 test: setup
 	$(BIN)/pytest
 
+# What takes long. Each law in it is tested in small by `make test` as well.
+test-slow: setup
+	$(BIN)/pytest -m slow
+
+# Everything once more with the lowest versions that pyproject.toml allows, on the oldest Python.
+test-oldest: .venv-oldest/installed
+	.venv-oldest/bin/pytest
+
+.venv-oldest/installed: pyproject.toml constraints-oldest.txt
+	if $(PYTHON_OLDEST) -c ''; then $(PYTHON_OLDEST) -m venv .venv-oldest; \
+	else echo '$(PYTHON_OLDEST) is not here: $(PYTHON) takes its place'; $(PYTHON) -m venv .venv-oldest; fi
+	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[dev]'
+	touch $@
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv demo build dist
+	rm -rf .venv .venv-oldest demo build dist

@@ -21,6 +21,14 @@ def doctest_names(doctest_namespace, tmp_path):
     doctest_namespace.update(torch=torch, ahop=ahop, folder=tmp_path / "memory")
 
 
+@pytest.fixture
+def threads():
+    """Sets how many threads PyTorch has, as machines differ in it; after the test it is what it was."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(autouse=True)
 def no_cache_of_the_user(monkeypatch, tmp_path):
     """Tests neither read nor fill the cache of the person who runs them."""

@@ -9,15 +9,20 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/from-hflayers.md"])
-def test_code_blocks_run(document, tmp_path, monkeypatch):
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/from-hflayers.md"]
+
+
+# In small: with 64 patterns and samples in place of 512.
+@pytest.mark.parametrize("size", ["64", pytest.param("512", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_code_blocks_run(document, size, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
     assert blocks
     names: dict[str, object] = {}
     for block in blocks:
-        exec(compile(block, document, "exec"), names)
+        exec(compile(block.replace("512", size), document, "exec"), names)
 
 
 def test_the_documents_name_no_machine():

@@ -12,7 +12,7 @@ from ahop.estimators import HopfieldBagClassifier
 from ahop.similarity import Adaptive
 
 
-@parametrize_with_checks([HopfieldBagClassifier(epochs=30, batch_size=16, learning_rate=5e-3, width=32)])
+@parametrize_with_checks([HopfieldBagClassifier(epochs=12, batch_size=32, learning_rate=2e-2, width=16)])
 def test_it_is_an_estimator(estimator, check):
     check(estimator)
 
@@ -29,7 +29,7 @@ def bags(count=40, seed=0):
 @pytest.mark.parametrize("scaling", ["standard", "quantile", None])
 @pytest.mark.parametrize("similarity", ["dot", "adaptive", "likelihood"])
 def test_it_learns_what_makes_a_label(scaling, similarity):
-    classifier = HopfieldBagClassifier(similarity=similarity, scaling=scaling, random_state=0).fit(*bags())
+    classifier = HopfieldBagClassifier(similarity=similarity, scaling=scaling, width=32, random_state=0).fit(*bags())
     # Ranks hide how far out an instance lies.
     assert classifier.score(*bags(seed=1)) > (0.8 if scaling == "quantile" else 0.9)
     assert classifier.classes_.tolist() == ["no", "yes"]
@@ -84,10 +84,10 @@ def test_the_caller_keeps_its_random_numbers():
 
 
 def test_a_monotone_classifier_keeps_to_the_standard_assumption():
-    train, test = standard_check(300, train=True), standard_check(300, train=False, seed=1)
+    train, test = standard_check(150, train=True), standard_check(150, train=False, seed=1)
     areas = []
     for monotone in (False, True):
-        classifier = HopfieldBagClassifier(monotone=monotone, random_state=0, dropout=0.0, similarity="dot")
+        classifier = HopfieldBagClassifier(monotone=monotone, random_state=0, dropout=0.0, similarity="dot", width=32)
         classifier.fit([bag.numpy() for bag in train.bags], train.labels.numpy())
         likely = classifier.predict_proba([bag.numpy() for bag in test.bags])[:, 1]
         areas.append(roc_auc_score(test.labels, likely))

@@ -12,7 +12,7 @@ from ahop.similarity import Adaptive
 @pytest.fixture
 def little(monkeypatch):
     monkeypatch.setattr(ablations, "DIFFICULTIES", (0.4,))
-    monkeypatch.setattr(ablations, "quick", lambda config: ablations.Config(64, 16, 64, 50, 1, config.seed))
+    monkeypatch.setattr(ablations, "quick", lambda config: ablations.Config(32, 12, 32, 100, 1, config.seed))
 
 
 def invoke(*arguments):

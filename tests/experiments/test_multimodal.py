@@ -12,7 +12,7 @@ def invoke(*arguments):
 
 
 def test_the_table_of_concepts(tmp_path, monkeypatch):
-    sizes = {"concepts": (32, 128), "samples": 64, "queries": 50, "runs": 1, "dim": 16}
+    sizes = {"concepts": (32, 128), "samples": 30, "queries": 30, "runs": 1, "dim": 8}
     monkeypatch.setattr(multimodal, "quick", lambda config: multimodal.Config(**sizes))
     out = tmp_path / "multimodal.json"
     result = invoke("--quick", "--out", str(out))

@@ -5,18 +5,20 @@ from typer.testing import CliRunner
 
 from ahop.cli import app
 from ahop.experiments import retrieval
+from ahop.experiments.mlp import Perceptron
 from ahop.experiments.retrieval import Config, Setting
 
-SMALL = ["--patterns", "40", "--samples", "60", "--queries", "50", "--runs", "2", "--difficulty", "0.3"]
+SMALL = ["--patterns", "20", "--samples", "30", "--queries", "30", "--runs", "2", "--difficulty", "0.3"]
 
 
 def call(*arguments):
     return CliRunner(env={"COLUMNS": "100"}).invoke(app, list(arguments))
 
 
-def test_the_benchmark_writes_what_it_prints(tmp_path):
+def test_the_benchmark_writes_what_it_prints(tmp_path, monkeypatch):
+    monkeypatch.setattr(Perceptron.__init__, "__defaults__", (16,))
     out, plot = tmp_path / "deep" / "out.json", tmp_path / "plot.png"
-    result = call("retrieval", *SMALL, "--dim", "16", "--setting", "0.5,0,0", "--out", str(out), "--plot", str(plot))
+    result = call("retrieval", *SMALL, "--dim", "8", "--setting", "0.5,0,0", "--out", str(out), "--plot", str(plot))
     assert result.exit_code == 0, result.output
     report = json.loads(out.read_text())
     assert plot.stat().st_size > 10_000

@@ -5,7 +5,7 @@ from ahop.experiments import timing
 
 
 def test_times_on_a_processor_are_ratios_to_the_first_size():
-    config = timing.Config(sizes=((64, 2048), (8, 60)), samples=20, batch=16, repetitions=1)
+    config = timing.Config(sizes=((64, 2048), (8, 60)), samples=5, batch=4, repetitions=1)
     rows = timing.run(config)["rows"]
     assert [(row["dim"], row["patterns"], row["sort"]) for row in rows] == [
         *((64, 2048, True), (64, 2048, False), (8, 60, True), (8, 60, False))
@@ -20,7 +20,7 @@ def test_times_on_a_processor_are_ratios_to_the_first_size():
 
 def test_the_command_prints_the_table(tmp_path):
     out = tmp_path / "timing.json"
-    result = CliRunner().invoke(app, ["timing", "--quick", "--samples", "10", "--batch", "8", "--out", str(out)])
+    result = CliRunner().invoke(app, ["timing", "--quick", "--samples", "3", "--batch", "4", "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert "relative to the first row" in result.output
     assert out.exists()

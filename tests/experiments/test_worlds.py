@@ -9,7 +9,7 @@ from ahop.experiments import worlds
 
 def test_every_world_is_drawn_and_scored(tmp_path):
     out = tmp_path / "worlds.json"
-    small = ["--patterns", "40", "--samples", "60", "--queries", "60", "--runs", "1", "--models", "b-hop"]
+    small = ["--patterns", "16", "--samples", "24", "--queries", "30", "--runs", "1", "--models", "b-hop"]
     result = CliRunner(env={"COLUMNS": "120"}).invoke(app, ["worlds", *small, "--out", str(out)])
     assert result.exit_code == 0, result.output
     rows = json.loads(out.read_text())["rows"]

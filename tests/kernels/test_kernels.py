@@ -175,7 +175,8 @@ def test_larger_problems(backend, dim, count, rows):
 @needs_numba
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("wanted", [[True, True, True], [False, False, True], [True, False, False]])
-def test_gradients_on_the_cpu_keep_to_the_memory_budget(masked, wanted, monkeypatch):
+def test_gradients_on_the_cpu_keep_to_the_memory_budget(masked, wanted, monkeypatch, threads):
+    threads(4)
     patterns, queries, weights = normal(30, 200), normal(900, 200, seed=1), smooth(2, 200)
     observed = normal(900, 200, seed=2) < 1 if masked else None
     calls = []

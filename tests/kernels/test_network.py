@@ -63,7 +63,11 @@ def test_the_counts_of_comparators():
 
 
 @pytest.mark.parametrize(
-    ("values", "lanes"), [(1, 1), (5, 1), (64, 1), (4, 2), (16, 4), (32, 2), (32, 8), (32, 32), (64, 4)]
+    ("values", "lanes"),
+    [
+        *((1, 1), (5, 1), (64, 1), (4, 2), (16, 4), (32, 2), (32, 8), (8, 32), (64, 4)),
+        pytest.param(32, 32, marks=pytest.mark.slow),
+    ],
 )
 def test_lanes_sort_together(values, lanes):
     """An emulation of a warp, ``grid[lane, value]``, with the exchanges as the hardware does them."""
@@ -96,7 +100,9 @@ def test_shapes_only_ever_move_larger_values_down(shape):
     assert all(low < high for low, high in network.SHAPES[shape])
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 15, 16, 17, 63, 64, 65, 100, 127, 200, 784])
+@pytest.mark.parametrize(
+    "size", [1, 2, 3, 7, 8, 9, 15, 16, 17, 63, 64, 65, 100, 127, 200, pytest.param(784, marks=pytest.mark.slow)]
+)
 def test_passes_over_rows_sort(size):
     def apply(stage, states):
         spare = np.concatenate([states, np.zeros((network.SPARE, states.shape[1]), states.dtype)])

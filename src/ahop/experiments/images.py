@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from ahop import datasets
 from ahop._checks import choice
+from ahop._hardware import multiplies
 from ahop._progress import Bar, progress
 from ahop.datasets import Photos
 from ahop.experiments import report as reports
@@ -202,6 +203,7 @@ class Step:
         self.network, self.recipe, self.images, self.spread = network, recipe, images, spread
         self.targets = functional.one_hot(labels, classes).float()
         self.graphic = images.is_cuda
+        self.half = _in_half(images.device)
         self.rate = torch.tensor(0.0, device=images.device)
         named = [(name, value) for name, value in network.named_parameters() if value.requires_grad]
         inner = [value for name, value in named if name.startswith("blocks") and "association" not in name]
@@ -252,7 +254,7 @@ class Step:
         targets = self.targets[self.batch]
         if self.recipe.varied:
             images, targets = vision.blend(vision.vary(images), targets)
-        with torch.autocast(images.device.type, torch.bfloat16, enabled=self.graphic):
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=self.half):
             logits = self.model(images)
         loss = functional.cross_entropy(logits.float(), targets, label_smoothing=self.recipe.smoothing)
         for parameter in self.parameters:
@@ -269,10 +271,15 @@ def test(network: nn.Module, photos: Photos, spread: tuple[Tensor, Tensor], devi
     network.eval()
     right = 0
     for images, labels in zip(photos.test.split(1000), photos.test_labels.split(1000), strict=True):
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+        with torch.autocast(device.type, torch.bfloat16, enabled=_in_half(device)):
             logits = network(vision.prepare(images.to(device), *spread))
         right += int((logits.argmax(-1).cpu() == labels).sum())
     return right / len(photos.test)
+
+
+def _in_half(device: torch.device) -> bool:
+    # Networks this small gain nothing by it on a processor.
+    return device.type == "cuda" and multiplies(torch.bfloat16, device)
 
 
 def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:

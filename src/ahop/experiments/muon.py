@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from ahop._hardware import multiplies
+
 
 class Muon:
     r"""Steps of equal size in every direction of a matrix.
@@ -47,13 +49,16 @@ class Muon:
 def orthogonal(matrices: Tensor, steps: int = 5) -> Tensor:
     """The nearest matrices with singular values near 1, by a polynomial in the matrix (Newton and Schulz).
 
+    The polynomial forgives the rounding of bfloat16, which is used where the device multiplies in it itself.
+
     Example:
         >>> matrix = orthogonal(torch.diag(torch.tensor([1.0, 0.5])))
         >>> bool((matrix.diag() - 1).abs().max() < 0.35)
         True
     """
     tall = matrices.shape[-2] > matrices.shape[-1]
-    x = (matrices.mT if tall else matrices).to(torch.bfloat16)
+    half = multiplies(torch.bfloat16, matrices.device)
+    x = (matrices.mT if tall else matrices).to(torch.bfloat16 if half else torch.float32)
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(steps):
         square = x @ x.mT

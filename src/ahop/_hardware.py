@@ -1,0 +1,32 @@
+"""What the machine can do: the questions whose answer differs from one to the next."""
+
+from __future__ import annotations
+
+import torch
+
+_QUESTIONS = {torch.bfloat16: "_is_mkldnn_bf16_supported", torch.float16: "_is_mkldnn_fp16_supported"}
+
+
+def multiplies(dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether a device multiplies matrices of this type itself.
+
+    Where a processor does not, PyTorch does it in a way that is many times slower than float32, and may warn.
+
+    Example:
+        >>> multiplies(torch.float32, torch.device("cpu"))
+        True
+    """
+    if dtype not in _QUESTIONS:
+        return True
+    if device.type == "cpu":
+        return processor_has(dtype)
+    if device.type == "cuda" and dtype == torch.bfloat16:
+        with torch.cuda.device(device):
+            return torch.cuda.is_bf16_supported(including_emulation=False)
+    return True
+
+
+def processor_has(dtype: torch.dtype) -> bool:
+    """Whether the processor has instructions for a half precision; no where PyTorch was built without the answer."""
+    answer = getattr(torch.ops.mkldnn, _QUESTIONS[dtype], None)
+    return answer is not None and bool(answer())

@@ -1,0 +1,57 @@
+"""What holds on every machine, asked of a machine that has something and of one that lacks it."""
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ahop import _hardware
+from ahop._hardware import multiplies
+from ahop.experiments.muon import orthogonal
+
+CPU = torch.device("cpu")
+HALVES = (torch.float16, torch.bfloat16)
+
+
+class Products(TorchDispatchMode):
+    """Notes in which types matrices are multiplied, and multiplies in float32: this processor may have no other."""
+
+    def __init__(self):
+        super().__init__()
+        self.types = set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function.__name__.split(".")[0] not in ("mm", "bmm", "addmm", "baddbmm", "mv"):
+            return function(*args, **(kwargs or {}))
+        self.types |= {matrix.dtype for matrix in args}
+        return function(*(matrix.float() for matrix in args)).to(args[0].dtype)
+
+
+@pytest.fixture(params=[True, False], ids=["a processor with halves", "a processor without"])
+def has_halves(request, monkeypatch):
+    monkeypatch.setattr(_hardware, "processor_has", lambda dtype: request.param)
+    return request.param
+
+
+def test_only_a_half_on_a_processor_without_it_is_not_multiplied(has_halves):
+    assert multiplies(torch.float32, CPU)
+    assert multiplies(torch.float64, CPU)
+    assert all(multiplies(dtype, CPU) == has_halves for dtype in HALVES)
+    assert all(multiplies(torch.float16, torch.device(kind)) for kind in ("cuda", "mps", "meta"))
+
+
+def test_a_build_that_cannot_say_has_no_halves(monkeypatch):
+    monkeypatch.setattr(torch.ops, "mkldnn", object())
+    assert not any(_hardware.processor_has(dtype) for dtype in HALVES)
+
+
+def test_this_processor_answers():
+    assert all(_hardware.processor_has(dtype) in (True, False) for dtype in HALVES)
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (3, 40, 64), (2, 64, 40)])
+def test_matrices_are_made_orthogonal_in_half_only_where_the_processor_has_it(shape, has_halves):
+    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    with Products() as products:
+        found = orthogonal(matrices)
+    assert products.types == {torch.bfloat16 if has_halves else torch.float32}
+    assert found.dtype == torch.float32
