@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ahop import energy as energies
-from ahop._checks import Observed, as_matrix, choice, number, require_finite, whole
+from ahop._checks import Observed, as_matrix, choice, require_finite, whole
 from ahop._component import single
 from ahop._precision import unit_of
 from ahop.fitting import FitReport, adam, fit_adaptive, retrieval_loss
@@ -159,7 +159,7 @@ class ModernHopfield(AssociativeMemory):
 
     def __init__(self, patterns: Any, *, beta: float = 1.0, values: Any = None, prior: Any = None) -> None:
         super().__init__(patterns, Dot(), Softmax(beta), values=values, prior=prior)
-        self.beta = number(beta, "beta")
+        self.beta = float(beta)
 
 
 class UniversalHopfield(AssociativeMemory):
@@ -209,7 +209,7 @@ class SparseHopfield(AssociativeMemory):
 
     def __init__(self, patterns: Any, *, beta: float = 1.0, values: Any = None, prior: Any = None) -> None:
         super().__init__(patterns, Dot(), Sparsemax(beta), values=values, prior=prior)
-        self.beta = number(beta, "beta")
+        self.beta = float(beta)
 
 
 class KernelHopfield(AssociativeMemory):
