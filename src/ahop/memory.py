@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from ahop import energy as energies
@@ -256,6 +255,9 @@ class AssociativeMemory(Memory):
         """Keep what a fit says of itself, and warn where it had not come to its end."""
         self.report = report
         if not report.converged:
+            # Scikit-learn takes a second to import, and it is the name that people filter by.
+            from sklearn.exceptions import ConvergenceWarning
+
             steps = f"{report.iterations} iterations of {report.solver}"
             warnings.warn(
                 f"the fit was still improving after {steps}; what it learned is kept", ConvergenceWarning, stacklevel=3
