@@ -113,33 +113,34 @@ def choice(value: str, name: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def number(value: Any, name: str) -> float:
-    """One real number, whoever made it: Python, NumPy or PyTorch."""
-    plain = value.item() if isinstance(value, (Tensor, np.generic)) and value.ndim == 0 else value
-    if isinstance(plain, bool) or not isinstance(plain, Real):
-        raise ValueError(f"{name} must be a number, got {value!r}")
-    return float(plain)
+def _plain(value: Any) -> Any:
+    """A number as Python has it, whoever made it."""
+    return value.item() if isinstance(value, (Tensor, np.generic)) and value.ndim == 0 else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def positive(value: Any, name: str) -> float:
-    found = number(value, name)
-    if not 0 < found < float("inf"):
-        raise ValueError(f"{name} must be positive and finite, got {value}")
-    return found
+    found = _plain(value)
+    if not _is_number(found) or not 0 < found < float("inf"):
+        raise ValueError(f"{name} must be a positive and finite number, got {value!r}")
+    return float(found)
 
 
 def whole(value: Any, name: str, least: int) -> int:
-    plain = value.item() if isinstance(value, (Tensor, np.generic)) and value.ndim == 0 else value
-    if isinstance(plain, bool) or not isinstance(plain, Integral) or plain < least:
+    found = _plain(value)
+    if isinstance(found, bool) or not isinstance(found, Integral) or found < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(plain)
+    return int(found)
 
 
 def within(value: Any, name: str, low: float, high: float) -> float:
-    found = number(value, name)
-    if not low <= found <= high:
+    found = _plain(value)
+    if not _is_number(found) or not low <= found <= high:
         raise ValueError(f"{name} must be a number in {low:g} to {high:g}, got {value!r}")
-    return found
+    return float(found)
 
 
 def share(value: Any, name: str) -> float:

@@ -152,7 +152,8 @@ class BayesianHopfield(AssociativeMemory):
         log_prior = None if learn_prior else self._log_prior()
         similarity, report = self._learn(lessons, log_prior, hidden_causes, seed)
         prior = self._frequencies(similarity, lessons) if learn_prior else self.prior
-        return self._take(similarity, report, prior, lessons, len(lessons.queries))
+        self._take(similarity, prior, lessons, len(lessons.queries))
+        return self._learned(report)
 
     @torch.no_grad()
     def partial_fit(self, queries: Any, origins: Any = None, *, observed: Observed = None) -> BayesianHopfield:
@@ -174,7 +175,9 @@ class BayesianHopfield(AssociativeMemory):
             )
         if few and not correlated:
             learned, report = self._learn(lessons, self._log_prior(), 0, 0)
-            return self._take(learned, report, self.prior, lessons, len(lessons.queries))
+            self._take(learned, self.prior, lessons, len(lessons.queries))
+            self.report = report
+            return self
         if len(lessons.queries) < _LEAST:
             # Too few to change what more have taught.
             self._recent = lessons
@@ -190,7 +193,10 @@ class BayesianHopfield(AssociativeMemory):
             learner = Learner(patterns, asked, lessons.observed, self._log_prior(), 0)
             learner.go_on(State.of(here), lessons.origins)
             learned, report = learner.state.similarity(), _settled(learner)
-        return self._take(units.leave(learned), report, self.prior, lessons, int(self.known))
+        self._take(units.leave(learned), self.prior, lessons, int(self.known))
+        # A few steps at a time, as more queries come: nobody expects these to arrive.
+        self.report = report
+        return self
 
     def remove(self, indices: Any) -> BayesianHopfield:
         """Forget the stored patterns at ``indices``; see :meth:`~ahop.memory.AssociativeMemory.remove`."""
@@ -199,15 +205,12 @@ class BayesianHopfield(AssociativeMemory):
         self._recent = None
         return self
 
-    def _take(
-        self, similarity: Similarity, report: FitReport, prior: Tensor | None, lessons: _Lessons, known: int
-    ) -> BayesianHopfield:
+    def _take(self, similarity: Similarity, prior: Tensor | None, lessons: _Lessons, known: int) -> None:
         """All that was learned, at once: a fit that breaks off before has changed nothing."""
         for learned in similarity.parameters():
             require_finite(learned, "what was learned from these patterns and queries")
         self.similarity, self.prior, self._recent = similarity.to(single(self.patterns[:0])), prior, lessons
         self.known.fill_(known)
-        return self._learned(report)
 
     # --- the two kinds of corruption ---------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from ahop import energy as energies
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ahop.fitting import FitReport
-
-
-# The log prior of what is never asked for. Not minus infinity: a weight of zero times that would be no number.
-_NEVER = -1e30
 
 
 class Recall(NamedTuple):
@@ -260,6 +255,9 @@ class AssociativeMemory(Memory):
         """Keep what a fit says of itself, and warn where it had not come to its end."""
         self.report = report
         if not report.converged:
+            # Scikit-learn takes a second to import, and it is the name that people filter by.
+            from sklearn.exceptions import ConvergenceWarning
+
             steps = f"{report.iterations} iterations of {report.solver}"
             warnings.warn(
                 f"the fit was still improving after {steps}; what it learned is kept", ConvergenceWarning, stacklevel=3
@@ -324,14 +322,16 @@ class AssociativeMemory(Memory):
         log_prior = self._log_prior()
         if log_prior is None:
             return scores
-        return scores + (log_prior / self.separation.inverse_temperature).clamp_min(_NEVER)
+        # As low as a number can be where a pattern is never asked for. Not minus infinity: a weight of zero times that
+        # would be no number.
+        possible = scores + log_prior / self.separation.inverse_temperature
+        return torch.where(log_prior == -torch.inf, torch.finfo(scores.dtype).min, possible)
 
     def _log_prior(self) -> Tensor | None:
-        """The log share of each pattern; far below all others, but a number, for one that is never asked for."""
+        """The log share of each pattern, minus infinity for one that is never asked for; None where all are alike."""
         if self.prior is None:
             return None
-        share = (self.prior.double() / self.prior.double().sum()).to(self.prior)
-        return torch.where(share > 0, share.log(), _NEVER)
+        return (self.prior.double() / self.prior.double().sum()).to(self.prior).log()
 
     @property
     def _fusible(self) -> bool:
@@ -390,7 +390,11 @@ class AssociativeMemory(Memory):
         queries, mask = as_queries(queries, self.patterns, observed)
         if queries.ndim != 2 or not len(queries):
             raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(queries.shape)}")
-        return single(queries), None if mask is None or bool(mask.all()) else mask
+        if mask is None or bool(mask.all()):
+            return single(queries), None
+        if not bool(mask.any()):
+            raise ValueError("observed must leave something to learn from, got queries of which nothing was observed")
+        return single(queries), mask
 
     def _pairs(self, queries: Any, origins: Any, observed: Observed) -> tuple[Tensor, Tensor, Tensor | None]:
         """Checked training pairs: as :meth:`_lessons`, with the origins ``(n,)`` in between."""

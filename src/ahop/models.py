@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ahop import energy as energies
-from ahop._checks import Observed, as_matrix, choice, number, require_finite, whole
+from ahop._checks import Observed, as_matrix, choice, require_finite, whole
 from ahop._component import single
 from ahop._precision import unit_of
 from ahop.fitting import FitReport, adam, fit_adaptive, retrieval_loss
@@ -87,7 +87,7 @@ class ClassicalHopfield(_Binary):
         values: Any = None,
     ) -> None:
         super().__init__(patterns, Identity(), values)
-        self.update, self.seed = choice(update, "update", ("synchronous", "asynchronous")), seed
+        self.update, self.seed = choice(update, "update", ("synchronous", "asynchronous")), whole(seed, "seed", 0)
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
         if self.update == "synchronous":
@@ -159,7 +159,7 @@ class ModernHopfield(AssociativeMemory):
 
     def __init__(self, patterns: Any, *, beta: float = 1.0, values: Any = None, prior: Any = None) -> None:
         super().__init__(patterns, Dot(), Softmax(beta), values=values, prior=prior)
-        self.beta = number(beta, "beta")
+        self.beta = float(beta)
 
 
 class UniversalHopfield(AssociativeMemory):
@@ -209,7 +209,7 @@ class SparseHopfield(AssociativeMemory):
 
     def __init__(self, patterns: Any, *, beta: float = 1.0, values: Any = None, prior: Any = None) -> None:
         super().__init__(patterns, Dot(), Sparsemax(beta), values=values, prior=prior)
-        self.beta = number(beta, "beta")
+        self.beta = float(beta)
 
 
 class KernelHopfield(AssociativeMemory):
@@ -290,10 +290,12 @@ class KernelHopfield(AssociativeMemory):
         order = torch.randperm(len(queries), generator=generator).to(queries.device)
         held_out, shown = order[: len(order) // 5], order[len(order) // 5 :]
         beta, log_prior = self.separation.inverse_temperature, self._log_prior()
+        # A sample may come from a pattern that the prior rules out: a surprise, but no infinite one.
+        surprise = 0.0 if log_prior is None else log_prior.clamp_min(-1e4)
 
         def loss_on(part: Tensor) -> Tensor:
             scores = beta * self.similarity(kernel(rows), kernel(queries[part]))
-            return retrieval_loss(scores if log_prior is None else scores + log_prior, origins[part])
+            return retrieval_loss(scores + surprise, origins[part])
 
         best, best_phi = float("inf"), kernel.phi.detach().clone()
 

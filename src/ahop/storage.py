@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop._checks import as_device
+from ahop._checks import as_device, require_finite
 from ahop._component import from_plain, to_plain
 from ahop._files import whole_file
 from ahop.memory import AssociativeMemory, Memory
@@ -86,6 +86,8 @@ def _rebuild(recipe: str, tensors: dict[str, Tensor]) -> Memory:
     made = json.loads(recipe)
     arguments = {key: from_plain(value) for key, value in made["arguments"].items()}
     stored = {key: tensors[key] for key in _STORED if key in tensors}
+    for key, tensor in tensors.items():
+        require_finite(tensor, key)
     memory = Memory.named(made["name"])(**stored, **arguments)
     memory.load_state_dict(tensors)
     return memory

@@ -95,6 +95,8 @@ def test_options_that_cannot_be():
     with pytest.raises(ValueError, match="origins must come with queries, got origins alone"):
         HopfieldRetriever("a-hop").fit(np.eye(3), origins=[0])
     with pytest.raises(ValueError, match="Input queries contains NaN"):
+        HopfieldRetriever("b-hop").fit(np.eye(3), queries=np.full((2, 3), np.nan))
+    with pytest.raises(ValueError, match="observed must leave something to learn from"):
         HopfieldRetriever("b-hop", missing=True).fit(np.eye(3), queries=np.full((2, 3), np.nan))
 
 
@@ -105,6 +107,7 @@ def test_steps_that_are_set_after_the_fit_are_checked_too(steps):
         retriever.transform(np.eye(3))
 
 
+@pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_a_kernel_learns_from_the_stored_rows_alone():
     rows = np.random.default_rng(0).normal(size=(20, 6))
     assert HopfieldRetriever("k-hop").fit(rows).memory_.report is not None
@@ -118,3 +121,13 @@ def test_what_the_caller_gave_does_not_learn(world):
     retriever = HopfieldRetriever("u-hop", options={"similarity": similarity}).fit(patterns)
     assert retriever.memory_.similarity is not similarity
     torch.testing.assert_close(similarity.order_weights(), before)
+
+
+def test_examples_with_missing_values_are_learned_from():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 8))
+    origins = rng.integers(40, size=100)
+    queries = rows[origins] + 3 + 0.1 * rng.normal(size=(100, 8))
+    queries[rng.random(queries.shape) < 0.2] = np.nan
+    retriever = HopfieldRetriever("b-hop", missing=True).fit(rows, queries=queries, origins=origins)
+    assert (retriever.kneighbors(queries)[1][:, 0] == origins).mean() > 0.95

@@ -68,7 +68,7 @@ def test_too_sharp_a_noise_is_refused_and_scored_exactly(monkeypatch):
 
 
 def test_what_has_no_codes(memory):
-    with pytest.raises(ValueError, match=r"tolerance must be positive and finite, got 0.0"):
+    with pytest.raises(ValueError, match=r"tolerance must be a positive and finite number, got 0.0"):
         memory.as_inner_product(0.0)
     several = ahop.BayesianHopfield(PATTERNS, similarity=Regimes([Likelihood(16), Likelihood(16)]))
     with pytest.raises(ValueError, match="needs one corruption for all queries, but fit found several regimes"):

@@ -197,7 +197,7 @@ def test_no_fixed_memory_beats_the_oracle():
         (lambda: Either([Noisy(1.0)], weights=[1.0, 2.0]), "weights must be one positive number per choice, 1"),
         (lambda: Compose([Either([Noisy(1.0)])]).log_likelihood(PATTERNS, PATTERNS), "Either cannot be scored inside"),
         (lambda: Compose([]), "steps must be a list of at least one variant"),
-        (lambda: Noisy(1.0).sample(PATTERNS, -1), "n must not be negative"),
+        (lambda: Noisy(1.0).sample(PATTERNS, -1), "n must be a whole number of at least 0, got -1"),
         (lambda: Noisy(1.0).log_likelihood(PATTERNS, torch.ones(1, 3)), "queries must have 12 values each"),
         (lambda: Oracle(PATTERNS, Noisy(1.0)).scores(PATTERNS, observed="not-nan"), "observed is not supported"),
     ],

@@ -73,7 +73,7 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Args:
             X: Rows to store, ``(N, d)``.
             y: Ignored.
-            queries: Damaged rows, ``(n, d)``, none of their values missing.
+            queries: Damaged rows, ``(n, d)``; NaN is a missing value if ``missing`` allows for them.
             origins: Which stored row each came from, ``(n,)``; some networks learn without (``"b-hop"``).
         """
         if self.options is not None and not isinstance(self.options, dict):
@@ -83,7 +83,9 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if queries is None and origins is not None:
             raise ValueError("origins must come with queries, got origins alone")
         if queries is not None:
-            queries = check_array(queries, dtype=[np.float64, np.float32], input_name="queries")
+            finite = "allow-nan" if self.missing else True
+            kinds = [np.float64, np.float32]
+            queries = check_array(queries, dtype=kinds, ensure_all_finite=finite, input_name="queries")
         # Copied, so that what the caller put into the options is not what learns.
         options = copy.deepcopy(self.options or {})
         try:
@@ -91,7 +93,7 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         except TypeError as error:
             raise ValueError(f"options must be arguments of {self.model!r}: {error}") from error
         if queries is not None:
-            memory = memory.fit(queries, origins)
+            memory = memory.fit(queries, origins, observed="not-nan" if self.missing else None)
         elif isinstance(memory, KernelHopfield) and memory.loss == "separation":
             # The one network that learns from the stored rows alone.
             memory = memory.fit()

@@ -97,7 +97,8 @@ def run(config: Config, out: Path | None = None) -> dict[str, Any]:
     photos = part(datasets.load(config.data), config)
     head["images"] = {"train": len(photos.train), "published": PUBLISHED[config.data]}
     jobs = [(model, seed) for seed in range(config.seed, config.seed + config.runs) for model in config.models]
-    result = summary(config, head, done)
+    with reports.reading(out):
+        result = summary(config, head, done)
     with progress("images", len(jobs) * config.passes) as bar:
         for model, seed in jobs:
             if any(one["model"] == model and one["seed"] == seed for one in done):

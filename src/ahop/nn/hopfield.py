@@ -116,7 +116,7 @@ class Hopfield(nn.Module):
         num_heads = whole(num_heads, "num_heads", 1)
         if update_steps_max is not None:
             update_steps_max = whole(update_steps_max, "update_steps_max", 0)
-        within(update_steps_eps, "update_steps_eps", 0.0, float("inf"))
+        update_steps_eps = within(update_steps_eps, "update_steps_eps", 0.0, float("inf"))
         dropout = share(dropout, "dropout")
         if output_size is not None and (input_size is None or disable_out_projection):
             raise ValueError(f"output_size must be None where there is no output projection, got {output_size}")

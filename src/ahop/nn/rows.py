@@ -67,7 +67,7 @@ class RowEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.column_dropout, dropout = share(column_dropout, "column_dropout"), share(dropout, "dropout")
-        within(spread, "spread", 0.0, float("inf"))
+        spread = within(spread, "spread", 0.0, float("inf"))
         self.kind, self.spread = choice(kind, "kind", EMBEDDINGS), spread
         self.count, self.sizes = whole(numbers, "numbers", 0), tuple(whole(n, "categories", 1) for n in categories)
         self.codes, width = sum(self.sizes), whole(width, "width", 1)

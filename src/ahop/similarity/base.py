@@ -136,12 +136,15 @@ class Euclidean(Similarity):
     """
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        # In units of the largest value, whose squares do not vanish where the distance itself would not.
+        size = patterns.detach().abs().amax().clamp_min(torch.finfo(patterns.dtype).tiny)
+        patterns, queries = patterns / size, queries / size
         if observed is not None or queries.element_size() < 4:
             squares = -Distance()(patterns, queries, observed)
             # Kept off zero, where the root has no slope.
-            return -squares.clamp_min(torch.finfo(squares.dtype).tiny).sqrt()
+            return -size * squares.clamp_min(torch.finfo(squares.dtype).tiny).sqrt()
         centre = patterns.detach().mean(-2, keepdim=True)
-        return -torch.cdist(queries - centre, patterns - centre, compute_mode="use_mm_for_euclid_dist")
+        return -size * torch.cdist(queries - centre, patterns - centre, compute_mode="use_mm_for_euclid_dist")
 
 
 class Manhattan(Decomposable):

@@ -1,0 +1,118 @@
+"""What every network should say, from its equation, in NumPy and float64: slow, short and without tricks."""
+
+import numpy as np
+
+
+def rows(x):
+    return np.asarray(x, dtype=np.float64)
+
+
+# --- similarities: patterns (N, d), one query (d,), a mask (d,) of what was observed ------------------------------
+
+
+def terms(name, patterns, query):
+    if name == "dot":
+        return patterns * query
+    if name == "distance":
+        return -((patterns - query) ** 2)
+    if name == "manhattan":
+        return -np.abs(patterns - query)
+    raise ValueError(name)
+
+
+def similarity(name, patterns, query, seen):
+    patterns, query = patterns[:, seen], query[seen]
+    if name == "euclidean":
+        return -np.sqrt(((patterns - query) ** 2).sum(1))
+    if name == "cosine":
+        # Rows are made equally long first, or the squares of small ones vanish.
+        size = np.abs(patterns).max(1, initial=0.0)
+        patterns = patterns / np.where(size > 0, size, 1.0)[:, None]
+        query = query / (np.abs(query).max(initial=0.0) or 1.0)
+        lengths = np.sqrt((patterns**2).sum(1) * (query**2).sum())
+        return (patterns @ query) / np.where(lengths > 0, lengths, 1.0)
+    return terms(name, patterns, query).sum(1)
+
+
+def footprints(bases, weights, patterns, query, seen):
+    """Sorted terms times the weight of their rank; of m terms, the j-th stands for its quantile among d."""
+    dim, count = patterns.shape[1], int(seen.sum())
+    ranks = np.minimum(((np.arange(count) + 0.5) * dim / max(count, 1)).astype(int), dim - 1)
+    total = np.zeros(len(patterns))
+    for base, u in zip(bases, weights, strict=True):
+        best_first = -np.sort(-terms(base, patterns[:, seen], query[seen]), axis=1)
+        total += best_first @ u[ranks]
+    return total
+
+
+def likelihood(part, patterns, query, seen):
+    """The mixture of kinds of noise and of a background that is linear between knots, one dimension at a time."""
+    value = {name: rows(p.detach()) for name, p in part.named_parameters()}
+    lost = 1 / (1 + np.exp(-value["mask_logits"]))
+    kinds = softmax(value["mix_logits"])
+    density = np.zeros_like(patterns)
+    for share, gain, log_sigma in zip(kinds, value["gain"], value["log_sigma"], strict=True):
+        sigma = np.exp(log_sigma + value["log_scale"])
+        gap = (query - part.centre - value["bias"]) - gain * (patterns - part.centre)
+        density += share * np.exp(-0.5 * (gap / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))
+    at = query - value["bias"] if part.shifted else query
+    heights = softmax(value["background"])
+    heights[[0, -1]] *= 2
+    places = np.linspace(part.low, part.high, part.knots)
+    background = np.interp(at, places, heights, left=0.0, right=0.0) * (part.knots - 1) / (part.high - part.low)
+    background = np.maximum(background, 4e-6 / (part.high - part.low))
+    return np.log((1 - lost) * density + lost * background)[:, seen].sum(1)
+
+
+# --- separations: scores (N,) to weights (N,) --------------------------------------------------------------------
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max())
+    return weights / weights.sum()
+
+
+def entmax(scores, alpha):
+    """The threshold that makes the weights sum to one, by bisection."""
+    scores = (alpha - 1) * (scores - scores.max())
+    low, high = -1.0, 0.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        total = (np.maximum(scores - middle, 0) ** (1 / (alpha - 1))).sum()
+        low, high = (middle, high) if total > 1 else (low, middle)
+    weights = np.maximum(scores - low, 0) ** (1 / (alpha - 1))
+    return weights / weights.sum()
+
+
+def separate(name, scores, beta, extra):
+    if name == "argmax":
+        return (np.arange(len(scores)) == scores.argmax()).astype(float)
+    if name == "sparsemax":
+        return entmax(beta * (scores - scores.max()), 2.0)
+    if name == "entmax":
+        return entmax(beta * (scores - scores.max()), extra)
+    return softmax(beta * (scores - scores.max()))
+
+
+def log_prior(prior):
+    with np.errstate(divide="ignore"):
+        return np.log(prior / prior.sum())
+
+
+# --- layers and estimators ---------------------------------------------------------------------------------------
+
+
+def layer_norm(x, weight=1.0, bias=0.0):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
+
+
+def head(stored, state, values, beta, name, hidden, added):
+    """One head: states (Q, d) look at stored patterns (N, d), but not at those hidden (Q, N)."""
+    answer = np.zeros((len(state), values.shape[1]))
+    for place, query in enumerate(state):
+        seen = ~hidden[place]
+        if seen.any():
+            scores = similarity(name, stored[seen], query, np.ones(len(query), bool))
+            answer[place] = softmax(beta * scores + added[place][seen]) @ values[seen]
+    return answer
