@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import ahop
 from ahop import _hardware
 from ahop._hardware import multiplies
 from ahop.experiments.muon import orthogonal
@@ -55,3 +56,13 @@ def test_matrices_are_made_orthogonal_in_half_only_where_the_processor_has_it(sh
         found = orthogonal(matrices)
     assert products.types == {torch.bfloat16 if has_halves else torch.float32}
     assert found.dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", ["d-hop", "m-hop", "u-hop", "s-hop", "k-hop", "a-hop", "b-hop"])
+def test_memories_in_half_are_not_multiplied_in_half(name, dtype):
+    memory = ahop.create(name, torch.randn(64, 64, generator=torch.Generator().manual_seed(0)).sign().to(dtype))
+    with Products() as products:
+        memory.retrieve(memory.patterns)
+        memory.recall(memory.patterns)
+    assert not products.types & set(HALVES)

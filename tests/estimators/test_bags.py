@@ -95,7 +95,7 @@ def test_a_monotone_classifier_keeps_to_the_standard_assumption():
         likely = classifier.predict_proba([bag.numpy() for bag in test.bags])[:, 1]
         areas.append(roc_auc_score(test.labels, likely))
     assert areas[0] < 0.5
-    assert areas[1] > 0.65
+    assert areas[1] > 0.8
 
 
 def test_it_works_with_others(tmp_path):
