@@ -5,7 +5,7 @@ import torch
 from hypothesis import settings
 
 import ahop
-from ahop import energy, models, separation, similarity, variants
+from ahop import energy, memories, separation, similarity, variants
 
 # How long an example takes says nothing about the code on a shared machine, and the same examples every time
 # make a red run repeatable.
@@ -16,7 +16,7 @@ settings.load_profile("ahop")
 @pytest.fixture(autouse=True)
 def doctest_names(doctest_namespace, tmp_path):
     """The names that docstring examples take for granted."""
-    for module in (separation, similarity, variants, models, energy):
+    for module in (separation, similarity, variants, memories, energy):
         doctest_namespace.update({name: value for name, value in vars(module).items() if not name.startswith("_")})
     doctest_namespace.update(torch=torch, ahop=ahop, folder=tmp_path / "memory")
 

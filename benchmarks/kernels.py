@@ -20,8 +20,8 @@ from torch import Tensor
 
 import ahop
 from ahop import kernels
-from ahop.experiments import report
 from ahop.kernels import network
+from ahop.paper import report
 
 BASES = ["distance", "dot"]
 # Dimensions, patterns and queries: as many pairs as the definition can hold.

@@ -159,5 +159,5 @@ def test_every_similarity_that_learns_stays_in_float32():
     similarity = Adaptive(4).half()
     assert similarity.weight.dtype == torch.float32
     for name, kind in Similarity.members.items():
-        if name in ("likelihood", "subspace"):
+        if name in ("likelihood", "correlated"):
             assert all(p.dtype == torch.float32 for p in kind(dim=4).bfloat16().parameters())

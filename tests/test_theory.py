@@ -3,8 +3,9 @@ import torch
 
 import ahop
 from ahop import energy, theory
+from ahop.memories import Oracle
 from ahop.similarity import Distance, Unified
-from ahop.variants import Biased, Masked, Mixed, Noisy, Oracle
+from ahop.variants import Biased, Masked, Mixed, Noisy
 
 GENERATOR = torch.Generator().manual_seed(0)
 PATTERNS = (torch.rand(300, 24, generator=GENERATOR) * 2 - 1).double()

@@ -5,7 +5,7 @@ import torch
 
 import ahop
 from ahop._precision import Units, unit_of
-from ahop.similarity import Likelihood, Regimes, Subspace
+from ahop.similarity import Correlated, Likelihood, Regimes
 from ahop.variants import Mixed
 
 PATTERNS = torch.rand(40, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
@@ -96,12 +96,12 @@ def a_likelihood():
 
 
 def a_subspace():
-    subspace = Subspace(12, 2)
+    correlated = Correlated(12, 2)
     with torch.no_grad():
-        subspace.gain.fill_(0.8)
-        subspace.bias.copy_(torch.linspace(-1, 1, 12))
-        subspace.loading.copy_(torch.randn(12, 2, generator=torch.Generator().manual_seed(1)))
-    return subspace
+        correlated.gain.fill_(0.8)
+        correlated.bias.copy_(torch.linspace(-1, 1, 12))
+        correlated.loading.copy_(torch.randn(12, 2, generator=torch.Generator().manual_seed(1)))
+    return correlated
 
 
 @pytest.mark.parametrize("similarity", [a_likelihood(), Regimes([a_likelihood(), Likelihood(12)]), a_subspace()])

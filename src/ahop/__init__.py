@@ -6,8 +6,9 @@ from types import ModuleType
 from ahop import (
     datasets,
     energy,
-    fitting,
     kernels,
+    learning,
+    memories,
     metrics,
     modulation,
     nn,
@@ -17,23 +18,23 @@ from ahop import (
     variants,
 )
 from ahop._blocks import memory_budget
-from ahop.bayesian import BayesianHopfield
-from ahop.memory import AssociativeMemory, Recall
-from ahop.models import (
+from ahop._version import __version__
+from ahop.memories import (
     AdaptiveHopfield,
+    AssociativeMemory,
+    BayesianHopfield,
     ClassicalHopfield,
     DenseHopfield,
     ExponentialHopfield,
     KernelHopfield,
     ModernHopfield,
+    Oracle,
+    Recall,
     SparseHopfield,
     UniversalHopfield,
     create,
+    load,
 )
-from ahop.storage import load
-from ahop.variants import Oracle
-
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -56,13 +57,15 @@ __all__ = [
     "Recall",
     "SparseHopfield",
     "UniversalHopfield",
+    "__version__",
     "create",
     "datasets",
     "energy",
     "estimators",
-    "fitting",
     "kernels",
+    "learning",
     "load",
+    "memories",
     "memory_budget",
     "metrics",
     "modulation",

@@ -81,12 +81,24 @@ class Component(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Component:
         return super()._apply(never_half(fn), recurse)
 
+    def become(self: Part, other: Part) -> None:
+        """Take over all that another part of the same kind is made of, which is then to be used no more."""
+        if type(other) is not type(self):
+            raise TypeError(f"{type(self).__name__} cannot become a {type(other).__name__}")
+        vars(self).clear()
+        vars(self).update(vars(other))
+
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments, as they stand now."""
         if type(self).__init__ is nn.Module.__init__:
             return {}
         parameters = inspect.signature(type(self).__init__).parameters
         return {name: getattr(self, name) for name in parameters if name != "self"}
+
+
+def family(name: str) -> type[Component]:
+    """The class that opened a family: "similarity", "separation", "memory", ..."""
+    return {cls.family: cls for cls in Component.__subclasses__()}[name]
 
 
 def to_plain(value: Any) -> Any:
@@ -117,7 +129,6 @@ def from_plain(value: Any) -> Any:
         # Files of version 0.1.0 do not say of what type it was.
         return torch.tensor(value["tensor"], dtype=getattr(torch, value["dtype"]) if "dtype" in value else None)
     if isinstance(value, dict):
-        families = {cls.family: cls for cls in Component.__subclasses__()}
         arguments = {key: from_plain(item) for key, item in value["arguments"].items()}
-        return families[value["family"]].named(value["name"])(**arguments)
+        return family(value["family"]).named(value["name"])(**arguments)
     return value

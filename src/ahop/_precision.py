@@ -91,5 +91,12 @@ def unit_of(patterns: Tensor, queries: Tensor | None = None) -> float:
     return unit
 
 
+def reach(values: Tensor) -> tuple[float, float]:
+    """A range that holds all values, with some room at both ends."""
+    low, high = float(values.min()), float(values.max())
+    margin = 0.02 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
 def _tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
     return [*module.named_parameters(), *module.named_buffers()]

@@ -1,56 +1,56 @@
-r"""The energies that retrieval descends, and descent on any of them.
+r"""The energy that retrieval descends, and descent on it.
 
-Each takes a memory and queries ``(..., d)`` and gives ``(...)``. Lower means closer to what is stored.
+Energy belongs to the parts of a network. With scores s of the similarity and :math:`\Psi^\star` of the separation,
+
+.. math:: E(x) = \mathrm{bowl}(x) - \Psi^\star(s(\Xi, x))
+
+===========================  ====================================  =============================================
+similarity and separation    E(x)                                  network
+===========================  ====================================  =============================================
+dot, identity                :math:`-\tfrac12 \sum_i s_i^2`        classical
+dot, power k                 :math:`-\sum_i s_i^{k+1}`             dense
+dot, exponential             :math:`-\mathrm{lse}(s)`              exponential
+dot, softmax                 :math:`\tfrac12\lVert x\rVert^2 -
+                             \tfrac1\beta\mathrm{lse}(\beta s)`    modern; after :math:`\Phi`, kernel
+dot, sparsemax or entmax     likewise with their conjugate         sparse
+anything else, softmax       :math:`-\tfrac1\beta\mathrm{lse}(\beta s)`  adaptive, Bayesian: low where x is explained
+===========================  ====================================  =============================================
+
+The bowl of the dot product makes E a difference of two convex functions, which falls along
+:math:`x \leftarrow \Xi \, \mathrm{sep}(s)`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from ahop._checks import as_queries
-from ahop.similarity import Unified
-
-if TYPE_CHECKING:
-    from ahop.memory import AssociativeMemory
+from ahop._component import single
+from ahop.separation import Separation
+from ahop.similarity import Similarity, Unified
 
 
-def quadratic(memory: AssociativeMemory, queries: Tensor) -> Tensor:
-    r"""Of the classical network: :math:`-\tfrac12 x^\top \Xi \Xi^\top x`."""
-    return -0.5 * memory.scores(queries).square().sum(-1)
+class Energetic(Protocol):
+    """What is asked of a memory whose energy is descended."""
+
+    patterns: Tensor
+    similarity: Similarity
+
+    def energy(self, queries: Tensor) -> Tensor: ...
+
+    def weights(self, queries: Tensor) -> Tensor: ...
 
 
-def polynomial(memory: AssociativeMemory, queries: Tensor) -> Tensor:
-    r"""Of the dense network: :math:`-\sum_i (\xi_i^\top x)^{k+1}`, in float64, where it overflows late."""
-    scores = memory.scores(queries).double()
-    return -(scores ** (memory.separation.k + 1)).sum(-1)  # type: ignore[operator]
+def parts_energy(similarity: Similarity, separation: Separation, state: Tensor, scores: Tensor) -> Tensor:
+    """The energy of states ``(..., d)`` with scores ``(..., N)``, as these two parts have it, ``(...)``."""
+    energy = -separation.conjugate(scores)
+    bowl = similarity.bowl(state.to(energy.dtype)) if separation.in_a_bowl else None
+    return energy if bowl is None else energy + bowl
 
 
-def convex(memory: AssociativeMemory, queries: Tensor) -> Tensor:
-    r"""Of the modern, sparse and kernel networks.
-
-    .. math:: \tfrac12 \lVert \Phi x \rVert^2 - \Psi^\star(\Xi^\top\Phi^\top\Phi x)
-
-    :math:`\Psi^\star` is the convex conjugate behind the separation, so that the difference of two convex
-    functions falls along :math:`x \leftarrow \Xi \, \mathrm{sep}(s)`.
-    """
-    state, scores = queries if memory.modulation is None else memory.modulation(queries), memory.scores(queries)
-    return 0.5 * state.to(scores.dtype).square().sum(-1) - memory.separation.conjugate(scores)
-
-
-def evidence(memory: AssociativeMemory, queries: Tensor) -> Tensor:
-    r"""Of the adaptive and the exponential networks.
-
-    .. math:: -\mathrm{lse}(s(\Xi, x))
-
-    Low where the memory explains x.
-    """
-    return -memory.separation.conjugate(memory.scores(queries))
-
-
-def unified_step(memory: AssociativeMemory, queries: Tensor) -> Tensor:
+def unified_step(memory: Energetic, queries: Tensor) -> Tensor:
     r"""One concave-convex step on the evidence energy of a memory with :class:`~ahop.similarity.Unified` similarity.
 
     There :math:`E(x) = \lVert x\rVert^2 - \mathrm{lse}(A x + c)` with rows :math:`A_i = 2\xi_i + b`, and the step
@@ -65,7 +65,7 @@ def unified_step(memory: AssociativeMemory, queries: Tensor) -> Tensor:
     return memory.weights(queries) @ memory.patterns + memory.similarity.b / 2
 
 
-def descend(memory: AssociativeMemory, queries: Tensor, steps: int = 50) -> Tensor:
+def descend(memory: Energetic, queries: Tensor, steps: int = 50) -> Tensor:
     """Follow the gradient of ``memory.energy`` downhill, with a step size of its own for every query.
 
     Works for every memory with an energy, also where no closed update is known. A step is taken only where
@@ -77,7 +77,7 @@ def descend(memory: AssociativeMemory, queries: Tensor, steps: int = 50) -> Tens
         >>> bool(memory.energy(descend(memory, start)) < memory.energy(start))
         True
     """
-    state = as_queries(queries, memory.patterns, None)[0].detach().clone()
+    state = queries.to(single(memory.patterns)).detach().clone()
     size = torch.full(state.shape[:-1], 0.5, dtype=state.dtype, device=state.device)
     for _ in range(steps):
         with torch.enable_grad():

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop._checks import as_origins
-from ahop.memory import AssociativeMemory
+from ahop.memories.base import AssociativeMemory
 from ahop.variants.base import Samples
 
 
@@ -42,7 +42,7 @@ def retrieval_accuracy(memory: AssociativeMemory, samples: Samples, *, steps: in
     Args:
         memory: Any memory.
         samples: Queries and origins.
-        steps: As in :meth:`~ahop.memory.AssociativeMemory.retrieve`.
+        steps: As in :meth:`~ahop.memories.base.AssociativeMemory.retrieve`.
     """
     return evaluate(memory, samples, steps=steps).accuracy
 

@@ -17,10 +17,11 @@ class Separation(Component):
     """Turns scores ``(..., N)`` into weights ``(..., N)`` that favour the best patterns.
 
     ``probabilistic`` tells whether the weights are a distribution over the patterns; only then does a prior
-    over them have a meaning.
+    over them have a meaning. ``in_a_bowl`` tells whether an energy of it needs the similarity's bowl to fall.
     """
 
     probabilistic = True
+    in_a_bowl = False
 
     @abstractmethod
     def forward(self, scores: Tensor) -> Tensor: ...
@@ -31,7 +32,7 @@ class Separation(Component):
         return 1.0
 
     def conjugate(self, scores: Tensor) -> Tensor:
-        """The convex function of the scores whose gradient the weights are, ``(...)``; energies are made of it."""
+        """The convex function of the scores whose gradient the weights follow, ``(...)``; energies are made of it."""
         raise ValueError(f"{self.name} separation has no convex conjugate, so no energy is made of it")
 
     def probabilities(self, scores: Tensor) -> Tensor:
@@ -55,6 +56,10 @@ class Identity(Separation):
 
     def forward(self, scores: Tensor) -> Tensor:
         return scores
+
+    def conjugate(self, scores: Tensor) -> Tensor:
+        r"""Half of :math:`\sum_i s_i^2`."""
+        return 0.5 * scores.square().sum(-1)
 
 
 class Power(Separation):
@@ -81,6 +86,10 @@ class Power(Separation):
         tiny = torch.finfo(scores.dtype).tiny
         powers = (scores / scores.abs().amax(-1, keepdim=True).clamp_min(tiny)) ** self.k
         return powers / powers.abs().sum(-1, keepdim=True).clamp_min(tiny)
+
+    def conjugate(self, scores: Tensor) -> Tensor:
+        r"""The sum :math:`\sum_i s_i^{k+1}`, in float64, where it overflows late."""
+        return (scores.double() ** (self.k + 1)).sum(-1)
 
     def extra_repr(self) -> str:
         return f"k={self.k}"
@@ -125,6 +134,8 @@ COLDEST, HOTTEST = 1e20, 1e-20
 
 class _Tempered(Separation, abstract=True):
     """A separation with an inverse temperature ``beta``."""
+
+    in_a_bowl = True
 
     def __init__(self, beta: float = 1.0, *, learn: bool = False) -> None:
         super().__init__()

@@ -13,44 +13,10 @@ import math
 import torch
 from torch import Tensor
 
-from ahop.memory import AssociativeMemory
-from ahop.similarity import Decomposable, Unified
-from ahop.variants import Biased, Masked, Noisy, Oracle, Variant
-
-
-class Precision(Decomposable):
-    r"""Distances weighed by how exact each dimension is, :math:`-\sum_i (\xi_i - x_i)^2 / \sigma_i^2`.
-
-    Optimal for noise. The paper divides by what it calls :math:`\sigma_i`, which is a variance.
-
-    Args:
-        sigma: The standard deviation of each dimension, ``(d,)``.
-    """
-
-    dim: int
-    sigma: Tensor
-
-    def __init__(self, sigma: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("sigma", sigma)
-        self.dim = len(sigma)
-
-    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
-        return -((patterns - queries) / self.sigma).square()
-
-
-class Matches(Decomposable):
-    r"""The number of dimensions that agree exactly, :math:`\sum_i [\xi_i = x_i]`.
-
-    Optimal for masking, where a value is either kept as it was or drawn anew.
-
-    Example:
-        >>> Matches()(torch.eye(3), torch.tensor([[1.0, 0.0, 0.5]]))
-        tensor([[2., 0., 1.]])
-    """
-
-    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
-        return (patterns == queries).to(queries.dtype)
+from ahop.memories.base import AssociativeMemory
+from ahop.memories.oracle import Oracle
+from ahop.similarity import Decomposable, Matches, Precision, Unified
+from ahop.variants import Biased, Masked, Noisy, Variant
 
 
 def optimal_similarity(variant: Variant, dim: int) -> Decomposable:

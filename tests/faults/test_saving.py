@@ -10,7 +10,7 @@ import pytest
 
 import ahop
 from ahop import _files
-from ahop.storage import FILE
+from ahop.memories.storage import FILE
 
 SCRIPT = Path(__file__).with_name("writers.py")
 spec = importlib.util.spec_from_file_location("writers", SCRIPT)

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 import ahop
-from ahop.experiments import report
+from ahop.paper import report
 
 COUNT = 9
 REPORT = "report.json"

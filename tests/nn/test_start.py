@@ -6,7 +6,7 @@ from ahop.modulation import Kernel
 from ahop.nn import AttentionPooling, BagNetwork, Hopfield, HopfieldLayer, HopfieldPooling, MaxPooling, RowEmbedding
 from ahop.nn.start import reset
 from ahop.separation import Entmax, Softmax
-from ahop.similarity import Adaptive, Likelihood, Regimes, Subspace
+from ahop.similarity import Adaptive, Correlated, Likelihood, Regimes
 
 LAYERS = {
     "attention": lambda: Hopfield(8, num_heads=2),
@@ -21,7 +21,7 @@ LAYERS = {
     "kernel": lambda: Hopfield(8, modulation=Kernel(8, 5)),
     "matrix": lambda: Hopfield(8, similarity=Adaptive(8, learn_matrix=True, patterns=3)),
     "components": lambda: Hopfield(8, similarity=Likelihood(8, components=3)),
-    "subspace": lambda: Hopfield(8, similarity=Subspace(8, rank=2)),
+    "correlated": lambda: Hopfield(8, similarity=Correlated(8, rank=2)),
     "regimes": lambda: Hopfield(8, similarity=Regimes([Likelihood(8), Likelihood(8)])),
     "lookup": lambda: HopfieldLayer(8, quantity=5),
     "pooling": lambda: HopfieldPooling(8, quantity=2, similarity="adaptive"),

@@ -6,6 +6,7 @@ import torch
 import ahop
 from ahop.similarity import (
     Adaptive,
+    Correlated,
     Cosine,
     Distance,
     Dot,
@@ -13,7 +14,6 @@ from ahop.similarity import (
     Likelihood,
     Manhattan,
     Regimes,
-    Subspace,
     Unified,
 )
 
@@ -35,7 +35,7 @@ def similarities():
             Adaptive(DIM, sort=False),
         ),
         *(Adaptive(DIM, patterns=4), Likelihood(DIM, 2), Regimes([Likelihood(DIM), Likelihood(DIM)])),
-        *(Subspace(DIM, 2), Subspace(DIM, 1, tails=4.0)),
+        *(Correlated(DIM, 2), Correlated(DIM, 1, tails=4.0)),
     ]
 
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ahop
-from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Oracle, Scaled
+from ahop.memories import Oracle
+from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Scaled
 from ahop.variants.channel import SHARP
 
 PATTERNS = torch.rand(40, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1

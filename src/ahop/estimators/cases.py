@@ -14,9 +14,8 @@ from ahop._blocks import budget
 from ahop._progress import Bar
 from ahop.modulation import Kernel
 from ahop.nn.rows import RowEmbedding
-from ahop.similarity import Adaptive, Similarity
+from ahop.similarity import Similarity
 
-SIMILARITIES = ("euclidean", "distance", "dot", "kernel", "adaptive", "likelihood")
 # How many cases are embedded and compared at a time when the memory answers.
 _BLOCK = 8192
 # The least that a readout leaves to a class.
@@ -53,7 +52,7 @@ class CaseNetwork(nn.Module):
 
     Args:
         embedding: Of rows.
-        similarity: One of ``SIMILARITIES``, or an instance, which is copied.
+        similarity: A similarity, which is copied, its name, or ``"kernel"`` for dot products in a learned space.
         outputs: How many numbers a target has.
         classifies: Targets are classes, and answers log-probabilities; else both are values.
         cases: How many cases a perceptron looks at; 0 for the readout of their targets.
@@ -123,7 +122,7 @@ class Memory:
         network.requires_grad_(False).eval()
         # In float64 an answer does not depend, in its last digits, on the rows asked beside it. Large memories answer
         # in float32, for speed, and footprints too, since their kernels are made for it.
-        small = len(rows) <= _BLOCK and not isinstance(network.similarity, Adaptive)
+        small = len(rows) <= _BLOCK and not network.similarity.prefers_float32
         self.network = copy.deepcopy(network).double() if small else network
         self.rows, self.temperature = rows, temperature
         self._kept: list[Tensor] | None = None
@@ -210,19 +209,10 @@ class Memory:
 
 
 def _similarity(similarity: Any, width: int) -> Similarity:
-    if isinstance(similarity, Similarity):
-        if similarity.dim not in (None, width):
-            raise ValueError(f"similarity was made for {similarity.dim} dimensions, but rows are compared in {width}")
-        # What the caller gave is not what learns.
-        return copy.deepcopy(similarity)
-    if not isinstance(similarity, str) or similarity not in SIMILARITIES:
-        names = ", ".join(map(repr, SIMILARITIES))
-        raise ValueError(f"similarity must be one of {names}, or a Similarity; got {similarity!r}")
-    if similarity == "adaptive":
-        adaptive = Adaptive(width, bases=["distance", "dot"])
-        # The distance exactly, to begin with.
-        adaptive.set_order_weights(torch.tensor([[1.0], [0.0]]).expand(2, width))
-        return adaptive
-    if similarity == "likelihood":
-        return Similarity.of("likelihood", dim=width)
-    return Similarity.of("dot" if similarity == "kernel" else similarity)
+    if not isinstance(similarity, (Similarity, str)):
+        raise ValueError(f"similarity must be a Similarity, its name, or 'kernel'; got {similarity!r}")
+    # A copy: what the caller gave is not what learns.
+    made = copy.deepcopy(Similarity.of("dot" if similarity == "kernel" else similarity, width))
+    if isinstance(similarity, str):
+        made.start_as("distance")
+    return made

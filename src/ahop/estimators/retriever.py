@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ahop._checks import as_device, whole
 from ahop.estimators.whole import whole_or_not
-from ahop.models import KernelHopfield, create
+from ahop.memories import KernelHopfield, create
 
 
 class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -199,9 +198,14 @@ class Association(nn.Module):
         """
         table = self._fenced(self.scores(stored, state, mask), mask)
         energy: Tensor = -self.separation.conjugate(table) / single(self.beta)[:, None]
-        bowl = [[0.5 * (type(similarity) is Dot)] for similarity in self.similarities]
+        if not self.separation.in_a_bowl:
+            return energy
         state = single(state if self.modulation is None else self.modulation(state))
-        return energy + state.new_tensor(bowl) * state.square().sum(-1)
+        if len(self.similarities) == 1:
+            bowl = self.similarities[0].bowl(state)  # type: ignore[operator]
+            return energy if bowl is None else energy + bowl
+        parts = zip(self.similarities, energy.unbind(1), state.unbind(1), strict=True)
+        return torch.stack([own if (bowl := part.bowl(x)) is None else own + bowl for part, own, x in parts], 1)  # type: ignore[operator]
 
     # --- the ways to a readout -----------------------------------------------------------------------------
 
@@ -296,42 +300,18 @@ def _similarities(
     similarity: Similarity | str | Sequence[Similarity], dim: int | None, heads: int
 ) -> Sequence[Similarity]:
     if isinstance(similarity, str):
-        count = heads if similarity in _LEARNED else 1
-        parts: Sequence[Any] = [_named(similarity, dim) for _ in range(count)]
-    elif isinstance(similarity, Similarity):
-        parts = [similarity]
-    else:
-        parts = list(similarity) if isinstance(similarity, Sequence) else [similarity]
-        if len(parts) != heads or not all(isinstance(part, Similarity) for part in parts):
-            kinds = [type(part).__name__ for part in parts]
-            raise ValueError(f"similarity must be a name, a Similarity, or one for each of {heads} heads; got {kinds}")
-    for part in parts:
-        if None not in (dim, part.dim) and dim != part.dim:
-            raise ValueError(f"similarity was made for {part.dim} dimensions, but the Hopfield space has {dim}")
-    return parts
-
-
-_LEARNED = ("adaptive", "likelihood")
-
-
-def _named(name: str, dim: int | None) -> Similarity:
-    if name not in _LEARNED:
-        return Similarity.of(name)
-    if dim is None:
-        raise ValueError(f"hidden_size must be given for a similarity that learns ({name!r})")
-    if name != "adaptive":
-        return Similarity.of(name, dim=dim)
-    adaptive = _FromDot(dim, bases=["dot", "distance"])
-    adaptive.reset_parameters()
-    return adaptive
-
-
-class _FromDot(Adaptive, abstract=True):
-    """Begins as the dot product exactly: what is learned begins where plain attention is."""
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        self.set_order_weights(self.weight.new_tensor([[1.0], [0.0]]).expand_as(self.weight))
+        # What learns begins where plain attention is, and every head learns its own.
+        parts = [Similarity.of(similarity, dim) for _ in range(heads)]
+        for part in parts:
+            part.start_as("dot")
+        return parts if parts[0].learns or any(True for _ in parts[0].parameters()) else parts[:1]
+    if isinstance(similarity, Similarity):
+        return [Similarity.of(similarity, dim)]
+    some = list(similarity) if isinstance(similarity, Sequence) else [similarity]
+    if len(some) != heads or not all(isinstance(part, Similarity) for part in some):
+        kinds = [type(part).__name__ for part in some]
+        raise ValueError(f"similarity must be a name, a Similarity, or one for each of {heads} heads; got {kinds}")
+    return [Similarity.of(part, dim) for part in some]  # type: ignore[arg-type]
 
 
 def _per_head(scaling: float | Sequence[float] | Tensor, heads: int) -> tuple[float, ...]:

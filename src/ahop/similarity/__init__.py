@@ -1,25 +1,39 @@
-"""How alike are a pattern and a query: fixed similarities, and ones that learn."""
+"""How alike are a pattern and a query: fixed similarities, and ones that learn. Every file here joins by itself."""
 
-from ahop.similarity.base import Cosine, Decomposable, Distance, Dot, Euclidean, Manhattan, Similarity, Unified
+from importlib import import_module
+from pkgutil import iter_modules
+
+from ahop.similarity.base import Decomposable, Similarity
+from ahop.similarity.codes import InnerProduct, Whitened
+from ahop.similarity.correlated import Correlated
+from ahop.similarity.corruption import Corruption
+from ahop.similarity.density import Density
+from ahop.similarity.fixed import Cosine, Distance, Dot, Euclidean, Manhattan, Matches, Precision, Unified
 from ahop.similarity.footprint import Adaptive, footprint, k_optimal
-from ahop.similarity.inner import InnerProduct, Whitened
 from ahop.similarity.likelihood import Likelihood
 from ahop.similarity.regimes import Regimes
-from ahop.similarity.subspace import Subspace
+
+# A new similarity is one file in this folder: its class is known by name as soon as the file is read.
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
     "Adaptive",
+    "Correlated",
+    "Corruption",
     "Cosine",
     "Decomposable",
+    "Density",
     "Distance",
     "Dot",
     "Euclidean",
     "InnerProduct",
     "Likelihood",
     "Manhattan",
+    "Matches",
+    "Precision",
     "Regimes",
     "Similarity",
-    "Subspace",
     "Unified",
     "Whitened",
     "footprint",

@@ -1,19 +1,27 @@
-"""Similarity: how alike are a stored pattern and a query. The fixed ones."""
+"""The contract of a similarity: how alike are a stored pattern and a query, and how that is learned."""
 
 from __future__ import annotations
 
+import inspect
+import math
+import warnings
 from abc import abstractmethod
+from typing import Any, TypeVar
 
-import torch
 from torch import Tensor
 
 from ahop._blocks import pairwise
-from ahop._checks import as_tensor, require_finite
 from ahop._component import Component
+from ahop.learning.report import FitReport
+
+Kind = TypeVar("Kind", bound="Similarity")
 
 
 class Similarity(Component):
     """Scores every stored pattern against every query; higher is more alike.
+
+    A subclass gives :meth:`forward`, and one that learns gives :meth:`fit`; a constructor that needs the number of
+    dimensions calls it ``dim``. It can then be named, saved, learned and used wherever a similarity is taken.
 
     Shape:
         patterns ``(..., N, d)``, queries ``(..., Q, d)``, observed ``(..., Q, d)`` or None (all observed), to
@@ -22,9 +30,65 @@ class Similarity(Component):
 
     dim: int | None = None
     """The number of dimensions that a learned similarity was made for; None fits any."""
+    prefers_float32 = False
+    """Whether it is made for float32, and much slower in float64."""
+
+    @classmethod
+    def of(cls: type[Kind], part: Kind | str, dim: int | None = None, **arguments: Any) -> Kind:
+        """``part`` itself, or, when it is a name, a new one for ``dim`` dimensions: the way to a similarity everywhere.
+
+        Args:
+            part: A similarity, or its name.
+            dim: The number of dimensions in which it is to compare, where that is known.
+        """
+        if isinstance(part, str) and "dim" in inspect.signature(cls.named(part)).parameters:
+            if dim is None:
+                raise ValueError(
+                    f"similarity {part!r} must be made for a number of dimensions, which is not known here"
+                )
+            arguments = {"dim": dim, **arguments}
+        made = super().of(part, **arguments)
+        if None not in (dim, made.dim) and dim != made.dim:
+            raise ValueError(f"similarity was made for {made.dim} dimensions, but the patterns have {dim}")
+        return made
 
     @abstractmethod
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor: ...
+
+    @property
+    def learns(self) -> bool:
+        """Whether :meth:`fit` changes anything."""
+        return type(self).fit is not Similarity.fit
+
+    def fit(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        origins: Tensor | None = None,
+        *,
+        observed: Tensor | None = None,
+        log_prior: Tensor | None = None,
+    ) -> FitReport:
+        """Learn, in place, what "alike" means from queries and, where they are known, the patterns they came from.
+
+        A fixed similarity has nothing to learn, and says so. One that learns may have further options.
+
+        Args:
+            patterns: ``(N, d)``, in float32 or better, as the queries.
+            queries: ``(n, d)``.
+            origins: The index of the pattern that each query came from, ``(n,)``; None when nobody knows.
+            observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
+            log_prior: How often each pattern is asked for, ``(N,)``; None is alike.
+        """
+        warnings.warn(f"fit changes nothing: the {self.name!r} similarity is fixed", UserWarning, stacklevel=3)
+        return FitReport("fixed", math.nan, 0, converged=True)
+
+    def start_as(self, name: str) -> None:
+        """Begin as the fixed similarity of this name, where a similarity that learns can; others begin as they are."""
+
+    def bowl(self, state: Tensor) -> Tensor | None:
+        """What an energy adds for states ``(..., d)`` to fall along retrieval, ``(...)``; None adds nothing."""
+        return None
 
     def blend(
         self,
@@ -81,141 +145,3 @@ class Decomposable(Similarity, abstract=True):
 
         width = 2 * patterns.shape[-1]
         return pairwise(block, patterns, queries, width=width, per_query=(observed,), learned=self.parameters())
-
-
-class Dot(Decomposable):
-    r"""The inner product :math:`\xi^\top x`, the similarity of the classical networks.
-
-    Example:
-        >>> Dot()(torch.eye(2), torch.tensor([[3.0, 4.0]]))
-        tensor([[3., 4.]])
-    """
-
-    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
-        return patterns * queries
-
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        return (queries if observed is None else queries * observed) @ patterns.mT
-
-
-class Distance(Decomposable):
-    r"""The negative squared distance :math:`-\lVert \xi - x \rVert_2^2`.
-
-    Computed as a matrix product, so distances far below the spread of the patterns are lost in rounding: scale
-    your data, or store it in float64, if patterns lie closer together than about a thousandth of their spread.
-
-    Example:
-        >>> Distance()(torch.eye(2), torch.tensor([[1.0, 0.0]]))
-        tensor([[ 0., -2.]])
-    """
-
-    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
-        return -(patterns - queries).square()
-
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        # Expanded into a matrix product, around the patterns' mean so that a common offset costs no digits.
-        centre = patterns.detach().mean(-2, keepdim=True)
-        patterns, queries = patterns - centre, queries - centre
-        if observed is None:
-            lengths = patterns.square().sum(-1).unsqueeze(-2)
-            return 2 * queries @ patterns.mT - lengths - queries.square().sum(-1, keepdim=True)
-        mask = observed.to(queries.dtype)
-        queries = queries * mask
-        return 2 * queries @ patterns.mT - mask @ patterns.square().mT - queries.square().sum(-1, keepdim=True)
-
-
-class Euclidean(Similarity):
-    r"""The negative distance :math:`-\lVert \xi - x \rVert_2`, not squared.
-
-    Its softmax has long tails: what is far away still counts a little, as under a noise that is sometimes large. Not
-    decomposable.
-
-    Example:
-        >>> Euclidean()(torch.eye(2), torch.tensor([[4.0, 4.0]]))
-        tensor([[-5., -5.]])
-    """
-
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        # In units of the largest value, whose squares do not vanish where the distance itself would not.
-        size = patterns.detach().abs().amax().clamp_min(torch.finfo(patterns.dtype).tiny)
-        patterns, queries = patterns / size, queries / size
-        if observed is not None or queries.element_size() < 4:
-            squares = -Distance()(patterns, queries, observed)
-            # Kept off zero, where the root has no slope.
-            return -size * squares.clamp_min(torch.finfo(squares.dtype).tiny).sqrt()
-        centre = patterns.detach().mean(-2, keepdim=True)
-        return -size * torch.cdist(queries - centre, patterns - centre, compute_mode="use_mm_for_euclid_dist")
-
-
-class Manhattan(Decomposable):
-    r"""The negative sum of absolute differences :math:`-\lVert \xi - x \rVert_1`.
-
-    Example:
-        >>> Manhattan()(torch.eye(2), torch.tensor([[3.0, 0.0]]))
-        tensor([[-2., -4.]])
-    """
-
-    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
-        return -(patterns - queries).abs()
-
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        if observed is None and queries.element_size() >= 4:
-            return -torch.cdist(queries, patterns, p=1.0)
-        return super().forward(patterns, queries, observed)
-
-
-class Cosine(Similarity):
-    r"""The cosine of the angle, :math:`\xi^\top x / (\lVert\xi\rVert \lVert x\rVert)`, over the observed dimensions.
-
-    Not decomposable: each term depends on the whole vector through the norms. A zero vector scores zero.
-
-    Example:
-        >>> Cosine()(torch.eye(2), torch.tensor([[5.0, 0.0]]))
-        tensor([[1., 0.]])
-    """
-
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        mask = torch.ones_like(queries) if observed is None else observed.to(queries.dtype)
-        tiny = torch.finfo(queries.dtype).tiny
-        # Rows of largest value 1, whose squares neither overflow nor vanish.
-        patterns, queries = _unsized(patterns), _unsized(queries * mask)
-        # The pattern's norm runs over what this query observed, so it differs from query to query.
-        lengths = (mask @ patterns.square().mT).clamp_min(tiny).rsqrt()
-        return queries @ patterns.mT * lengths * queries.square().sum(-1, keepdim=True).clamp_min(tiny).rsqrt()
-
-
-def _unsized(rows: Tensor) -> Tensor:
-    return rows / rows.detach().abs().amax(-1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
-
-
-class Unified(Decomposable):
-    r"""The paper's similarity for isotropic noise with a bias, one form for both.
-
-    .. math:: s(\xi, x) = b^\top (x - \xi) - \lVert x - \xi \rVert_2^2
-
-    With ``b`` twice the bias that every query suffered, this is the distance after the bias is taken away,
-    up to a constant of the query; with ``b = 0`` it is :class:`Distance`.
-
-    Args:
-        b: One number per dimension.
-
-    Example:
-        >>> Unified(torch.tensor([2.0, 0.0]))(torch.eye(2), torch.tensor([[2.0, 0.0]]))
-        tensor([[ 1., -1.]])
-    """
-
-    b: Tensor
-    dim: int
-
-    def __init__(self, b: Tensor) -> None:
-        super().__init__()
-        b = as_tensor(b, "b")
-        if b.ndim != 1:
-            raise ValueError(f"b must be one number per dimension, got shape {tuple(b.shape)}")
-        require_finite(b, "b")
-        self.register_buffer("b", b)
-        self.dim = len(b)
-
-    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
-        difference = queries - patterns
-        return self.b * difference - difference.square()

@@ -11,7 +11,10 @@ from torch import Tensor, nn
 from ahop import kernels
 from ahop._blocks import pairwise
 from ahop._checks import as_tensor
-from ahop.similarity.base import Decomposable, Distance, Dot, Manhattan, Similarity
+from ahop.learning.footprint import fit_adaptive
+from ahop.learning.report import FitReport
+from ahop.similarity.base import Decomposable, Similarity
+from ahop.similarity.fixed import Distance, Dot, Manhattan
 
 # The bases that kernels exist for; a subclass may have other terms.
 _KERNELS: dict[type[nn.Module], str] = {Distance: "distance", Dot: "dot", Manhattan: "manhattan"}
@@ -86,6 +89,7 @@ class Adaptive(Similarity):
         tensor([[ 0., -2.]], grad_fn=<ViewBackward0>)
     """
 
+    prefers_float32 = True
     dim: int
     matrix_values: Tensor | None
     deviation: Tensor | None
@@ -116,6 +120,7 @@ class Adaptive(Similarity):
         ones = torch.ones(len(self.bases), dim, dtype=None if values is None else values.dtype)
         self.weight = nn.Parameter(torch.zeros_like(ones))
         self.deviation = None if patterns is None else nn.Parameter(torch.zeros(patterns, *ones.shape))
+        self._start: str | None = None
         self.set_order_weights(ones)
 
     @torch.no_grad()
@@ -126,7 +131,33 @@ class Adaptive(Similarity):
             self.matrix_values.copy_(values)
         if self.deviation is not None:
             self.deviation.zero_()
-        self.set_order_weights(torch.ones_like(self.weight))
+        names = [base.name for base in self.bases]
+        ones = [[float(self._start in (None, name))] for name in names]
+        self.set_order_weights(self.weight.new_tensor(ones).expand_as(self.weight))
+
+    def fit(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        origins: Tensor | None = None,
+        *,
+        observed: Tensor | None = None,
+        log_prior: Tensor | None = None,
+        **options: Any,
+    ) -> FitReport:
+        """Fit the weights to queries whose origins are known; see :func:`ahop.learning.footprint.fit_adaptive`.
+
+        The prior does not enter: the similarity learns the likelihood alone.
+        """
+        if origins is None:
+            raise ValueError("origins must be given: footprints are learned from labelled pairs")
+        return fit_adaptive(self, patterns, queries, origins, observed=observed, **options)
+
+    def start_as(self, name: str) -> None:
+        """Begin as one of the bases alone."""
+        if name in [base.name for base in self.bases]:
+            self._start = name
+            self.reset_parameters()
 
     def order_weights(self) -> Tensor:
         """The weights ``u`` of the sorted terms, ``(bases, d)``, shared by all patterns."""

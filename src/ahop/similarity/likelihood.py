@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ahop._blocks import pairwise, split
-from ahop.similarity import quick
+from ahop.learning import corruption
+from ahop.learning.report import FitReport
+from ahop.similarity import codes, quick
 from ahop.similarity.base import Decomposable
+from ahop.similarity.density import Density
 
 _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 # Values far outside anything seen in fitting still have some density, so that no score is infinite: so much of a flat
@@ -17,7 +21,7 @@ _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 _LEAST_SHARE = 4e-6
 
 
-class Likelihood(Decomposable):
+class Likelihood(Decomposable, Density):
     r"""The log-likelihood of a query under a learned corruption.
 
     .. math:: s(\xi, x) = \sum_i \log\Big((1 - m_i) \sum_j \pi_j \, N(x_i;\, a_j \xi_i + b_i,\, (\sigma_j t_i)^2)
@@ -25,9 +29,9 @@ class Likelihood(Decomposable):
 
     A value keeps a trace of its pattern's, with gain :math:`a_j`, bias :math:`b_i` and noise :math:`\sigma_j t_i`;
     or it is lost, with probability :math:`m_i`, and comes from a background :math:`g` that every dimension shares.
-    The background is a density that is linear between knots. :mod:`ahop.em` fits all of it.
+    The background is a density that is linear between knots. :mod:`ahop.learning.corruption.em` fits all of it.
 
-    Without gradients, many scores at once on a CPU are computed as dot products (:mod:`ahop.similarity.inner`): exact
+    Without gradients, many scores at once on a CPU are computed as dot products (:mod:`ahop.similarity.codes`): exact
     for the best patterns of each query, with a root mean square error of 0.01 for the rest.
 
     Args:
@@ -150,10 +154,7 @@ class Likelihood(Decomposable):
 
     def quick(self, patterns: Tensor, queries: int) -> quick.Table | None:
         """A way to the scores of so many queries by dot products, or None where it would not be faster."""
-        # Imported here because it is made of likelihoods itself.
-        from ahop.similarity import inner
-
-        return inner.quick(self, patterns, queries)
+        return codes.quick(self, patterns, queries)
 
     def exact(self, candidates: Tensor, queries: Tensor) -> Tensor:
         """The scores of some patterns for each query: ``(Q, C, d)`` and ``(Q, d)`` to ``(Q, C)``."""
@@ -170,16 +171,49 @@ class Likelihood(Decomposable):
     ) -> tuple[Tensor, Tensor] | None:
         return None if observed is not None else quick.best(self, patterns, queries, k, beta, log_prior)
 
+    def codes(self, patterns: Tensor, tolerance: float) -> codes.InnerProduct:
+        """See :func:`~ahop.similarity.codes.inner_product`."""
+        return codes.inner_product(self, patterns, tolerance)
+
+    @torch.no_grad()
+    def fit(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        origins: Tensor | None = None,
+        *,
+        observed: Tensor | None = None,
+        log_prior: Tensor | None = None,
+        seed: int = 0,
+    ) -> FitReport:
+        """Learn by expectation maximisation, with origins or without; see :mod:`ahop.learning.corruption`."""
+        lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
+        found, report = corruption.learn(lessons, corruption.Families(type(self)), seed=seed)
+        self.become(found)
+        return report
+
+    def like(self, **settings: Any) -> Likelihood:
+        """A new one that differs in these settings, in the same precision and place; nothing is learned yet."""
+        return type(self)(**{**self.arguments(), **settings}).to(self.bias)
+
     @torch.no_grad()
     def rescaled(self, unit: float, shift: float) -> Likelihood:
         """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""
         low, high, centre = (unit * place + shift for place in (self.low, self.high, self.centre))
-        new = Likelihood(self.dim, self.components, shifted=self.shifted, low=low, high=high, centre=centre)
+        new = self.like(low=low, high=high, centre=centre)
         new.load_state_dict(self.state_dict())
-        new = new.to(self.bias)
         new.bias.mul_(unit)
         new.log_sigma.add_(math.log(unit))
         return new
+
+    @torch.no_grad()
+    def narrowed(self, part: slice) -> Likelihood:
+        """The same likelihood of some dimensions alone, in double precision."""
+        some = self.like(dim=len(self.bias[part])).double()
+        for name, value in self.named_parameters():
+            own = some.get_parameter(name)
+            own.copy_(value if own.shape == value.shape else value[part])
+        return some
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         r"""The log evidence under a pattern whose dimensions are drawn from what the stored ones have there, ``(Q,)``:
@@ -197,6 +231,18 @@ class Likelihood(Decomposable):
         share = torch.softmax(self.background, 0).cpu()
         share[0], share[-1] = 2 * share[0], 2 * share[-1]
         return places, share * ((self.knots - 1) / (self.high - self.low))
+
+    @torch.no_grad()
+    def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:
+        """Bias, noise, and where lost values come from."""
+        places, density = self.background_density()
+        lost = f"lost: {100 * float(self.mask_rate.mean()):.0f} %, values come from"
+        noise = self.sigma.cpu().mean(0)
+        return [
+            ("shift of values", self.bias.cpu(), None),
+            ("noise (mean over kinds)", noise, None),
+            (lost, density, places),
+        ]
 
     @torch.no_grad()
     def describe(self) -> str:

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from ahop.learning import corruption
+from ahop.learning.report import FitReport
 from ahop.similarity import quick
-from ahop.similarity.base import Similarity
+from ahop.similarity.density import Density
 from ahop.similarity.likelihood import Likelihood
 
 
-class Regimes(Similarity):
+class Regimes(Density):
     r"""The log-likelihood when a whole query belongs to one of a few regimes.
 
     .. math:: s(\xi, x) = \log \sum_r \rho_r \prod_i p_r(x_i \mid \xi_i)
@@ -72,6 +74,23 @@ class Regimes(Similarity):
         return None if observed is not None else quick.best(self, patterns, queries, k, beta, log_prior)
 
     @torch.no_grad()
+    def fit(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        origins: Tensor | None = None,
+        *,
+        observed: Tensor | None = None,
+        log_prior: Tensor | None = None,
+        seed: int = 0,
+    ) -> FitReport:
+        """Learn by expectation maximisation, as many regimes as the queries ask for."""
+        lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
+        found, report = corruption.learn(lessons, corruption.Families(Likelihood, Regimes), seed=seed)
+        self.become(found if isinstance(found, Regimes) else Regimes([found]))
+        return report
+
+    @torch.no_grad()
     def rescaled(self, unit: float, shift: float) -> Regimes:
         """As in :meth:`Likelihood.rescaled`."""
         new = Regimes([regime.rescaled(unit, shift) for _, regime in self.parts()]).to(self.log_rho)
@@ -89,7 +108,7 @@ class Regimes(Similarity):
         told = [(share, regime.describe().replace("\n", "\n  ")) for share, regime in self.parts()]
         return "\n".join(f"Of 100 queries, {100 * share:.0f} suffer this:\n  {text}" for share, text in told)
 
-    def parts(self) -> list[tuple[float, Likelihood]]:
+    def parts(self) -> list[tuple[float, Likelihood]]:  # type: ignore[override]
         """The share of queries that suffer each regime, and the regime."""
         shares = torch.softmax(self.log_rho.detach(), 0).tolist()
         return list(zip(shares, self.regimes, strict=True))  # type: ignore[arg-type]

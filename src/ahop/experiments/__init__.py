@@ -1,1 +1,0 @@
-"""One readable file per table or figure of the paper."""

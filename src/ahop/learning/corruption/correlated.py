@@ -1,0 +1,269 @@
+r"""Learn a corruption that moves many dimensions at once, whether or not the origins of the queries are known.
+
+Fits :class:`~ahop.similarity.Correlated` by expectation maximisation: an M-step is a factor analysis of the
+residuals, weighed by the origins' posteriors and by the heavy tails. What no likelihood can tell is how many hidden
+causes to allow: it rises with every one of them, while they begin to explain away what tells patterns apart. So
+their number is chosen by retrieval where origins are known (:func:`by_retrieval`), and by the mutual information
+between query and origin where they are not (:func:`by_information`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import split
+from ahop.learning.corruption.held_out import Judgement, Jury
+
+# The numbers of hidden causes worth a try, and after how many failures in a row to stop.
+RANKS = (0, 1, 2, 4, 8, 16)
+_PATIENCE = 2
+_HEAVY = 4.0
+
+
+def ladder(queries: int, dim: int) -> list[int]:
+    """The numbers of hidden causes that so many queries can tell apart."""
+    return [rank for rank in RANKS if rank <= min(dim // 2, queries // 4)]
+
+
+@dataclass
+class Moments:
+    """Weighted means and covariances of queries x and the patterns k they are taken to come from.
+
+    ``amount`` counts queries, before the heavy tails weigh them.
+    """
+
+    mean_x: Tensor
+    mean_k: Tensor
+    xx: Tensor
+    xk: Tensor
+    kk: Tensor
+    amount: float
+
+    @classmethod
+    def of_pairs(cls, queries: Tensor, origins: Tensor, weights: Tensor) -> Moments:
+        share = weights / weights.sum()
+        mean_x, mean_k = share @ queries, share @ origins
+        x, k = queries - mean_x, origins - mean_k
+        heavy = weights[:, None]
+        return cls(mean_x, mean_k, x.mT @ (heavy * x), x.mT @ (heavy * k), k.mT @ (heavy * k), len(queries))
+
+    @classmethod
+    def of_shares(cls, queries: Tensor, patterns: Tensor, weights: Tensor, amount: float) -> Moments:
+        """``weights`` ``(n, N)`` share every query out among all patterns."""
+        by_query, by_pattern = weights.sum(1), weights.sum(0)
+        total = by_query.sum()
+        mean_x, mean_k = by_query @ queries / total, by_pattern @ patterns / total
+        x, k = queries - mean_x, patterns - mean_k
+        xx, kk = x.mT @ (by_query[:, None] * x), k.mT @ (by_pattern[:, None] * k)
+        return cls(mean_x, mean_k, xx, x.mT @ (weights @ k), kk, amount)
+
+    def residuals(self, gain: Tensor) -> Tensor:
+        """The covariance of what the patterns leave unexplained, ``(d, d)``."""
+        return (self.xx - gain * (self.xk + self.xk.mT) + gain**2 * self.kk) / self.amount
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is decided before a fit: what to make, its hidden causes and tails, what dimensions and gains may differ.
+
+    ``kind`` is :class:`ahop.similarity.Correlated`, or made like it.
+    """
+
+    kind: Any
+    rank: int = 0
+    tails: float = _HEAVY
+    shared_noise: bool = False
+    learn_gain: bool = False
+
+    @classmethod
+    def of(cls, model: Any) -> Form:
+        """The form that a model was fitted in."""
+        shared = float(model.log_psi.max() - model.log_psi.min()) < 1e-6
+        return cls(type(model), model.rank, model.tails, shared, learn_gain=float(model.gain) != 1.0)
+
+
+def _floored(variance: Tensor) -> Tensor:
+    return variance.clamp_min(1e-8 + 1e-3 * float(variance.mean()))
+
+
+def maximise(model: Any, moments: Moments, form: Form) -> None:
+    """Solve for gain, bias, hidden causes and noise, given the moments."""
+    if form.learn_gain:
+        precision = (-model.log_psi).exp()
+        power = (moments.kk.diagonal() * precision).sum()
+        if power > 0:
+            model.gain.copy_(((moments.xk.diagonal() * precision).sum() / power).clamp_min(0.05))
+    model.bias.copy_(moments.mean_x - model.gain * moments.mean_k)
+    _factor(model, moments.residuals(model.gain), form)
+
+
+def _factor(model: Any, covariance: Tensor, form: Form, rounds: int = 2) -> None:
+    """Split a covariance into hidden causes and noises of single dimensions (factor analysis)."""
+    least = 1e-3 * _floored(covariance.diagonal())
+
+    def noise(rest: Tensor) -> Tensor:
+        rest = _floored(torch.maximum(rest, least))
+        return rest.mean().expand_as(rest) if form.shared_noise else rest
+
+    psi = noise(covariance.diagonal())
+    if form.rank:
+        psi = torch.minimum(model.log_psi.exp(), psi)
+        for _ in range(rounds):
+            root = psi.sqrt()
+            values, vectors = torch.linalg.eigh(covariance / root[:, None] / root)
+            strength = (values[-form.rank :] - 1).clamp_min(0).sqrt()
+            model.loading.copy_(root[:, None] * vectors[:, -form.rank :] * strength)
+            psi = noise(covariance.diagonal() - model.loading.square().sum(1))
+    model.log_psi.copy_(psi.log())
+
+
+def _begin(bias: Tensor, variance: Tensor, form: Form, start: Any = None) -> Any:
+    model = form.kind(len(bias), form.rank, tails=form.tails).to(bias)
+    if start is None:
+        model.bias.copy_(bias)
+        model.log_psi.copy_(_floored(variance).log())
+        return model
+    for name in ("gain", "bias", "log_psi"):
+        model.get_parameter(name).copy_(start.get_parameter(name))
+    kept = min(form.rank, start.rank)
+    model.loading[:, :kept] = start.loading[:, start.rank - kept :]
+    return model
+
+
+def _heaviness(model: Any, squares: Tensor) -> Tensor:
+    """A query far from everything says little: that is what heavy tails mean."""
+    if math.isinf(model.tails):
+        return torch.ones_like(squares)
+    return (model.tails + model.dim) / (model.tails + squares)
+
+
+# --- with labels ---------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def fit_pairs(queries: Tensor, origins: Tensor, form: Form) -> Any:
+    """Fit one form to queries ``(n, d)`` and the patterns they came from ``(n, d)``."""
+    gaps = queries - origins
+    model = _begin(gaps.mean(0), gaps.var(0, unbiased=False), form)
+    for _ in range(3 if math.isfinite(form.tails) else 1 + form.learn_gain):
+        rows, _ = model.whiten(queries - model.bias - model.gain * origins)
+        maximise(model, Moments.of_pairs(queries, origins, _heaviness(model, rows.square().sum(-1))), form)
+    return model
+
+
+def _judged(jury: Jury, form: Form) -> Judgement:
+    """The judgement on one form, fitted anew for each fold."""
+    return jury.each(lambda rows: fit_pairs(jury.queries[rows], jury.patterns[jury.origins[rows]], form))
+
+
+def _climb(jury: Jury, forms: list[Form]) -> tuple[Form, Judgement]:
+    """The best of forms with more and more hidden causes, until a few in a row were no better."""
+    best, failures = (forms[0], _judged(jury, forms[0])), 0
+    for form in forms[1:]:
+        judgement = _judged(jury, form)
+        if judgement.log_posterior.mean() > best[1].log_posterior.mean():
+            best, failures = (form, judgement), 0
+        elif (failures := failures + 1) > _PATIENCE:
+            break
+    return best
+
+
+@torch.no_grad()
+def by_retrieval(jury: Jury, kind: Any, rank: int | None = None) -> tuple[Any, Judgement]:
+    """The form that retrieves best on origins it has not seen; ``rank`` fixes the number of hidden causes."""
+    ranks = ladder(len(jury.queries), jury.patterns.shape[1]) if rank is None else [rank]
+    form, judgement = _climb(jury, [Form(kind, candidate) for candidate in ranks])
+    # Other tails and a noise that all dimensions share have to be clearly better, not just a little.
+    for tails, shared in ((_HEAVY, True), (math.inf, False), (math.inf, True)):
+        if _judged(jury, Form(kind, form.rank, tails, shared)).beats(judgement):
+            form, judgement = _climb(jury, [Form(kind, candidate, tails, shared) for candidate in ranks])
+    gained = replace(form, learn_gain=True)
+    if (second := _judged(jury, gained)).beats(judgement):
+        form, judgement = gained, second
+    model = fit_pairs(jury.queries, jury.patterns[jury.origins], form)
+    model.log_beta.fill_(judgement.log_beta)
+    return model, judgement
+
+
+# --- without labels ------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def mutual_information(scores: Tensor) -> float:
+    r"""How much a query tells of its origin, :math:`H(\text{mean posterior}) - \text{mean}\, H(\text{posterior})`.
+
+    It presumes that the queries ask for many different patterns: a model that explains too much away crowds them
+    onto a few.
+
+    Args:
+        scores: ``(Q, N)``, log-likelihoods.
+
+    Example:
+        >>> round(mutual_information(50 * torch.eye(4)), 3), round(mutual_information(torch.zeros(4, 4)), 3)
+        (1.386, 0.0)
+    """
+    posterior = torch.softmax(scores, -1)
+    return float(torch.special.entr(posterior.mean(0)).sum() - torch.special.entr(posterior).sum(-1).mean())
+
+
+@torch.no_grad()
+def fit_queries(patterns: Tensor, queries: Tensor, form: Form, steps: int, start: Any) -> Any:
+    """Fit one form to queries alone; their origins are shared out among all patterns each time.
+
+    The gain stays as it is: a smaller one would let noise explain what tells patterns apart.
+    """
+    gap = queries.mean(0) - patterns.mean(0)
+    model = _begin(gap, (queries - patterns.mean(0)).var(0, unbiased=False), form, start)
+    for _ in range(steps):
+        stored, log_determinant = model.whiten(model.gain * patterns)
+        asked, _ = model.whiten(queries - model.bias)
+        weights = queries.new_empty(len(queries), len(patterns))
+        for part in split(len(queries), 4 * len(patterns) * queries.element_size()):
+            squares = torch.cdist(asked[part], stored).square()
+            shares = torch.softmax(model.density(squares, log_determinant, model.dim), -1)
+            weights[part] = shares * _heaviness(model, squares)
+        maximise(model, Moments.of_shares(queries, patterns, weights, len(queries)), form)
+    return model
+
+
+@torch.no_grad()
+def by_information(kind: Any, patterns: Tensor, queries: Tensor, ranks: list[int], advance: Callable[[], None]) -> Any:
+    """Climb from few hidden causes to more, from the best so far each time, as long as the information rises.
+
+    A noise for each dimension and one that all share are two starts.
+    """
+    best: tuple[Any, float] | None = None
+    for shared in (False, True):
+        current, value = None, -math.inf
+        for rank in ranks:
+            model, keep = current, None
+            for steps in (15,) if current is None else (4, 4, 4):
+                model = fit_queries(patterns, queries, Form(kind, rank, shared_noise=shared), steps, model)
+                told = mutual_information(model(patterns, queries))
+                if told > value:
+                    keep, value = model, told
+            current = keep or current
+            advance()
+        assert current is not None
+        if best is None or value > best[1]:
+            best = current, value
+    assert best is not None
+    return best[0]
+
+
+@torch.no_grad()
+def follow(model: Any, patterns: Tensor, queries: Tensor, origins: Tensor | None) -> Any:
+    """A few steps from a model to what further queries say."""
+    form = Form.of(model)
+    if origins is None:
+        new = fit_queries(patterns, queries, form, 4, model)
+    else:
+        new = fit_pairs(queries, patterns[origins], form)
+    new.log_beta.copy_(model.log_beta)
+    return new

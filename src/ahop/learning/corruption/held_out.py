@@ -1,0 +1,110 @@
+"""A jury: how well a model retrieves origins that it was not fitted to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Few origins are left out one by one, many by the eighth.
+_FEW = 64
+_FOLDS = 8
+# Enough queries and rivals to tell two models apart; more would only take longer.
+_JUDGED = 2048
+_RIVALS = 1024
+
+
+@dataclass
+class Judgement:
+    """Held-out log posteriors ``(n,)`` of the origins ``(n,)``, at their best inverse temperature."""
+
+    log_posterior: Tensor
+    origins: Tensor
+    log_beta: float
+
+    def beats(self, other: Judgement) -> bool:
+        """By more than chance; queries of one origin are no independent witnesses."""
+        gain = self.log_posterior - other.log_posterior
+        _, group = self.origins.unique(return_inverse=True)
+        sums = torch.zeros_like(gain[: int(group.max()) + 1]).index_add_(0, group, gain - gain.mean())
+        return float(gain.mean()) > max(1e-3, float(sums.square().sum().sqrt()) / len(gain))
+
+
+class Jury:
+    """Queries with known origins, cut into folds that share no origin, on which models are judged by retrieval."""
+
+    def __init__(self, patterns: Tensor, queries: Tensor, origins: Tensor, seed: int) -> None:
+        self.generator = torch.Generator().manual_seed(seed)
+        self.patterns, self.queries, self.origins = patterns, queries, origins
+        known, group = origins.unique(return_inverse=True)
+        if len(known) < 2:
+            raise ValueError(
+                f"origins must be of at least two patterns to look for hidden causes, got {known.tolist()}"
+            )
+        folds = len(known) if len(known) <= _FEW else _FOLDS
+        fold = self._permutation(len(known)) % folds
+        self.rivals = self._permutation(len(patterns))[:_RIVALS]
+        judged = torch.zeros_like(origins, dtype=torch.bool)
+        judged[self._permutation(len(origins))[:_JUDGED]] = True
+        # Rows to learn from, and rows to judge on.
+        self.parts = [
+            ((fold[group] != index).nonzero().squeeze(1), ((fold[group] == index) & judged).nonzero().squeeze(1))
+            for index in range(folds)
+        ]
+
+    def _permutation(self, count: int) -> Tensor:
+        return torch.randperm(count, generator=self.generator).to(self.patterns.device)
+
+    def bundles(self) -> list[list[tuple[Tensor, Tensor]]]:
+        """The parts in a few bundles, for models that take long to fit."""
+        size = -(-len(self.parts) // _FOLDS)
+        return [self.parts[start : start + size] for start in range(0, len(self.parts), size)]
+
+    def judge(self, scores: list[Tensor]) -> Judgement:
+        """``scores`` of each part's queries, as :meth:`score` gives them."""
+        logs, log_beta = _tempered(torch.cat(scores))
+        return Judgement(logs, torch.cat([self.origins[rows] for _, rows in self.parts]), log_beta)
+
+    def score(
+        self, similarity: Any, rows: Tensor, patterns: Tensor | None = None, queries: Tensor | None = None
+    ) -> Tensor:
+        """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing.
+
+        ``patterns`` and ``queries`` are the same ones in another precision.
+        """
+        patterns = self.patterns if patterns is None else patterns
+        queries = (self.queries if queries is None else queries)[rows]
+        own, against = patterns[self.origins[rows]], similarity(patterns[self.rivals], queries)
+        same = self.origins[rows][:, None] == self.rivals
+        # Each query against its own pattern alone, without a table of all pairs.
+        mine = [similarity(own[i : i + 16], queries[i : i + 16]).diagonal() for i in range(0, len(rows), 16)]
+        mine.append(against.new_empty(0))
+        return torch.cat([torch.cat(mine)[:, None], against.masked_fill(same, -torch.inf)], 1)
+
+    def each(self, fit: Callable[[Tensor], Any]) -> Judgement:
+        """The judgement on a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold."""
+        return self.judge([self.score(fit(learn), rows) for learn, rows in self.parts])
+
+
+def _tempered(scores: Tensor) -> tuple[Tensor, float]:
+    """The inverse temperature under which the first column is likeliest: concave, so Newton's method finds it."""
+    mine = scores[:, :1]
+    gaps = (scores - mine).clamp_min(-1e30)
+    present = torch.isfinite(scores)
+    log_beta = 0.0
+    for _ in range(40):
+        posterior = torch.softmax((math.exp(log_beta) * gaps).masked_fill(~present, -torch.inf), 1)
+        safe = gaps.masked_fill(~present, 0.0)
+        mean = (posterior * safe).sum(1)
+        slope = -float(mean.mean()) * math.exp(log_beta)
+        bend = float(((posterior * safe.square()).sum(1) - mean.square()).mean()) * math.exp(2 * log_beta)
+        step = slope / (bend + abs(slope) + 1e-12)
+        log_beta = min(max(log_beta + step, -12.0), 3.0)
+        if abs(step) < 1e-3:
+            break
+    logs = torch.log_softmax((math.exp(log_beta) * gaps).masked_fill(~present, -torch.inf), 1)[:, 0]
+    return logs, log_beta

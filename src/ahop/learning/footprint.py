@@ -1,0 +1,199 @@
+"""Fit the weights of footprints: a convex problem, or the paper's own way."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from ahop._checks import choice, require_finite
+from ahop._progress import progress
+from ahop.learning.features import Features, Weighted
+from ahop.learning.gradient import adam, lbfgs
+from ahop.learning.report import FitReport
+
+Array = npt.NDArray[np.float64]
+
+_KNOTS = 64
+_SMOOTHNESS = (1e-2, 1e-3, 1e-4, 1e-5)
+
+
+@torch.no_grad()
+def fit_adaptive(
+    similarity: Weighted,
+    patterns: Tensor,
+    queries: Tensor,
+    origins: Tensor,
+    *,
+    observed: Tensor | None = None,
+    solver: str = "convex",
+    smoothness: float | None = None,
+    negatives: int | None = None,
+    steps: int = 200,
+    rate: float = 0.1,
+    seed: int = 0,
+) -> FitReport:
+    r"""Fit the order weights ``u`` of an adaptive similarity, in place, from where its bases count alike.
+
+    .. math:: \min_u \; -\tfrac1n \sum_x \log \mathrm{softmax}(u^\top \tilde q)_{k(x)}
+        + \lambda \sum_{b,j} (u_{b,j+1} - u_{b,j})^2
+
+    With patterns and samples fixed this is multinomial logistic regression with one coefficient per order
+    statistic. It is convex: quasi-Newton steps that start from an estimate of the curvature find the only optimum.
+    In more than 64 dimensions, ``u`` is linear between 64 knots.
+
+    Args:
+        similarity: What to fit. Deviations of single patterns, where it has them, are fitted after the shared
+            weights, drawn towards zero by a ridge.
+        patterns, queries, origins: ``(N, d)``, ``(n, d)``, ``(n,)``, in float32 or better.
+        observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
+        solver: ``"convex"``, or ``"adam"`` for the paper's own way: the weights ``w``, and U where it is
+            learned, move along the gradient, with no smoothness.
+        smoothness: :math:`\lambda`; neighbouring ranks have similar weights. None takes the one that does best
+            on a fifth of the samples, held out for that. Not used when nothing is sorted.
+        negatives: How many patterns besides the origin each query is told apart from: half of them the ones
+            hardest to tell by the bases alone, half drawn at random. 0 takes all. None takes all while their
+            features fit in four memory budgets (1 GiB), and 128 beyond.
+        steps: Most iterations of either solver.
+        rate: Adam's learning rate.
+        seed: For the random negatives and for the samples held out.
+    """
+    choice(solver, "solver", ("convex", "adam"))
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1, got {steps}")
+    if smoothness is not None and smoothness < 0:
+        raise ValueError(f"smoothness must not be negative, got {smoothness}")
+    knots = _KNOTS if solver == "convex" and similarity.sort else similarity.dim
+    table = Features(similarity, patterns, queries, origins, observed, negatives, knots, seed)
+
+    if solver == "adam":
+        # Steps of Adam are as long as they are: so the weights are moved in the units of the terms.
+        similarity.set_order_weights(torch.ones_like(similarity.weight))
+
+        def backward() -> Tensor:
+            u = similarity.order_weights().flatten()
+            loss, gradient = table.loss_and_gradient(u.detach().to(table.patterns.dtype))
+            u.backward(gradient.to(u.dtype))
+            return loss
+
+        matrix = similarity.matrix_values
+        moving = [similarity.weight, *([matrix] if isinstance(matrix, nn.Parameter) else [])]
+        report = adam(moving, backward, steps=steps, rate=rate)
+        similarity.weight.div_(table.units)
+    else:
+        start = table.start()
+        if not similarity.sort:
+            smoothness = 0.0
+        elif smoothness is None:
+            smoothness, start = _choose_smoothness(table, start, steps, seed)
+        flat, report = _newton(table, start, smoothness, table.even_shares(), steps, "convex fit")
+        # The retrieval loss alone, so that fits with other penalties or solvers can be compared.
+        report = replace(report, loss=table.loss_and_gradient(flat)[0].item())
+        similarity.set_order_weights(table.from_knots(flat.view(len(similarity.bases), -1)))
+    if similarity.deviation is not None:
+        report = replace(_fit_deviations(similarity, similarity.deviation, table, steps), solver=solver)
+    for learned in similarity.parameters():
+        require_finite(learned, "what was learned from these patterns and queries")
+    return report
+
+
+def _choose_smoothness(table: Features, start: Tensor, steps: int, seed: int) -> tuple[float, Tensor]:
+    """From smooth to rough, as long as the loss on a held-out fifth of the samples falls."""
+    order = torch.randperm(table.samples, generator=torch.Generator().manual_seed(seed))
+    held_out = order[: table.samples // 5]
+    if not len(held_out):
+        return _SMOOTHNESS[1], start
+    judged = torch.zeros_like(table.even_shares())
+    judged[held_out.to(judged.device)] = 1 / len(held_out)
+    shown = (judged == 0).to(judged) / (table.samples - len(held_out))
+    best, chosen = math.inf, (_SMOOTHNESS[0], start)
+    for smoothness in _SMOOTHNESS:
+        start, _ = _newton(table, start, smoothness, shown, steps, "choosing smoothness")
+        loss = table.loss_and_gradient(start, shares=judged)[0].item()
+        if loss >= best:
+            break
+        best, chosen = loss, (smoothness, start)
+    return chosen
+
+
+def _fit_deviations(similarity: Weighted, deviation: Tensor, table: Features, steps: int) -> FitReport:
+    """Fit what each pattern's weights add to the shared ones; a pattern never seen keeps the shared ones."""
+    u, chosen = table.to_knots(similarity.order_weights()).flatten(), table.chosen
+    # A ridge worth one sample: a single query moves a pattern's weights little, many move them freely.
+    ridge = 1.0 / table.samples
+
+    def own(flat: Tensor) -> tuple[Tensor, Tensor]:
+        delta = flat.view(len(deviation), -1)
+        gradient = torch.zeros_like(delta)
+
+        def score(part: slice, block: Tensor) -> Tensor:
+            return block @ u + (block * (delta if chosen is None else delta[chosen[part]])).sum(-1)
+
+        def collect(part: slice, slope: Tensor, block: Tensor) -> None:
+            pull = slope[..., None] * block
+            if chosen is None:
+                gradient.add_(pull.sum(0))
+            else:
+                gradient.index_add_(0, chosen[part].flatten(), pull.flatten(0, 1))
+
+        loss = table.visit(score, collect, table.even_shares())
+        return loss + ridge * flat.square().sum(), gradient.flatten() + 2 * ridge * flat
+
+    start = u.new_zeros(len(deviation) * len(u))
+    flat, report = lbfgs(own, start, steps, "each pattern's own weights")
+    deviation.copy_(table.from_knots(flat.view(len(deviation), len(similarity.bases), -1)))
+    return report
+
+
+def _newton(
+    table: Features, start: Tensor, smoothness: float, shares: Tensor, steps: int, title: str
+) -> tuple[Tensor, FitReport]:
+    """Minimise the penalised loss by BFGS, from the inverse of the curvature at the start instead of the identity.
+
+    The few numbers of a step are worked on in NumPy and float64, whatever the features are and wherever they lie.
+    """
+
+    def evaluate(point: Array) -> tuple[float, Array]:
+        loss, gradient = table.loss_and_gradient(torch.as_tensor(point).to(start), smoothness, shares)
+        both = torch.cat([loss[None], gradient]).cpu().double().numpy()
+        return float(both[0]), both[1:]
+
+    point = start.cpu().double().numpy()
+    curve = table.curvature(start, smoothness, shares).cpu().double().numpy()
+    # Directions that change nothing have no curvature, or by rounding a negative one.
+    levels, ways = np.linalg.eigh(curve)
+    inverse = ways / np.maximum(levels, 1e-6 * levels[-1] + 1e-12) @ ways.T
+    loss, gradient = evaluate(point)
+    iterations, converged = 0, False
+    with progress(title) as bar:
+        while iterations < steps and not converged:
+            iterations += 1
+            direction = -(inverse @ gradient)
+            slope = float(gradient @ direction)
+            # Half of it is what a Newton step would still gain.
+            converged = -slope <= 1e-6 * max(1.0, abs(loss))
+            size = 1.0
+            while not converged:
+                ahead, following = evaluate(point + size * direction)
+                if ahead <= loss + 1e-4 * size * slope:
+                    break
+                size /= 2
+                if size < 1e-9:
+                    break
+            if converged or size < 1e-9:
+                # So short a step is lost in rounding: at the bottom, as far as these numbers can tell, or stuck.
+                converged = converged or -slope <= 1e-3 * max(1.0, abs(loss))
+                break
+            change, turn = size * direction, following - gradient
+            point, loss, gradient = point + change, ahead, following
+            bar.advance(f"loss {loss:.4f}")
+            along = float(change @ turn)
+            if along > 1e-12:
+                swing = inverse @ turn
+                inverse += (1 + turn @ swing / along) * np.outer(change, change) / along
+                inverse -= (np.outer(swing, change) + np.outer(change, swing)) / along
+    return torch.as_tensor(point).to(start), FitReport("convex", loss, iterations, converged=converged)

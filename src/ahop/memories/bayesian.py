@@ -1,0 +1,246 @@
+"""The network that learns the corruption itself, with labels or without."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import split
+from ahop._checks import Observed, as_matrix, as_queries
+from ahop._component import single
+from ahop._precision import Units, reach
+from ahop.memories.base import AssociativeMemory, Recall
+from ahop.separation import Softmax
+from ahop.similarity import Corruption, Density, Likelihood, Similarity
+
+# A stream is learned from its last queries.
+_WINDOW = 1024
+
+
+class _Window(NamedTuple):
+    """The last queries of a stream ``(n, d)``, their origins ``(n,)`` if known, and what was observed if not all."""
+
+    queries: Tensor
+    origins: Tensor | None
+    observed: Tensor | None
+
+    def after(self, earlier: _Window | None) -> _Window:
+        """These and earlier ones, if both are labelled or neither is."""
+        both = [self] if earlier is None or (earlier.origins is None) != (self.origins is None) else [earlier, self]
+        queries = torch.cat([some.queries.to(self.queries) for some in both])
+        origins = observed = None
+        if self.origins is not None:
+            origins = torch.cat([some.origins.to(self.origins) for some in both if some.origins is not None])[-_WINDOW:]
+        if any(some.observed is not None for some in both):
+            whole = [torch.ones_like(some.queries, dtype=torch.bool) for some in both]
+            masks = [all if some.observed is None else some.observed for all, some in zip(whole, both, strict=True)]
+            observed = torch.cat([mask.to(self.queries.device) for mask in masks])[-_WINDOW:]
+        return _Window(queries[-_WINDOW:], origins, observed)
+
+
+class BayesianHopfield(AssociativeMemory):
+    r"""Learns the likelihood of a query given a pattern, from queries with or without their origins.
+
+    .. math:: y = \Xi \, \mathrm{softmax}(s(\Xi, x)), \qquad s(\xi, x) = \log p(x \mid \xi), \qquad
+        E(x) = -\log \sum_k p(x \mid \xi_k)
+
+    The scores are real log-likelihoods, so that probabilities mean what they say, and a query that comes from
+    no stored pattern can be told (:meth:`familiarity`).
+
+    Args:
+        patterns: ``(N, d)``.
+        similarity: A likelihood that is already known; None starts from a plain one.
+        values, prior: As in :class:`~ahop.memories.base.AssociativeMemory`.
+
+    Example:
+        >>> patterns = torch.rand(100, 32, generator=torch.Generator().manual_seed(0)) * 2 - 1
+        >>> world = ahop.variants.Mixed(mask=0.3, noise=0.3, bias=0.5)
+        >>> memory = BayesianHopfield(patterns).fit(world.sample(patterns, 200).queries)   # no labels
+        >>> ahop.metrics.retrieval_accuracy(memory, world.sample(patterns, 200)) > 0.9
+        True
+    """
+
+    name = "b-hop"
+    similarity: Corruption
+
+    def __init__(
+        self, patterns: Any, *, similarity: Similarity | None = None, values: Any = None, prior: Any = None
+    ) -> None:
+        patterns = as_matrix(patterns, "patterns")
+        if similarity is None:
+            units = Units.of(patterns)
+            low, high = reach(units.measure(patterns))
+            corruption = Corruption(patterns.shape[1])
+            corruption.model = units.leave(Likelihood(patterns.shape[1], low=low, high=high))
+        elif isinstance(similarity, Density):
+            named = isinstance(similarity, Corruption)
+            corruption = similarity if named else Corruption(patterns.shape[1], similarity)  # type: ignore[assignment]
+        else:
+            kind = type(similarity).__name__
+            raise TypeError(f"similarity must be a likelihood (a Density) or None, got {kind}")
+        super().__init__(patterns, corruption, Softmax(), values=values, prior=prior)
+        self._recent: _Window | None = None
+
+    @torch.no_grad()
+    def fit(  # type: ignore[override]
+        self,
+        queries: Any = None,
+        origins: Any = None,
+        *,
+        observed: Observed = None,
+        hidden_causes: int | None = None,
+        learn_prior: bool = False,
+        seed: int = 0,
+    ) -> BayesianHopfield:
+        """Learn what happens to queries; returns the memory itself.
+
+        With origins, by expectation maximisation on the pairs, at a cost that does not grow with the number of
+        stored patterns. Without, the origins are shared out among the likeliest patterns as well. How many kinds
+        of noise and regimes there are, and whether dimensions differ, is decided on a fifth of the queries, held
+        out for that.
+
+        When the corruption moves many dimensions at once, a :class:`~ahop.similarity.Correlated` takes the place of
+        terms for single dimensions if it does better: in retrieval on origins it has not seen, or without labels in
+        evidence. Then the number of hidden causes is chosen without labels by the mutual information between query
+        and origin, which presumes that the queries ask for many different patterns; give ``hidden_causes`` if yours
+        do not.
+
+        Args:
+            queries: ``(n, d)``.
+            origins: ``(n,)``, or None when nobody knows them.
+            observed: As in :meth:`scores`: learn from these entries alone. Hidden causes are not looked for when
+                some are missing.
+            hidden_causes: How many move several dimensions at once; 0 for none, None to find out.
+            learn_prior: Learn too how often each pattern is asked for.
+            seed: For what is held out.
+        """
+        if queries is None:
+            raise ValueError("queries must be given: b-hop learns the corruption from them")
+        window = _Window(*self._pairs(queries, origins, observed))
+        similarity = copy.deepcopy(self.similarity)
+        report = similarity.fit(
+            single(self.patterns),
+            *window[:2],
+            observed=window.observed,
+            log_prior=None if learn_prior else self._log_prior(),
+            hidden_causes=hidden_causes,
+            seed=seed,
+        )
+        prior = self._frequencies(similarity, window) if learn_prior else self.prior
+        self._take(similarity, report)
+        self.prior, self._recent = prior, window.after(None)
+        return self
+
+    @torch.no_grad()
+    def partial_fit(self, queries: Any, origins: Any = None, *, observed: Observed = None) -> BayesianHopfield:
+        """Go on learning from a stream, a few queries at a time; returns the memory itself.
+
+        Learns from the last queries that came, so it follows a corruption that changes. Queries with
+        origins and queries without make two streams: the window begins anew when one follows the other.
+
+        Args:
+            queries: ``(n, d)``.
+            origins: ``(n,)``, or None when nobody knows them.
+            observed: As in :meth:`fit`; a memory that has found hidden causes needs whole queries.
+        """
+        window = _Window(*self._pairs(queries, origins, observed)).after(self._recent)
+        similarity, log_prior = copy.deepcopy(self.similarity), self._log_prior()
+        report = similarity.follow(single(self.patterns), *window[:2], observed=window.observed, log_prior=log_prior)
+        if report is not None:
+            # A few steps at a time, as more queries come: nobody expects these to converge.
+            self._take(similarity, replace(report, converged=True))
+            self.report = report
+        self._recent = window
+        return self
+
+    def remove(self, indices: Any) -> BayesianHopfield:
+        """Forget the stored patterns at ``indices``; see :meth:`~ahop.memories.base.AssociativeMemory.remove`."""
+        super().remove(indices)
+        # The window's origins count the patterns as they were.
+        self._recent = None
+        return self
+
+    def _frequencies(self, similarity: Similarity, window: _Window, steps: int = 30) -> Tensor:
+        """How often each pattern is asked for, with one count more for each so that none is ruled out."""
+        queries, patterns = window.queries, single(self.patterns)
+        ones = torch.ones_like(patterns[:, 0])
+        if window.origins is not None:
+            return ones.index_add(0, window.origins, torch.ones_like(queries[:, 0]))
+        prior = ones
+        for _ in range(steps):
+            counts = ones.clone()
+            for part in split(len(queries), 2 * len(self) * queries.element_size()):
+                seen = None if window.observed is None else window.observed[part]
+                scores = similarity(patterns, queries[part], seen)
+                counts += torch.softmax(scores + (prior / prior.sum()).log(), -1).sum(0)
+            prior = counts
+        return prior
+
+    # --- as dot products ---------------------------------------------------------------------------------
+
+    def as_inner_product(self, tolerance: float = 0.1) -> Similarity:
+        """Codes for patterns and queries whose dot products are the similarities, up to a constant of the query.
+
+        For a vector index or a vector database: store ``encode_patterns(memory.patterns)``, ask with
+        ``encode_queries(queries)``. A prior is not in the codes: add its logarithm to the products. Codes of hidden
+        causes with heavy tails keep the order of patterns alone, whatever the tolerance.
+
+        Args:
+            tolerance: Root mean square error of a score; it decides how long the codes are. Scores are natural
+                logarithms, so 0.1 changes a probability by a tenth of itself.
+
+        Example:
+            >>> patterns = torch.rand(50, 8, generator=torch.Generator().manual_seed(0))
+            >>> memory = BayesianHopfield(patterns)
+            >>> codes = memory.as_inner_product(tolerance=0.01)
+            >>> products = codes.encode_queries(patterns) @ codes.encode_patterns(patterns).T
+            >>> bool(products.argmax(1).equal(memory.scores(patterns).argmax(1)))
+            True
+        """
+        return self.similarity.codes(single(self.patterns), tolerance)
+
+    # --- what is known of a query ------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def log_evidence(self, queries: Any, *, observed: Observed = None) -> Tensor:
+        r"""How well the stored patterns explain each query, :math:`\log \sum_k \pi_k \, p(x \mid \xi_k)`, ``(...)``.
+
+        It mostly tells how hard a query was hit; :meth:`familiarity` tells whether its origin is stored. Neither
+        carries gradients.
+        """
+        scores = self.scores(queries, observed=observed)
+        return scores.logsumexp(-1) - (math.log(len(self)) if self.prior is None else 0.0)
+
+    @torch.no_grad()
+    def familiarity(self, queries: Any, *, observed: Observed = None) -> Tensor:
+        r"""The log of how much likelier a query is from a stored pattern than from one that is not stored, ``(...)``.
+
+        The evidence over the evidence under background patterns, each dimension of which is drawn from what the
+        stored ones have there:
+
+        .. math:: \log \operatorname*{mean}_k p(x \mid \xi_k) - \sum_i \log \operatorname*{mean}_k p(x_i \mid \xi_{k,i})
+        """
+        queries, mask = as_queries(queries, self.patterns, observed)
+        flat = queries.reshape(-1, queries.shape[-1])
+        flat_mask = None if mask is None else mask.reshape(flat.shape)
+        background = self.similarity.stranger(single(self.patterns), single(flat), flat_mask)
+        return self.log_evidence(queries, observed=mask) - background.reshape(queries.shape[:-1])
+
+    def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, reject: float | None = None) -> Recall:
+        """The k best patterns for each query; see :meth:`~ahop.memories.base.AssociativeMemory.recall`.
+
+        Args:
+            queries, k, observed: As there.
+            reject: Queries whose :meth:`familiarity` is below this level come from no stored pattern: their
+                indices are -1 and their probabilities 0. 0 is where both are equally likely.
+        """
+        found = super().recall(queries, k, observed=observed)
+        if reject is None:
+            return found
+        strange = (self.familiarity(queries, observed=observed) < reject)[..., None]
+        return Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))

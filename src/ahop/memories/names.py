@@ -1,0 +1,28 @@
+"""Networks by their short names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ahop.memories.base import AssociativeMemory, Memory
+from ahop.memories.kernel import KernelHopfield
+
+
+def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory:
+    """A network by its short name; "k2-hop" is a :class:`KernelHopfield` fitted to the retrieval loss.
+
+    Example:
+        >>> create("m-hop", torch.eye(3), beta=2.0)
+        ModernHopfield(
+          patterns=3, dim=3
+          (similarity): Dot()
+          (separation): Softmax(beta=2)
+        )
+    """
+    if name == "k2-hop":
+        return KernelHopfield(patterns, loss="retrieval", **options)
+    known = sorted([key for key in Memory.members if key.endswith("hop")] + ["k2-hop"])
+    if name not in known:
+        raise ValueError(f"unknown model {name!r}; known: {', '.join(known)}")
+    model: AssociativeMemory = Memory.named(name)(patterns, **options)  # type: ignore[assignment]
+    return model

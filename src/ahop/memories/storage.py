@@ -1,0 +1,105 @@
+"""Memories on disk: one safetensors file that is whole or not there, and never unpickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from ahop._checks import as_device, require_finite
+from ahop._component import Component, family, from_plain, to_plain
+from ahop._files import whole_file
+from ahop._version import __version__
+
+FILE = "memory.safetensors"
+FORMAT = "1"
+
+
+def save(memory: Component, folder: str | os.PathLike[str]) -> None:
+    """Write ``memory`` into ``folder``, which is made if need be.
+
+    The file appears under its name only once it is complete on disk: a crash leaves what was there before, and of
+    several that save to one folder at a time the last one wins.
+    """
+    arguments = {key: to_plain(value) for key, value in memory.arguments().items() if key not in _STORED}
+    recipe = json.dumps({"name": memory.name, "arguments": arguments}, sort_keys=True)
+    tensors = {key: value.detach().cpu().clone().contiguous() for key, value in memory.state_dict().items()}
+    metadata = {"format": FORMAT, "ahop": __version__, "recipe": recipe, "sha256": _digest(recipe, tensors)}
+    with whole_file(Path(folder) / FILE) as file:
+        file.write(safetensors.torch.save(tensors, metadata))
+
+
+def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> Any:
+    """The memory that was saved in ``folder``.
+
+    A file that was cut short or altered is refused. A class of your own must be imported before it is loaded.
+
+    Example:
+        >>> ahop.ModernHopfield(torch.eye(2)).save(folder)
+        >>> ahop.load(folder).scores(torch.eye(2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+    device = as_device(str(device))
+    path = Path(folder) / FILE
+    metadata, tensors = _read(path)
+    versions = f"written by ahop {metadata.get('ahop', '0.1.0 or earlier')}; this is ahop {__version__}"
+    if "format" not in metadata or "recipe" not in metadata:
+        raise ValueError(f"{path} is no memory of ahop")
+    if metadata["format"] != FORMAT:
+        raise ValueError(f"{path} has format {metadata['format']!r}, {versions}, which reads format {FORMAT!r}")
+    if metadata.get("sha256") != _digest(metadata["recipe"], tensors):
+        raise ValueError(f"{path} is damaged: its contents do not match their checksum")
+    try:
+        memory = _rebuild(metadata["recipe"], tensors)
+    except Exception as error:  # What a recipe asks for may fail in any way.
+        raise ValueError(f"{path} cannot be made into a memory, {versions}: {_line(error)}") from error
+    return memory.to(device)
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors, from a file that is opened once: by its name it may be another one a moment later."""
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise FileNotFoundError(f"folder {str(path.parent)!r} holds no saved memory ({path.name})") from error
+    try:
+        tensors = safetensors.torch.load(data)
+        head = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    except Exception as error:  # Safetensors has errors of many kinds, and lets others through.
+        raise ValueError(f"{path} is damaged: {_line(error)}") from error
+    return head.get("__metadata__") or {}, tensors
+
+
+def _line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _rebuild(recipe: str, tensors: dict[str, Tensor]) -> Component:
+    made = json.loads(recipe)
+    arguments = {key: from_plain(value) for key, value in made["arguments"].items()}
+    stored = {key: tensors[key] for key in _STORED if key in tensors}
+    for key, tensor in tensors.items():
+        require_finite(tensor, key)
+    memory = family("memory").named(made["name"])(**stored, **arguments)
+    memory.load_state_dict(tensors)
+    return memory
+
+
+# Constructor arguments that travel as tensors instead of in the recipe.
+_STORED = ("patterns", "values", "prior")
+
+
+def _digest(recipe: str, tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256(recipe.encode())
+    for key in sorted(tensors):
+        tensor = tensors[key]
+        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

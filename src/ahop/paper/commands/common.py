@@ -1,0 +1,90 @@
+"""What all commands share: the application, plain errors, and how options and figures are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+import ahop
+from ahop._files import require_writable
+from ahop.paper import report
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+console = Console()
+
+Out = Annotated[Path | None, typer.Option(metavar="FILE.json", help="Where to write the report.")]
+Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, ...; auto.")]
+Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
+Runs = Annotated[int, typer.Option(help="Repetitions, each with a seed of its own.")]
+Workers = Annotated[int, typer.Option(help="Processes to share the work; -1 is one a core.")]
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"ahop {ahop.__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which version this is.", callback=_say_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Associative memory: every Hopfield network in one framework, with similarities that learn."""
+
+
+def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Say what was wrong with an argument in one line instead of a traceback, and before the work where it can be."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            _check_shared(kwargs)
+            command(*args, **kwargs)
+        except (ValueError, OSError) as error:
+            line = "error: " + " ".join(str(error).splitlines())
+            Console(stderr=True, soft_wrap=True).print(line, style="red", markup=False, highlight=False)
+            raise typer.Exit(2) from error
+
+    return run
+
+
+def _check_shared(options: dict[str, Any]) -> None:
+    """Refuse what no command can do with the options that many have."""
+    if "seed" in options:
+        report.require_seed(options["seed"])
+    if "runs" in options and options["runs"] < 1:
+        raise ValueError(f"runs must be at least 1, got {options['runs']}")
+    if "workers" in options and (options["workers"] == 0 or options["workers"] < -1):
+        raise ValueError(f"workers must be at least 1, or -1 for one a core; got {options['workers']}")
+    require_file(options.get("out"), ".json")
+
+
+def require_file(path: Path | None, *endings: str) -> None:
+    """Refuse a file that could not be written; before the work, not after it."""
+    if path is None:
+        return
+    if path.suffix not in endings or path.is_dir():
+        raise ValueError(f"{path} must be a file that ends in {' or '.join(sorted(endings))}")
+    require_writable(path)
+
+
+def keep(result: dict[str, Any], out: Path | None) -> None:
+    """Write the report where it is wanted, and say so."""
+    if out:
+        report.write(result, out)
+        console.print(f"report: {out}")
+
+
+def as_names(text: str, option: str) -> tuple[str, ...]:
+    """What stands between commas, each once; at least one."""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise ValueError(f"{option} must name at least one, with commas between; got {text!r}")
+    return names

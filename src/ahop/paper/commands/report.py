@@ -1,0 +1,49 @@
+"""``ahop report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ahop._files import require_writable, write_whole
+from ahop.paper.commands.common import app, console, plain_errors, require_file
+from ahop.paper.pages import page as pages
+from ahop.paper.pages.readme import filled
+
+DOCUMENTS = [Path("README.md"), Path("docs/what-we-found.md")]
+
+
+@app.command("report")
+@plain_errors
+def write_report(
+    results: Annotated[Path, typer.Option(help="Folder of the reports.")] = Path("results"),
+    document: Annotated[
+        list[Path], typer.Option(help="Document whose marked tables are made anew; repeat for several.")
+    ] = DOCUMENTS,
+    page: Annotated[Path, typer.Option(metavar="FILE.html", help="Where to write all of it as one page.")] = Path(
+        "report.html"
+    ),
+) -> None:
+    """Make the tables of the README and of the findings from the results, and one page of all tables and plots."""
+    require_file(page, ".html")
+    before = [_read(path) for path in document]
+    after = [filled(text, results) for text in before]
+    whole = pages.page(results)
+    for path in document:
+        require_writable(path)
+    for path, old, new in zip(document, before, after, strict=True):
+        if new != old:
+            write_whole(new, path)
+        console.print(f"{path}: " + ("tables made anew" if new != old else "says what the results say"))
+    write_whole(whole, page)
+    console.print(f"page: {page}")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        told = "run ahop report in a checkout of ahop, or name documents with --document"
+        raise ValueError(f"{path} cannot be read; {told}") from error

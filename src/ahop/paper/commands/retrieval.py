@@ -1,0 +1,128 @@
+"""``ahop retrieval``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ahop._checks import as_device
+from ahop.paper import plots, retrieval
+from ahop.paper.commands.common import (
+    Device,
+    Out,
+    Runs,
+    Seed,
+    app,
+    as_names,
+    console,
+    keep,
+    plain_errors,
+    require_file,
+)
+from ahop.paper.pages.markdown import figure
+
+
+@app.command("retrieval")
+@plain_errors
+def run_retrieval(
+    models: Annotated[str, typer.Option(help="Networks to compare, with commas between.")] = ",".join(
+        retrieval.Config.models
+    ),
+    data: Annotated[str, typer.Option(help="synthetic, digits or mnist.")] = "synthetic",
+    patterns: Annotated[int | None, typer.Option(help="Stored patterns; 2048, or 1024 of the digits.")] = None,
+    dim: Annotated[int, typer.Option(help="Dimensions of synthetic patterns.")] = 64,
+    preset: Annotated[str, typer.Option(help="Generator: published, literal or std.")] = "published",
+    setting: Annotated[
+        list[str] | None, typer.Option(metavar="MASK,NOISE,BIAS", help="Intensities; repeat for several.")
+    ] = None,
+    difficulty: Annotated[
+        list[float] | None, typer.Option(help="One intensity for all three; repeat for several.")
+    ] = None,
+    samples: Annotated[int, typer.Option(help="Labelled queries to learn from.")] = 512,
+    queries: Annotated[int, typer.Option(help="Queries to score on.")] = 1000,
+    runs: Runs = 5,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    quick: Annotated[bool, typer.Option("--quick", help="A small size that ends in a minute.")] = False,
+    out: Out = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Where to draw accuracy over settings.")] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png", help="Where to draw originals, queries and what was recalled (images only)."),
+    ] = None,
+) -> None:
+    """Retrieval under masking, noise and bias: Table 2 and Figure 3 of the paper."""
+    defaults = {"synthetic": (0.4, 0.5), "digits": (0.4, 0.5), "mnist": (0.6, 0.7)}
+    settings = [_setting(text) for text in setting or []]
+    settings += [retrieval.Setting(value, value, value) for value in difficulty or []]
+    settings = settings or [retrieval.Setting(value, value, value) for value in defaults.get(data, ())]
+    config = retrieval.Config(
+        models=as_names(models, "models"),
+        data=data,  # type: ignore[arg-type]
+        patterns=(1024 if data == "digits" else 2048) if patterns is None else patterns,
+        dim=dim,
+        preset=preset,  # type: ignore[arg-type]
+        settings=tuple(dict.fromkeys(settings)),
+        samples=samples,
+        queries=queries,
+        runs=runs,
+        seed=seed,
+        device=as_device(device),
+    )
+    if quick:
+        config = retrieval.quick(config)
+    if picture and config.data == "synthetic":
+        raise ValueError("picture needs images: choose --data digits or --data mnist")
+    for path in (plot, picture):
+        require_file(path, ".png", ".pdf", ".svg")
+
+    result = retrieval.run(config)
+    console.print(_retrieval_table(config, result))
+    keep(result, out)
+    if plot:
+        plots.accuracy(result, plot)
+        console.print(f"plot: {plot}")
+    if picture:
+        retrieval.draw(config, picture)
+        console.print(f"picture: {picture}")
+
+
+def _setting(text: str) -> retrieval.Setting:
+    try:
+        mask, noise, bias = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"setting must be three numbers MASK,NOISE,BIAS, got {text!r}") from None
+    return retrieval.Setting(mask, noise, bias)
+
+
+def _retrieval_table(config: retrieval.Config, result: dict[str, Any]) -> Table:
+    size = f"{config.patterns} {config.data} patterns, {config.samples} samples, {config.queries} queries"
+    rows = result["rows"]
+    compared = any(row["paper"] for row in rows)
+    title = f"Retrieval, {size}\npreset {config.preset}, mean ± std of {config.runs} runs"
+    table = Table(title=title + ("; paper: accuracy / error" if compared else ""), title_justify="left")
+    columns = ["setting", "model", "accuracy", "error", "1st choice", "of Oracle"]
+    for column in [*columns, "paper"] if compared else columns:
+        table.add_column(column, justify="left" if column in ("setting", "model") else "right", no_wrap=True)
+    for name in dict.fromkeys(row["setting"] for row in rows):
+        here = [row for row in rows if row["setting"] == name]
+        best = max((row["accuracy"]["mean"] for row in here if row["model"] != "oracle"), default=None)
+        for place, row in enumerate(here):
+            strong = row["model"] != "oracle" and row["accuracy"]["mean"] == best
+            accuracy = f"{figure(row['accuracy']['mean'])} ± {figure(row['accuracy']['std'])}"
+            paper = row["paper"]
+            figures = f"{figure(paper['accuracy'])} / {figure(paper['error'])}" if paper else ""
+            table.add_row(
+                "" if place else name,
+                row["model"],
+                f"[bold]{accuracy}[/bold]" if strong else accuracy,
+                f"{figure(row['error']['mean'])} ± {figure(row['error']['std'])}",
+                figure(row["first_choice"]["mean"]),
+                f"{row['fraction_of_oracle']['mean']:.1%}",
+                *([figures] if compared else []),
+                end_section=place == len(here) - 1,
+            )
+    return table

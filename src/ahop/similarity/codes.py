@@ -1,0 +1,251 @@
+"""A learned likelihood as plain dot products between encoded patterns and encoded queries."""
+
+from __future__ import annotations
+
+import copy
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from ahop._blocks import split
+from ahop._checks import as_tensor, positive
+from ahop.similarity.base import Similarity
+from ahop.similarity.quick import Table
+
+# Places at which a term is looked at: so many to the width of the noise along the values of patterns, within bounds;
+# and along those of queries, to tell common values from rare ones.
+_TO_THE_WIDTH = 8
+_FEWEST, _MOST = 48, 256
+_SHARPEST = 1.3 * _MOST
+_ASKED = 256
+# Terms from which on dot products are faster; a GPU has so many at once that they never are.
+_MANY = 2**25
+
+
+class ByDimension(Protocol):
+    """What is asked of a likelihood that is a sum over dimensions, as :class:`ahop.similarity.Likelihood` has it."""
+
+    dim: int
+    low: float
+    high: float
+    centre: float
+    shifted: bool
+    bias: nn.Parameter
+    gain: nn.Parameter
+
+    @property
+    def sigma(self) -> Tensor: ...
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor: ...
+
+    def narrowed(self, part: slice) -> ByDimension: ...
+
+
+class Whitening(Protocol):
+    """What is asked of one that is a distance in other coordinates, as :class:`ahop.similarity.Correlated` has it."""
+
+    dim: int
+    bias: nn.Parameter
+    gain: nn.Parameter
+    log_beta: nn.Parameter
+
+    def whiten(self, rows: Tensor) -> tuple[Tensor, Tensor]: ...
+
+
+class InnerProduct(Similarity):
+    r"""Scores that are dot products of two codes, so that any vector index can serve a learned similarity.
+
+    .. math:: s(\xi, x) = \phi(\xi)^\top \psi(x), \qquad
+        \phi_{i,r}(\xi_i) = \sum_h \mathrm{hat}_h(\xi_i) V_{i,h,r}, \qquad
+        \psi_{i,r}(x_i) = \sum_h \omega_{i,h} V_{i,h,r} \, (q_i(v_h, x_i) - \text{mean})
+
+    Each dimension has ``rank`` functions of a pattern's value, linear between evenly spaced places v, and as many of a
+    query's value, which project its terms at those places. :func:`inner_product` makes them.
+
+    Args:
+        likelihood: What was learned.
+        rank: Functions a dimension.
+        values: First and last place along the patterns' values.
+        places: How many.
+
+    Shape:
+        patterns ``(N, d)`` to ``(N, d * rank)``, queries ``(Q, d)`` to ``(Q, d * rank)``.
+    """
+
+    dim: int
+    table: Tensor
+    weights: Tensor
+
+    def __init__(self, likelihood: ByDimension, rank: int, values: tuple[float, float], places: int) -> None:
+        super().__init__()
+        self.likelihood, self.dim, self.rank = likelihood, likelihood.dim, rank
+        self.values, self.places = values, places
+        self.register_buffer("table", torch.zeros(self.dim, places, rank))
+        self.register_buffer("weights", torch.ones(self.dim, places) / places)
+
+    def encode_patterns(self, patterns: Tensor) -> Tensor:
+        r"""The codes :math:`\phi(\xi)` to store."""
+        patterns = as_tensor(patterns, "patterns").to(self.table)
+        low, high = self.values
+        position = ((patterns - low) * ((self.places - 1) / (high - low))).clamp(0, self.places - 1)
+        left = position.floor().clamp_max(self.places - 2).long()
+        dims = torch.arange(self.dim, device=patterns.device)
+        codes = torch.lerp(self.table[dims, left], self.table[dims, left + 1], (position - left)[..., None])
+        return codes.flatten(-2)
+
+    def encode_queries(self, queries: Tensor) -> Tensor:
+        r"""The codes :math:`\psi(x)` to ask with."""
+        queries = as_tensor(queries, "queries").to(self.table)
+        places = torch.linspace(*self.values, self.places, dtype=queries.dtype, device=queries.device)
+        basis = self.table * self.weights[..., None]
+        # The mean over stored values is the constant of the query, and goes.
+        basis = basis - self.weights[..., None] * basis.sum(1, keepdim=True)
+        parts = [queries.new_empty(0, self.dim * self.rank)]
+        for part in split(len(queries), 4 * self.dim * self.places * queries.element_size()):
+            terms = self.likelihood.terms(places[:, None, None].expand(-1, 1, self.dim), queries[part])
+            parts.append(torch.einsum("hqi,ihr->qir", terms, basis).flatten(-2))
+        return torch.cat(parts)
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        codes = self.encode_queries(queries)
+        if observed is not None:
+            codes = codes * observed.repeat_interleave(self.rank, -1)
+        return codes @ self.encode_patterns(patterns).mT
+
+
+class Whitened(Similarity):
+    r"""Dot products that order patterns as a :class:`Correlated` likelihood does.
+
+    .. math:: \phi(\xi) = (L^{-1} a \xi,\, -\tfrac12\lVert L^{-1} a \xi \rVert^2), \qquad
+        \psi(x) = (L^{-1}(x - b),\, 1), \qquad L L^\top = W W^\top + \mathrm{diag}(\psi)
+
+    They equal the scores up to a constant of the query when tails are normal; heavy tails keep the order alone.
+
+    Args:
+        likelihood: What was learned.
+    """
+
+    dim: int
+
+    def __init__(self, likelihood: Whitening) -> None:
+        super().__init__()
+        self.likelihood, self.dim = likelihood, likelihood.dim
+
+    def encode_patterns(self, patterns: Tensor) -> Tensor:
+        """The codes to store, ``(N, d + 1)``."""
+        patterns = as_tensor(patterns, "patterns").to(self.likelihood.bias)
+        rows, _ = self.likelihood.whiten(self.likelihood.gain * patterns)
+        return torch.cat([rows, -0.5 * rows.square().sum(-1, keepdim=True)], -1)
+
+    def encode_queries(self, queries: Tensor) -> Tensor:
+        """The codes to ask with, ``(Q, d + 1)``."""
+        queries = as_tensor(queries, "queries").to(self.likelihood.bias)
+        rows, _ = self.likelihood.whiten(queries - self.likelihood.bias)
+        codes: Tensor = self.likelihood.log_beta.exp() * torch.cat([rows, torch.ones_like(rows[..., :1])], -1)
+        return codes
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        if observed is not None:
+            raise ValueError("observed is not supported by Whitened: it asks with whole queries")
+        return self.encode_queries(queries) @ self.encode_patterns(patterns).mT
+
+
+@torch.no_grad()
+def inner_product(likelihood: ByDimension, patterns: Tensor, tolerance: float) -> InnerProduct:
+    r"""Dot products that equal the scores of stored patterns, up to a constant of the query.
+
+    Each dimension's term is tabulated over values of patterns and queries, its mean over the stored values is
+    taken away (that is the constant), and what is left is split into a sum of products by its singular values.
+    The rank is the smallest that leaves a root mean square error of ``tolerance`` in a score.
+
+    Args:
+        likelihood: What was learned.
+        patterns: ``(N, d)``; codes are good for these and for values between theirs.
+        tolerance: In units of the scores, which are natural logarithms.
+    """
+    tolerance = positive(tolerance, "tolerance")
+    inside = _ends(patterns.min(), patterns.max())
+    wanted = _wanted(likelihood, inside)
+    if wanted > _SHARPEST:
+        width, reach = float(likelihood.sigma.min()), inside[1] - inside[0]
+        raise ValueError(f"a noise of {width:.2g} is too sharp for dot products over values that span {reach:.2g}")
+    places = int(min(max(wanted, _FEWEST), _MOST))
+    values = torch.linspace(*inside, places, dtype=torch.float64, device=patterns.device)
+
+    parts = []
+    for part in split(likelihood.dim, 4 * places * _ASKED * 8):
+        exact = likelihood.narrowed(part)
+        asked = _asked(exact, inside)
+        # (values, 1, d) against (queries, d), then dimensions first.
+        terms = exact.terms(values[:, None, None].expand(-1, 1, exact.dim), asked).permute(2, 1, 0)
+        stored = _weights(patterns[:, part].double(), inside, places)
+        seen = (terms.exp() * stored[:, None]).sum(-1)
+        seen = seen / seen.sum(-1, keepdim=True)
+        centred = terms - (terms * stored[:, None]).sum(-1, keepdim=True)
+        # Weighed by how common the values are, so that the error that is left is the one that will be met.
+        weighed = centred * seen.sqrt()[..., None] * stored.sqrt()[:, None]
+        squares, vectors = torch.linalg.eigh(weighed.mT @ weighed)
+        parts.append((squares.clamp_min(0).flip(-1), vectors.flip(-1), stored))
+    squares, vectors, stored = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+
+    left = squares.sum(0).flip(0).cumsum(0).flip(0)
+    rank = max(1, int((left > tolerance**2).sum()))
+    # A copy: what is learned later must not change codes that are already stored.
+    code = InnerProduct(copy.deepcopy(likelihood), rank, inside, places)
+    code.table.copy_(vectors[..., :rank] / stored.sqrt()[..., None])
+    code.weights.copy_(stored)
+    return code.to(patterns)
+
+
+@torch.no_grad()
+def quick(likelihood: ByDimension, patterns: Tensor, queries: int, tolerance: float = 0.01) -> Table | None:
+    """The likelihood's own scores by way of dot products, or None where these would not be faster."""
+    if patterns.is_cuda or queries * patterns.numel() < _MANY:
+        return None
+    wanted = _wanted(likelihood, _ends(patterns.min(), patterns.max()))
+    # The singular values of each dimension take time as well.
+    if wanted > _SHARPEST or queries * len(patterns) < 16 * max(wanted, _FEWEST) ** 2:
+        return None
+    code = inner_product(likelihood, patterns, tolerance)
+    stored = code.encode_patterns(patterns)
+
+    def table(queries: Tensor) -> Tensor:
+        products = code.encode_queries(queries) @ stored.mT
+        # The constant of each query, from its exact score with one pattern.
+        first = likelihood.terms(patterns[:1], queries).sum(-1, keepdim=True)
+        return products + (first - products[:, :1])
+
+    return table
+
+
+def _wanted(likelihood: ByDimension, ends: tuple[float, float]) -> float:
+    gain = float(likelihood.gain.detach().abs().max())
+    return _TO_THE_WIDTH * gain * (ends[1] - ends[0]) / float(likelihood.sigma.detach().min())
+
+
+def _ends(low: Tensor, high: Tensor) -> tuple[float, float]:
+    first, last = float(low), float(high)
+    # Values that are all the same have no range, but a size.
+    size = abs(first) or 1.0
+    return (first, last) if last > first else (first - size, last + size)
+
+
+def _asked(likelihood: ByDimension, inside: tuple[float, float]) -> Tensor:
+    """Values that queries take in each dimension, ``(places, d)``."""
+    bias, width, centre = likelihood.bias, 4 * likelihood.sigma.amax(0), likelihood.centre
+    kept = torch.stack([centre + gain * (value - centre) for gain in likelihood.gain for value in inside])
+    shift = bias if likelihood.shifted else torch.zeros_like(bias)
+    low = torch.minimum(kept.min() + bias - width, likelihood.low + shift)
+    high = torch.maximum(kept.max() + bias + width, likelihood.high + shift)
+    steps = torch.linspace(0, 1, _ASKED, dtype=bias.dtype, device=bias.device)[:, None]
+    return low + (high - low) * steps
+
+
+def _weights(values: Tensor, ends: tuple[float, float], places: int) -> Tensor:
+    """How common each place is among the stored values of each dimension, ``(d, places)``; none is ruled out."""
+    position = ((values - ends[0]) * ((places - 1) / (ends[1] - ends[0]))).round().long()
+    counts = torch.zeros(values.shape[1], places, dtype=values.dtype, device=values.device)
+    counts.scatter_add_(1, position.mT, torch.ones_like(values.mT))
+    counts = counts + 0.1 * len(values) / places
+    return counts / counts.sum(1, keepdim=True)

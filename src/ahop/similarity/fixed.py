@@ -1,0 +1,186 @@
+"""The similarities that learn nothing."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ahop._checks import as_tensor, require_finite
+from ahop.similarity.base import Decomposable, Similarity
+
+
+class Dot(Decomposable):
+    r"""The inner product :math:`\xi^\top x`, the similarity of the classical networks.
+
+    Example:
+        >>> Dot()(torch.eye(2), torch.tensor([[3.0, 4.0]]))
+        tensor([[3., 4.]])
+    """
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        return patterns * queries
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        return (queries if observed is None else queries * observed) @ patterns.mT
+
+    def bowl(self, state: Tensor) -> Tensor:
+        r"""Half of :math:`\lVert x\rVert^2`."""
+        return 0.5 * state.square().sum(-1)
+
+
+class Distance(Decomposable):
+    r"""The negative squared distance :math:`-\lVert \xi - x \rVert_2^2`.
+
+    Computed as a matrix product, so distances far below the spread of the patterns are lost in rounding: scale
+    your data, or store it in float64, if patterns lie closer together than about a thousandth of their spread.
+
+    Example:
+        >>> Distance()(torch.eye(2), torch.tensor([[1.0, 0.0]]))
+        tensor([[ 0., -2.]])
+    """
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        return -(patterns - queries).square()
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        # Expanded into a matrix product, around the patterns' mean so that a common offset costs no digits.
+        centre = patterns.detach().mean(-2, keepdim=True)
+        patterns, queries = patterns - centre, queries - centre
+        if observed is None:
+            lengths = patterns.square().sum(-1).unsqueeze(-2)
+            return 2 * queries @ patterns.mT - lengths - queries.square().sum(-1, keepdim=True)
+        mask = observed.to(queries.dtype)
+        queries = queries * mask
+        return 2 * queries @ patterns.mT - mask @ patterns.square().mT - queries.square().sum(-1, keepdim=True)
+
+
+class Euclidean(Similarity):
+    r"""The negative distance :math:`-\lVert \xi - x \rVert_2`, not squared.
+
+    Its softmax has long tails: what is far away still counts a little, as under a noise that is sometimes large. Not
+    decomposable.
+
+    Example:
+        >>> Euclidean()(torch.eye(2), torch.tensor([[4.0, 4.0]]))
+        tensor([[-5., -5.]])
+    """
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        # In units of the largest value, whose squares do not vanish where the distance itself would not.
+        size = patterns.detach().abs().amax().clamp_min(torch.finfo(patterns.dtype).tiny)
+        patterns, queries = patterns / size, queries / size
+        if observed is not None or queries.element_size() < 4:
+            squares = -Distance()(patterns, queries, observed)
+            # Kept off zero, where the root has no slope.
+            return -size * squares.clamp_min(torch.finfo(squares.dtype).tiny).sqrt()
+        centre = patterns.detach().mean(-2, keepdim=True)
+        return -size * torch.cdist(queries - centre, patterns - centre, compute_mode="use_mm_for_euclid_dist")
+
+
+class Manhattan(Decomposable):
+    r"""The negative sum of absolute differences :math:`-\lVert \xi - x \rVert_1`.
+
+    Example:
+        >>> Manhattan()(torch.eye(2), torch.tensor([[3.0, 0.0]]))
+        tensor([[-2., -4.]])
+    """
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        return -(patterns - queries).abs()
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        if observed is None and queries.element_size() >= 4:
+            return -torch.cdist(queries, patterns, p=1.0)
+        return super().forward(patterns, queries, observed)
+
+
+class Cosine(Similarity):
+    r"""The cosine of the angle, :math:`\xi^\top x / (\lVert\xi\rVert \lVert x\rVert)`, over the observed dimensions.
+
+    Not decomposable: each term depends on the whole vector through the norms. A zero vector scores zero.
+
+    Example:
+        >>> Cosine()(torch.eye(2), torch.tensor([[5.0, 0.0]]))
+        tensor([[1., 0.]])
+    """
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        mask = torch.ones_like(queries) if observed is None else observed.to(queries.dtype)
+        tiny = torch.finfo(queries.dtype).tiny
+        # Rows of largest value 1, whose squares neither overflow nor vanish.
+        patterns, queries = _unsized(patterns), _unsized(queries * mask)
+        # The pattern's norm runs over what this query observed, so it differs from query to query.
+        lengths = (mask @ patterns.square().mT).clamp_min(tiny).rsqrt()
+        return queries @ patterns.mT * lengths * queries.square().sum(-1, keepdim=True).clamp_min(tiny).rsqrt()
+
+
+def _unsized(rows: Tensor) -> Tensor:
+    return rows / rows.detach().abs().amax(-1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+
+
+class Unified(Decomposable):
+    r"""The paper's similarity for isotropic noise with a bias, one form for both.
+
+    .. math:: s(\xi, x) = b^\top (x - \xi) - \lVert x - \xi \rVert_2^2
+
+    With ``b`` twice the bias that every query suffered, this is the distance after the bias is taken away,
+    up to a constant of the query; with ``b = 0`` it is :class:`Distance`.
+
+    Args:
+        b: One number per dimension.
+
+    Example:
+        >>> Unified(torch.tensor([2.0, 0.0]))(torch.eye(2), torch.tensor([[2.0, 0.0]]))
+        tensor([[ 1., -1.]])
+    """
+
+    b: Tensor
+    dim: int
+
+    def __init__(self, b: Tensor) -> None:
+        super().__init__()
+        b = as_tensor(b, "b")
+        if b.ndim != 1:
+            raise ValueError(f"b must be one number per dimension, got shape {tuple(b.shape)}")
+        require_finite(b, "b")
+        self.register_buffer("b", b)
+        self.dim = len(b)
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        difference = queries - patterns
+        return self.b * difference - difference.square()
+
+
+class Precision(Decomposable):
+    r"""Distances weighed by how exact each dimension is, :math:`-\sum_i (\xi_i - x_i)^2 / \sigma_i^2`.
+
+    Optimal for noise. The paper divides by what it calls :math:`\sigma_i`, which is a variance.
+
+    Args:
+        sigma: The standard deviation of each dimension, ``(d,)``.
+    """
+
+    dim: int
+    sigma: Tensor
+
+    def __init__(self, sigma: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("sigma", sigma)
+        self.dim = len(sigma)
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        return -((patterns - queries) / self.sigma).square()
+
+
+class Matches(Decomposable):
+    r"""The number of dimensions that agree exactly, :math:`\sum_i [\xi_i = x_i]`.
+
+    Optimal for masking, where a value is either kept as it was or drawn anew.
+
+    Example:
+        >>> Matches()(torch.eye(3), torch.tensor([[1.0, 0.0, 0.5]]))
+        tensor([[2., 0., 1.]])
+    """
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        return (patterns == queries).to(queries.dtype)

@@ -1,0 +1,343 @@
+from itertools import pairwise
+
+import pytest
+import torch
+
+import ahop
+from ahop import BayesianHopfield, metrics
+from ahop.learning.corruption import em
+from ahop.metrics import retrieval_accuracy
+from ahop.similarity import Adaptive, Likelihood, Regimes
+from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Scaled
+
+
+def uniform(*shape, seed=0):
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1
+
+
+PATTERNS = uniform(200, 32)
+WORLDS = {
+    "published": Mixed(0.3, 0.3, 0.3),
+    "literal": Mixed(0.3, 0.2, 0.3, preset="literal"),
+    "noise by dimension": Noisy(0.1 + 1.5 * torch.rand(32, generator=torch.Generator().manual_seed(1))),
+    "gain": Compose([Scaled(0.5), Biased(0.5), Noisy(0.25)]),
+    "either": Either([Noisy(0.7), Compose([Noisy(0.05), Masked(0.7)])]),
+}
+
+
+def near_the_ceiling(patterns, world, samples, labelled):
+    seen, test = world.sample(patterns, samples), world.sample(patterns, 600)
+    memory = BayesianHopfield(patterns).fit(seen.queries, seen.origins if labelled else None)
+    return metrics.fraction_of_ceiling(memory, ahop.Oracle(patterns, world), test) > 0.93
+
+
+@pytest.mark.parametrize("name", list(WORLDS))
+def test_it_comes_close_to_the_ceiling_in_worlds_nobody_told_it(name):
+    assert near_the_ceiling(PATTERNS[:100], WORLDS[name], 250, labelled=True)
+
+
+@pytest.mark.parametrize("name", ["published", "gain"])
+def test_it_comes_close_to_the_ceiling_without_labels(name):
+    assert near_the_ceiling(PATTERNS[:100], WORLDS[name], 250, labelled=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(WORLDS))
+def test_it_comes_close_to_the_ceiling_without_labels_in_every_world(name):
+    assert near_the_ceiling(PATTERNS, WORLDS[name], 400, labelled=False)
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+@pytest.mark.parametrize("components", [1, 2])
+@pytest.mark.parametrize("candidates", [1, 8])
+@pytest.mark.parametrize("shrinkage", [em.Shrinkage(), em.Shrinkage(mask=5.0, scale=8.0, rate=0.3)])
+def test_the_evidence_never_falls(shifted, components, candidates, shrinkage):
+    seen = Mixed(0.4, 0.4, 0.4).sample(PATTERNS, 60)
+    near = torch.cat(
+        [seen.origins[:, None], torch.randint(200, (60, 7), generator=torch.Generator().manual_seed(0))], 1
+    )
+    chosen = PATTERNS[near[:, :candidates]].double()
+    evidence = em.Evidence(seen.queries.double(), chosen, torch.zeros(60, candidates, dtype=torch.float64))
+    likelihood = Likelihood(32, components, shifted=shifted, low=-4, high=4).double()
+    trace = em.iterate(
+        evidence, [likelihood], torch.zeros(1).double(), steps=40, shrinkage=shrinkage, floor=1e-3, tolerance=-1
+    )
+    assert min(after - before for before, after in pairwise(trace)) > -1e-9
+    assert trace[-1] > trace[0] + 1
+
+
+@pytest.fixture(scope="module")
+def one_corruption():
+    """What was learned of masks, noise and a bias; not to be changed."""
+    return BayesianHopfield(PATTERNS).fit(*Mixed(0.4, 0.3, 0.4, seed=2).sample(PATTERNS, 1000)).similarity
+
+
+@pytest.fixture(scope="module")
+def two_corruptions():
+    """A memory that learned from queries of which each suffers one of two; not to be changed."""
+    return BayesianHopfield(PATTERNS).fit(*WORLDS["either"].sample(PATTERNS, 300))
+
+
+def test_what_it_learns_is_what_happened(one_corruption):
+    similarity = one_corruption
+    shift = Biased(0.6, seed=2).shift(32)
+    torch.testing.assert_close(similarity.bias.detach(), shift, atol=0.08, rtol=0)
+    assert similarity.mask_rate.mean().item() == pytest.approx(12 / 32, abs=0.03)
+    assert similarity.sigma.mean().item() == pytest.approx(0.3, abs=0.03)
+
+
+def test_whole_queries_can_belong_to_regimes(two_corruptions):
+    assert isinstance(two_corruptions.similarity, Regimes)
+
+
+def test_probabilities_mean_what_they_say_and_strangers_are_told():
+    world = Mixed(0.4, 0.4, 0.4)
+    memory = BayesianHopfield(PATTERNS).fit(*world.sample(PATTERNS, 400))
+    stored, strange = world.sample(PATTERNS, 400), world.sample(uniform(200, 32, seed=9), 400)
+    assert metrics.calibration_error(memory, stored) < 0.08
+    known, unknown = memory.familiarity(stored.queries), memory.familiarity(strange.queries)
+    assert (known[:, None] > unknown).float().mean() > 0.85
+    rejected = memory.recall(strange.queries, k=2, reject=0.0)
+    assert bool(((rejected.indices == -1) == (unknown < 0)[:, None]).all())
+    assert not rejected.probabilities[rejected.indices == -1].any()
+
+
+def test_the_likelihood_is_a_density():
+    likelihood = Likelihood(1, 2, low=-2, high=2)
+    grid = torch.linspace(-12, 12, 24001)[:, None]
+    total = likelihood(torch.tensor([[0.3]]), grid).exp().sum() * 0.001
+    assert total.item() == pytest.approx(1, abs=2e-3)
+
+
+@pytest.mark.parametrize("components", [1, 3])
+def test_gradients_are_right_and_unobserved_dimensions_are_ignored(components):
+    likelihood = Likelihood(4, components).double()
+    patterns, queries = uniform(3, 4).double().requires_grad_(), uniform(2, 4, seed=1).double().requires_grad_()
+    torch.autograd.gradcheck(likelihood, (patterns, queries))
+    observed = torch.tensor([[True, False, True, True], [True, True, False, False]])
+    expected = (likelihood.terms(patterns, queries[:, None]) * observed[:, None]).sum(-1)
+    torch.testing.assert_close(likelihood(patterns, queries, observed), expected)
+
+
+def test_a_learned_likelihood_can_be_one_more_base():
+    world = Mixed(0.4, 0.3, 0.4)
+    seen = world.sample(PATTERNS, 300)
+    learned = BayesianHopfield(PATTERNS).fit(*seen).similarity
+    memory = ahop.AdaptiveHopfield(PATTERNS, bases=["distance", "dot", learned]).fit(*seen)
+    test = world.sample(PATTERNS, 400)
+    assert isinstance(memory.similarity, Adaptive)
+    assert metrics.retrieval_accuracy(memory, test) > metrics.retrieval_accuracy(
+        ahop.AdaptiveHopfield(PATTERNS).fit(*seen), test
+    )
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize(
+    "patterns", [PATTERNS, PATTERNS[:1], PATTERNS[:2].repeat(5, 1), torch.ones(4, 3), PATTERNS * 0 + torch.eye(32)[0]]
+)
+def test_little_or_strange_data_give_finite_answers(patterns, labelled):
+    seen = Mixed(0.3, 0.2, 0.2).sample(patterns, 16)
+    memory = BayesianHopfield(patterns).fit(seen.queries, seen.origins if labelled else None)
+    asked = torch.cat([seen.queries, torch.full((1, patterns.shape[1]), 50.0)])
+    assert torch.isfinite(memory.scores(asked)).all()
+    assert torch.isfinite(memory.familiarity(asked)).all()
+    assert torch.isfinite(memory.retrieve(asked)).all()
+
+
+def test_it_is_saved_with_what_it_learned(tmp_path, two_corruptions):
+    seen = WORLDS["published"].sample(PATTERNS, 200)
+    for memory in (BayesianHopfield(PATTERNS).fit(*seen), two_corruptions):
+        memory.save(tmp_path)
+        assert torch.equal(ahop.load(tmp_path).scores(seen.queries), memory.scores(seen.queries))
+
+
+def test_the_very_queries_to_be_retrieved_are_enough():
+    world, few = Mixed(0.3, 0.3, 0.3), PATTERNS[:60, :24]
+    asked = world.sample(few, 200)
+    memory = BayesianHopfield(few).fit(asked.queries)
+    assert metrics.fraction_of_ceiling(memory, ahop.Oracle(few, world), asked) > 0.95
+
+
+@pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_stream_is_followed_when_the_corruption_changes(labelled):
+    memory = BayesianHopfield(PATTERNS)
+    for bias in (0.6, -0.6):
+        world = ahop.variants.Compose([Noisy(0.3), Biased(torch.full((32,), bias))])
+        for part in range(12):
+            seen = world.sample(PATTERNS, 100) if part else world.sample(PATTERNS, 50)
+            memory.partial_fit(seen.queries, seen.origins if labelled else None)
+        assert memory.similarity.bias.mean().item() == pytest.approx(bias, abs=0.1)
+        assert metrics.first_choice_accuracy(memory, world.sample(PATTERNS, 200)) > 0.95
+
+
+def test_a_large_first_batch_is_learned_from_the_start():
+    world, few = Mixed(0.3, 0.3, 0.3), PATTERNS[:60, :24]
+    memory = BayesianHopfield(few).partial_fit(world.sample(few, 200).queries)
+    assert metrics.fraction_of_ceiling(memory, ahop.Oracle(few, world), world.sample(few, 400)) > 0.9
+
+
+def test_a_few_queries_do_not_undo_what_many_taught():
+    world = Mixed(0.3, 0.3, 0.3)
+    memory = BayesianHopfield(PATTERNS).fit(*world.sample(PATTERNS, 400))
+    known = memory.similarity.bias.clone()
+    memory.partial_fit(world.sample(PATTERNS, 10).queries)
+    assert torch.equal(memory.similarity.bias, known)
+    memory.remove([0]).partial_fit(*world.sample(memory.patterns, 300))
+    assert memory.similarity.bias.mean().item() == pytest.approx(known.mean().item(), abs=0.1)
+
+
+def test_one_origin_is_too_few_for_hidden_causes_but_not_to_learn():
+    queries = PATTERNS[3] + torch.randn(40, 1, generator=torch.Generator().manual_seed(0)).expand(-1, 32)
+    memory = BayesianHopfield(PATTERNS).fit(queries, torch.full((40,), 3))
+    assert torch.isfinite(memory.scores(queries)).all()
+    with pytest.raises(ValueError, match="origins must be of at least two patterns to look for hidden causes"):
+        BayesianHopfield(PATTERNS).fit(queries, torch.full((40,), 3), hidden_causes=1)
+
+
+def test_a_fit_that_fails_loses_no_prior():
+    memory = BayesianHopfield(PATTERNS, prior=torch.arange(1, 201))
+    with pytest.raises(ValueError, match="origins must be of at least two patterns"):
+        memory.fit(PATTERNS[:20], torch.zeros(20, dtype=torch.long), hidden_causes=1, learn_prior=True)
+    assert torch.equal(memory.prior, torch.arange(1, 201).float())
+
+
+def test_one_dimension_can_be_streamed():
+    patterns = torch.linspace(-1, 1, 5)[:, None]
+    memory = BayesianHopfield(patterns).fit(*Noisy(0.1).sample(patterns, 300))
+    assert torch.isfinite(memory.partial_fit(*Noisy(0.1).sample(patterns, 50)).scores(patterns)).all()
+
+
+def test_a_stream_begins_anew_when_labels_come():
+    world = Mixed(0.3, 0.3, 0.3)
+    memory = BayesianHopfield(PATTERNS).partial_fit(world.sample(PATTERNS, 40).queries)
+    memory.partial_fit(*world.sample(PATTERNS, 60)).partial_fit(*world.sample(PATTERNS, 60))
+    assert metrics.first_choice_accuracy(memory, world.sample(PATTERNS, 200)) > 0.9
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_how_often_patterns_are_asked_for_can_be_learned(labelled):
+    world = Mixed(0.4, 0.4, 0.4)
+    few, common = PATTERNS[:40, :16], PATTERNS[:8, :16]
+    seen, test = world.sample(common, 120), world.sample(common, 400)
+    origins = seen.origins if labelled else None
+    plain, knowing = (
+        BayesianHopfield(few).fit(seen.queries, origins, hidden_causes=0, learn_prior=learn) for learn in (False, True)
+    )
+    assert plain.prior is None
+    assert knowing.prior[:8].mean() > 5 * knowing.prior[8:].mean()
+    assert metrics.first_choice_accuracy(knowing, test) > metrics.first_choice_accuracy(plain, test)
+
+
+def test_it_says_what_happened(one_corruption, two_corruptions):
+    text = one_corruption.describe()
+    assert "Of 100 values, 3" in text
+    assert "noise of standard deviation 0.3" in text
+    assert "Values are shifted by 0.6 on average" in text
+    either = two_corruptions.similarity
+    assert either.describe().count("suffer this") == len(either.regimes)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: BayesianHopfield(PATTERNS).fit(PATTERNS, hidden_causes=33), "hidden_causes must lie in 0 to 32"),
+        (lambda: BayesianHopfield(PATTERNS).partial_fit(None), "queries must be given"),
+        (lambda: BayesianHopfield(PATTERNS).partial_fit(PATTERNS, [1]), "origins"),
+        (lambda: BayesianHopfield(PATTERNS).fit(), "queries must be given"),
+        (lambda: BayesianHopfield(PATTERNS).fit(torch.ones(0, 32)), "queries must be a non-empty matrix"),
+        (lambda: BayesianHopfield(PATTERNS, similarity=ahop.similarity.Dot()), "similarity must be a Likelihood, Reg"),
+        (lambda: Likelihood(3, 0), "dim and components must be at least 1, got 3 and 0"),
+        (lambda: Likelihood(3, low=1.0, high=0.0), "low must be less than high"),
+        (lambda: Regimes([]), "regimes must be a list of at least one Likelihood"),
+    ],
+)
+def test_bad_input_gets_one_clear_error(make, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        make()
+
+
+def test_answers_do_not_depend_on_budget_or_batch():
+    patterns = torch.rand(400, 48, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    # Pairs that nearly tie, which scores with an error of a hundredth would not tell apart.
+    patterns = torch.cat([patterns, patterns + 2e-3 * torch.randn(400, 48, generator=torch.Generator().manual_seed(1))])
+    world = Mixed(0.3, 0.3, 0.3)
+    memory = ahop.BayesianHopfield(patterns).fit(*world.sample(patterns, 200), hidden_causes=0)
+    queries = world.sample(patterns, 1200).queries
+    whole = memory.recall(queries, k=5)
+    with ahop.memory_budget(2**20):
+        parts = memory.recall(queries, k=5)
+    one = ahop.memories.base.Recall(
+        *(torch.cat(rows) for rows in zip(*[memory.recall(q, k=5) for q in queries.split(60)], strict=True))
+    )
+    exact = memory.similarity.exact(patterns.expand(50, -1, -1), queries[:50]).topk(5).indices
+    for other in (parts, one):
+        assert other.indices.equal(whole.indices)
+        torch.testing.assert_close(other.probabilities, whole.probabilities, atol=1e-3, rtol=1e-3)
+    assert whole.indices[:50].equal(exact)
+
+
+def test_a_memory_that_was_never_fitted_learns_after_it_was_saved(tmp_path):
+    patterns = torch.rand(50, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    world = Mixed(0.3, 0.2, 0.4)
+    few, test = world.sample(patterns, 20), world.sample(patterns, 300)
+    memory = ahop.BayesianHopfield(patterns)
+    memory.save(tmp_path)
+    loaded = ahop.load(tmp_path)
+    untaught = retrieval_accuracy(loaded, test)
+    for learner in (memory, loaded):
+        learner.partial_fit(*few)
+    assert torch.equal(loaded.scores(test.queries), memory.scores(test.queries))
+    assert retrieval_accuracy(loaded, test) > untaught
+    # One that was fitted keeps what it knows, whoever wrote the file.
+    memory.fit(*world.sample(patterns, 300)).save(tmp_path)
+    taught = ahop.load(tmp_path)
+    assert int(taught.known) == 300
+    before = taught.scores(test.queries)
+    taught.partial_fit(*few)
+    assert torch.equal(taught.scores(test.queries), before)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_missing_values_are_learned_around(labelled):
+    patterns = torch.rand(100, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    world = Mixed(0.2, 0.3, 0.5)
+    seen, test = world.sample(patterns, 150), world.sample(patterns, 400)
+    lost = torch.rand(seen.queries.shape, generator=torch.Generator().manual_seed(2)) < 0.3
+    holed = seen.queries.masked_fill(lost, torch.nan)
+    origins = seen.origins if labelled else None
+    memory = ahop.BayesianHopfield(patterns).fit(holed, origins, observed="not-nan")
+    whole = ahop.BayesianHopfield(patterns).fit(seen.queries, origins, hidden_causes=0)
+    assert retrieval_accuracy(memory, test) > retrieval_accuracy(whole, test) - 0.05
+    # A hole is no value that was lost on the way.
+    assert float(memory.similarity.mask_rate.detach().mean()) == pytest.approx(0.2, abs=0.1)
+    # What stands in the holes does not matter.
+    again = ahop.BayesianHopfield(patterns).fit(holed.nan_to_num(5.0), origins, observed=~lost)
+    assert torch.equal(again.scores(test.queries), memory.scores(test.queries))
+    with pytest.raises(ValueError, match="hidden_causes must be 0 or None where values are missing, got 2"):
+        memory.fit(holed, origins, observed="not-nan", hidden_causes=2)
+
+
+def test_a_stream_may_have_holes():
+    patterns = torch.rand(50, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    world = Mixed(0.2, 0.2, 0.4)
+    memory = ahop.BayesianHopfield(patterns)
+    for size in (40, 300, 40):
+        queries, origins = world.sample(patterns, size)
+        queries[:, 3] = torch.nan
+        memory.partial_fit(queries, origins, observed="not-nan")
+        memory.partial_fit(*world.sample(patterns, 5))
+    test = world.sample(patterns, 300)
+    assert retrieval_accuracy(memory, test) > 0.85
+
+
+def test_evidence_and_familiarity_carry_no_gradients():
+    memory = ahop.BayesianHopfield(torch.eye(4))
+    assert not memory.log_evidence(torch.eye(4)).requires_grad
+    assert not memory.familiarity(torch.eye(4)).requires_grad
+
+
+def test_codes_take_arrays():
+    patterns = torch.rand(30, 6, generator=torch.Generator().manual_seed(0))
+    codes = ahop.BayesianHopfield(patterns).as_inner_product()
+    assert torch.equal(codes.encode_patterns(patterns.numpy()), codes.encode_patterns(patterns))
+    assert torch.equal(codes.encode_queries(patterns.numpy()), codes.encode_queries(patterns))

@@ -1,0 +1,204 @@
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import ahop
+from ahop.paper import ablations, claims, mil, multimodal, plots, real, retrieval, tabular, timing, worlds
+from ahop.paper import report as reports
+from ahop.paper.commands import app
+from ahop.paper.retrieval import Setting
+
+COMMANDS = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}
+WORKS = (ablations, claims, mil, multimodal, real, retrieval, tabular, timing, worlds)
+
+
+def taking(option):
+    """The commands that have this option."""
+    return [name for name, call in COMMANDS.items() if option in inspect.signature(call).parameters]
+
+
+@pytest.fixture(autouse=True)
+def no_work(monkeypatch, tmp_path):
+    """Nothing is to be worked on before a bad argument is found, and nothing is to be left."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AHOP_DATA", raising=False)
+
+    def work(*_, **__):
+        raise AssertionError("the work has begun")
+
+    for module in WORKS:
+        monkeypatch.setattr(module, "run", work)
+    monkeypatch.setattr("ahop.paper.images.run", work)
+    monkeypatch.setattr("ahop.paper.paper.make", work)
+
+
+def refused(*arguments):
+    """The one line that a command ends in."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == 2, (arguments, result.output, result.exception)
+    (line,) = result.output.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("command", taking("seed"))
+def test_a_seed_that_no_library_can_take_is_refused_in_one_line(command):
+    for seed in ("99999999999999999999", str(10**9 + 1), "-1", "-99999999999999999999"):
+        line = refused(command, "--seed", seed)
+        assert line == f"error: seed must be a whole number in 0 to 1000000000, got {seed}"
+
+
+@pytest.mark.parametrize("option", ["models", "data", "only"])
+def test_an_empty_list_of_names_is_refused_in_one_line(option):
+    for command in taking(option):
+        if (command, option) in (("images", "data"), ("retrieval", "data")):
+            continue  # One name, not a list.
+        for text in ("", " , ,"):
+            line = refused(command, f"--{option}", text)
+            assert line == f"error: {option} must name at least one, with commas between; got {text!r}"
+
+
+@pytest.mark.parametrize("option", ["models", "data", "only", "world"])
+def test_names_that_are_not_known_are_refused_in_one_line(option):
+    names = ",".join(f"x{place}" for place in range(300))
+    for command in taking(option):
+        line = refused(command, f"--{option}", names)
+        assert line.startswith("error: ") and "'x0" in line
+
+
+@pytest.mark.parametrize("command", taking("out"))
+def test_a_report_that_could_not_be_written_is_refused_before_the_work(command, tmp_path):
+    (tmp_path / "file").touch()
+    long = "x" * 250 + ".json"
+    for out in ("file/x.json", "/proc/nowhere/x.json", long):
+        assert refused(command, "--out", out).startswith(f"error: {out} cannot be written: ")
+    (tmp_path / "folder.json").mkdir()
+    assert refused(command, "--out", "folder.json") == "error: folder.json must be a file that ends in .json"
+    assert refused(command, "--out", "") == "error: . must be a file that ends in .json"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.json"]
+
+
+def test_pictures_and_folders_that_could_not_be_written_are_refused_before_the_work(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    for option in ("--plot", "--picture"):
+        line = refused("retrieval", "--data", "digits", option, "file/x.png")
+        assert line.startswith("error: file/x.png cannot be written: ")
+    for command in ("figures", "paper"):
+        assert "cannot be written: " in refused(command, "--folder", "file")
+
+
+@pytest.mark.parametrize("command", taking("runs"))
+def test_no_runs_are_refused_in_one_line(command):
+    assert refused(command, "--runs", "0") == "error: runs must be at least 1, got 0"
+
+
+@pytest.mark.parametrize("command", taking("workers"))
+def test_no_workers_are_refused_in_one_line(command):
+    for count in (0, -2):
+        assert refused(command, "--workers", count).startswith(
+            "error: workers must be at least 1, or -1 for one a core"
+        )
+
+
+@pytest.mark.parametrize("command", taking("device"))
+def test_a_device_that_is_not_there_is_refused_in_one_line(command):
+    line = refused(command, "--device", "abacus")
+    assert line == "error: device must be one that PyTorch can use here, got 'abacus'"
+
+
+def test_intensities_that_cannot_be_are_refused_before_the_work():
+    assert "must not be negative" in refused("retrieval", "--difficulty", "0.4", "--difficulty", "-1")
+    assert "must not be negative" in refused("multimodal", "--noise", "-1")
+
+
+def test_it_says_its_version():
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.exit_code == 0 and result.output == f"ahop {ahop.__version__}\n"
+
+
+def test_a_report_outside_a_checkout_is_refused_in_one_line(tmp_path):
+    line = refused("report")
+    assert line.startswith("error: README.md cannot be read; run ahop report in a checkout of ahop")
+    (tmp_path / "README.md").write_text("nothing to fill in")
+    line = refused("report", "--document", "README.md")
+    assert line.startswith("error: ") and "cannot be read; it is needed for the report" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *({"rows": rows} for rows in ([], {}, None, 3, "rows", [1], {"a": 1})),
+        *({"rows": [row]} for row in ({}, {"model": 1}, {"model": []})),
+        {"config": 1, "rows": []},
+    ],
+)
+def test_a_report_without_rows_is_refused_in_one_line_and_nothing_is_written(tmp_path, damage):
+    """Whichever of the reports it is."""
+    results = tmp_path / "results"
+    results.mkdir()
+    for path in RESULTS.iterdir():
+        (results / path.name).symlink_to(path)
+    (tmp_path / "README.md").write_text("<!-- table: worlds -->\n<!-- end of table -->")
+    for name in ("worlds", "claims", "tabular-sound"):
+        path = results / f"{name}.json"
+        whole = json.loads(path.read_text())
+        path.unlink()
+        path.write_text(json.dumps({**whole, **damage}))
+        line = refused("report", "--document", "README.md")
+        assert str(path.relative_to(tmp_path)) in line or "cannot be made from the reports in results" in line
+        path.unlink()
+        path.symlink_to(RESULTS / path.name)
+    assert (tmp_path / "README.md").read_text() == "<!-- table: worlds -->\n<!-- end of table -->"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "results"]
+
+
+def test_a_configuration_refuses_what_a_command_refuses():
+    for config in (ablations, mil, multimodal, real, retrieval, tabular, timing, worlds):
+        for seed in (-1, 10**20, 0.5, None):
+            with pytest.raises(ValueError, match="seed must be a whole number in 0 to"):
+                config.Config(seed=seed)
+    for config, name in ((worlds, "models"), (worlds, "worlds"), (retrieval, "models"), (retrieval, "settings")):
+        with pytest.raises(ValueError, match=f"{name} must (name|be) at least one, got none"):
+            config.Config(**{name: ()})
+    with pytest.raises(ValueError, match="unknown model 'none'"):
+        worlds.Config(models=("none",))
+    with pytest.raises(ValueError, match="must not be negative"):
+        retrieval.Config(settings=(Setting(0, 0, 0), Setting(-1, 0, 0)))
+
+
+def test_nothing_can_be_drawn_of_a_report_without_rows(tmp_path):
+    for report in ({}, {"rows": []}):
+        with pytest.raises(ValueError, match="report must have rows to be drawn, got none"):
+            plots.accuracy(report, tmp_path / "x.png")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("module", [mil, tabular])
+@pytest.mark.parametrize("one", [{}, {"data": "tiger"}, {"data": [], "model": "mean", "seed": 0}, None])
+def test_an_altered_report_is_not_gone_on_with(module, one, tmp_path, monkeypatch):
+    monkeypatch.undo()
+    out, config = tmp_path / "x.json", module.Config(models=module.Config.models[:1])
+    monkeypatch.setattr(module, "each", lambda *_: pytest.fail("the work has begun"))
+    head = {}
+
+    def stamp(*arguments):
+        head.update(reports_stamp(*arguments))
+        return dict(head)
+
+    reports_stamp = reports.stamp
+    monkeypatch.setattr(reports, "stamp", stamp)
+    monkeypatch.setattr(module.datasets, "load", lambda name: None)
+    monkeypatch.setattr(tabular, "parts", lambda *_: None)
+    with pytest.raises(BaseException, match="the work has begun"):
+        module.run(config, out)
+    altered = json.dumps({**head, "done": [one]})
+    out.write_text(altered)
+    with pytest.raises(ValueError, match=r"x\.json is no report that can be gone on with; choose another file"):
+        module.run(config, str(out))
+    assert out.read_text() == altered

@@ -1,0 +1,26 @@
+import pytest
+
+from ahop.paper import plots, report
+from ahop.similarity import Likelihood
+
+
+@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
+@pytest.mark.parametrize("kind", [str, lambda path: path])
+def test_a_picture_goes_where_a_path_or_a_word_says(tmp_path, kind, ending):
+    path = tmp_path / "deep" / f"x{ending}"
+    plots.corruption(Likelihood(3), kind(path))
+    start = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[ending]
+    assert path.read_bytes().startswith(start)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_kind_of_picture_that_cannot_be_drawn_is_refused_and_leaves_nothing(tmp_path):
+    with pytest.raises(ValueError, match="xyz"):
+        plots.corruption(Likelihood(3), str(tmp_path / "x.xyz"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_goes_where_a_word_says(tmp_path):
+    head = report.stamp("some", {})
+    report.write({**head, "done": []}, str(tmp_path / "x.json"))
+    assert report.resume(str(tmp_path / "x.json"), head, free=())[1] == []

@@ -1,0 +1,53 @@
+import json
+
+import pytest
+
+from ahop.paper import report
+
+
+def test_a_report_tells_how_long_each_sitting_took(tmp_path):
+    out = tmp_path / "some.json"
+    head = report.stamp("some", {"size": 3, "runs": 1})
+    assert head["sittings"][0]["machine"].endswith("cores")
+    head["sittings"][0]["began"] = "2026-01-01T00:00:00+00:00"
+    report.write({**head, "done": [{"seed": 1}]}, out)
+    report.write({**head, "done": [{"seed": 1}, {"seed": 2}]}, out)
+    (first,) = json.loads(out.read_text())["sittings"]
+    assert first["seconds"] > 1_000_000
+    again, done = report.resume(out, report.stamp("some", {"size": 3, "runs": 2}), free=("runs",))
+    assert done == [{"seed": 1}, {"seed": 2}]
+    report.write({**again, "done": [*done, {"seed": 3}]}, out)
+    before, now = json.loads(out.read_text())["sittings"]
+    assert before == first and now["seconds"] < 60
+
+
+def test_a_report_from_before_there_were_sittings(tmp_path):
+    out = tmp_path / "old.json"
+    out.write_text(json.dumps({"experiment": "some", "config": {"size": 3}, "done": [{"seed": 1}]}))
+    head, done = report.resume(out, report.stamp("some", {"size": 3}), free=())
+    assert done == [{"seed": 1}] and len(head["sittings"]) == 1
+    fresh, none = report.resume(tmp_path / "none.json", head, free=())
+    assert fresh is head and none == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *(
+            (text, r"some\.json is no report that can be gone on with; choose another file")
+            for text in (
+                *("{", "", "[]", "3", "null", '"words"', "{}", '{"done": 3}', "\0\1\2"),
+                *(
+                    json.dumps({"experiment": "some", "config": {"size": 3}, "done": [], **alien})
+                    for alien in ({"done": 5}, {"done": [1]}, {"config": [1]}, {"versions": 7}, {"sittings": 1})
+                ),
+            )
+        ),
+        ('{"experiment": "some", "config": {"size": 4}, "done": []}', "holds a run that was set up in another way"),
+    ],
+)
+def test_a_file_that_cannot_be_gone_on_with_is_refused_in_one_line(tmp_path, text, message):
+    out = tmp_path / "some.json"
+    out.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        report.resume(out, report.stamp("some", {"size": 3}), free=())

@@ -1,0 +1,122 @@
+import pytest
+import torch
+
+import ahop
+from ahop.similarity import Likelihood, Regimes, quick
+from ahop.similarity import codes as similarity_codes
+from ahop.similarity.codes import inner_product
+from ahop.variants import Mixed
+
+GENERATOR = torch.Generator().manual_seed(0)
+PATTERNS = torch.rand(300, 16, generator=GENERATOR) * 2 - 1
+
+
+@pytest.fixture(scope="module")
+def memory():
+    world = Mixed(0.4, 0.4, 0.4)
+    return ahop.BayesianHopfield(PATTERNS).fit(*world.sample(PATTERNS, 300))
+
+
+def error(codes, memory, queries):
+    with torch.no_grad():
+        exact = memory.similarity.terms(PATTERNS, queries[:, None]).sum(-1)
+        gap = codes.encode_queries(queries) @ codes.encode_patterns(PATTERNS).T - exact
+    return float((gap - gap.mean(1, keepdim=True)).square().mean().sqrt())
+
+
+@pytest.mark.parametrize("tolerance", [0.3, 0.1, 0.02])
+def test_dot_products_are_the_scores_within_the_tolerance(memory, tolerance):
+    queries = Mixed(0.4, 0.4, 0.4).sample(PATTERNS, 400).queries
+    codes = memory.as_inner_product(tolerance)
+    assert error(codes, memory, queries) < tolerance
+
+
+def test_a_smaller_tolerance_takes_longer_codes(memory):
+    ranks = [memory.as_inner_product(tolerance).rank for tolerance in (1.0, 0.1, 0.01)]
+    assert ranks == sorted(set(ranks))
+
+
+def test_unobserved_dimensions_are_left_out(memory):
+    queries = Mixed(0.4, 0.4, 0.4).sample(PATTERNS, 50).queries
+    mask = torch.rand(50, 16, generator=GENERATOR) < 0.5
+    with torch.no_grad():
+        gap = memory.as_inner_product(0.01)(PATTERNS, queries, mask) - memory.similarity(PATTERNS, queries, mask)
+    assert float((gap - gap.mean(1, keepdim=True)).abs().max()) < 0.1
+
+
+def test_scoring_takes_the_fast_way_when_terms_are_many(memory, monkeypatch):
+    queries = Mixed(0.4, 0.4, 0.4).sample(PATTERNS, 200).queries
+    with torch.no_grad():
+        exact = memory.similarity(PATTERNS, queries)
+        monkeypatch.setattr(similarity_codes, "_MANY", 1)
+        assert similarity_codes.quick(memory.similarity.model, PATTERNS, len(queries)) is not None
+        monkeypatch.setattr(quick, "_EXACT", 5)
+        fast = memory.similarity(PATTERNS, queries)
+    best = exact.topk(3).indices
+    torch.testing.assert_close(fast.gather(1, best), exact.gather(1, best))
+    assert float((fast - exact).abs().max()) > 0
+    assert float((fast - exact).square().mean().sqrt()) < 0.03
+
+
+def test_too_sharp_a_noise_is_refused_and_scored_exactly(monkeypatch):
+    sharp = Likelihood(16)
+    with torch.no_grad():
+        sharp.log_sigma.fill_(-8.0)
+    with pytest.raises(ValueError, match="is too sharp for dot products over values that span"):
+        inner_product(sharp, PATTERNS, 0.1)
+    monkeypatch.setattr(similarity_codes, "_MANY", 1)
+    assert similarity_codes.quick(sharp, PATTERNS, len(PATTERNS)) is None
+
+
+def test_what_has_no_codes(memory):
+    with pytest.raises(ValueError, match=r"tolerance must be a positive and finite number, got 0.0"):
+        memory.as_inner_product(0.0)
+    several = ahop.BayesianHopfield(PATTERNS, similarity=Regimes([Likelihood(16), Likelihood(16)]))
+    with pytest.raises(ValueError, match="needs one corruption for all queries, but fit found several regimes"):
+        several.as_inner_product()
+
+
+def test_codes_of_a_subspace_keep_the_order():
+    correlated = ahop.similarity.Correlated(16, 2)
+    with torch.no_grad():
+        correlated.loading.copy_(torch.randn(16, 2, generator=GENERATOR))
+    memory = ahop.BayesianHopfield(PATTERNS, similarity=correlated)
+    queries = torch.randn(50, 16, generator=GENERATOR)
+    codes = memory.as_inner_product()
+    products = codes.encode_queries(queries) @ codes.encode_patterns(PATTERNS).T
+    assert products.argmax(1).equal(memory.scores(queries).argmax(1))
+    with pytest.raises(ValueError, match="observed is not supported"):
+        codes(PATTERNS, queries, torch.ones(50, 16, dtype=torch.bool))
+
+
+def test_the_same_value_everywhere_has_codes_too():
+    patterns = torch.ones(5, 3)
+    codes = ahop.BayesianHopfield(patterns).as_inner_product()
+    assert torch.isfinite(codes(patterns, patterns)).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_values_far_from_zero_and_gains_are_no_worse(offset):
+    patterns = PATTERNS.double() + offset
+    likelihood = Likelihood(16, low=offset - 3, high=offset + 3).double()
+    with torch.no_grad():
+        likelihood.gain.fill_(1.5)
+        likelihood.log_sigma.fill_(-1.0)
+        likelihood.bias.copy_(-0.5 * offset + torch.linspace(-1, 1, 16))
+        queries = 1.5 * patterns + likelihood.bias + 0.3 * torch.randn(300, 16, generator=GENERATOR)
+        exact = likelihood.terms(patterns, queries[:, None]).sum(-1)
+        codes = inner_product(likelihood, patterns, 0.05)
+        gap = codes(patterns, queries) - exact
+    assert float((gap - gap.mean(1, keepdim=True)).square().mean().sqrt()) < 0.1
+
+
+def test_codes_do_not_follow_what_is_learned_later(memory):
+    queries = PATTERNS[:5]
+    codes = memory.as_inner_product()
+    before = codes.encode_queries(queries)
+    with torch.no_grad():
+        memory.similarity.bias += 1.0
+    after = codes.encode_queries(queries)
+    with torch.no_grad():
+        memory.similarity.bias -= 1.0
+    assert torch.equal(before, after)
