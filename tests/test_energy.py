@@ -86,10 +86,22 @@ def test_descent_lowers_any_energy(seed, name):
     assert bool((memory.energy(end) < memory.energy(start)).any())
 
 
-def test_where_there_is_no_energy_the_memory_says_so():
-    with pytest.raises(ValueError, match="UniversalHopfield has no energy: none is known for manhattan similarity"):
-        ahop.UniversalHopfield(torch.eye(3)).energy(torch.ones(3))
+def test_the_same_parts_have_the_same_energy_everywhere():
+    patterns, states = noise(6, 4), noise(3, 4, seed=1)
+    for similarity in ("dot", "distance", "manhattan", "cosine"):
+        for separation in ("softmax", "sparsemax", "entmax", "argmax", "exponential", "identity", "power"):
+            base = ahop.AssociativeMemory(patterns, similarity, separation).energy(states)
+            universal = ahop.UniversalHopfield(patterns, similarity=similarity, separation=separation).energy(states)
+            torch.testing.assert_close(universal, base)
+            layer = ahop.nn.Hopfield(similarity=similarity, separation=separation).double()
+            torch.testing.assert_close(layer.energy((patterns, states, patterns))[0], base)
+    dot = ahop.AssociativeMemory(patterns, "dot", "softmax").energy(states)
+    torch.testing.assert_close(ahop.ModernHopfield(patterns).energy(states), dot)
+    sparse = ahop.AssociativeMemory(patterns, "dot", "sparsemax").energy(states)
+    torch.testing.assert_close(ahop.SparseHopfield(patterns).energy(states), sparse)
+    torch.testing.assert_close(ahop.KernelHopfield(patterns).energy(states), dot)
+
+
+def test_where_there_is_no_step_it_says_so():
     with pytest.raises(ValueError, match="unified_step needs a memory with Unified similarity, got 'dot'"):
         unified_step(ahop.ModernHopfield(torch.eye(3)), torch.ones(3))
-    with pytest.raises(ValueError, match="power separation has no convex conjugate"):
-        ahop.AssociativeMemory(torch.eye(3), "dot", "power").energy(torch.ones(3))

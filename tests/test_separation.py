@@ -81,7 +81,6 @@ def test_only_distributions_take_a_prior():
         (lambda: Entmax(alpha=1.0), r"alpha must be a number in 1.001 to 2, got 1.0"),
         (lambda: Power(0), "k must be a whole number of at least 1, got 0"),
         (lambda: Separation.of("softmin"), "unknown separation 'softmin'; known: argmax"),
-        (lambda: Identity().conjugate(torch.ones(2)), "identity separation has no convex conjugate"),
     ],
 )
 def test_bad_arguments_are_named(make, message):

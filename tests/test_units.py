@@ -78,7 +78,7 @@ def test_raw_bytes_are_learned_from():
 def test_a_stream_is_followed_in_any_unit():
     def followed(scale):
         memory = ahop.BayesianHopfield(PATTERNS * scale).fit(SEEN.queries * scale, SEEN.origins, hidden_causes=0)
-        memory.known.fill_(1000)
+        memory.similarity.known.fill_(1000)
         memory.partial_fit(TEST.queries * scale, TEST.origins)
         return memory.recall(TEST.queries * scale).indices
 

@@ -245,7 +245,7 @@ def test_a_hundred_thousand_patterns():
         (lambda m: m.fit(torch.ones(0, 4), []), "queries must be a non-empty matrix"),
         (lambda m: m.fit(torch.ones(2, 3)), "queries must have 4 values each"),
         (lambda m: m.fit(torch.ones(1, 4), ["a"]), "origins must be whole numbers, got list"),
-        (lambda m: AssociativeMemory(torch.eye(3), "adaptive", "softmax"), "'adaptive' cannot be made from its name"),
+        (lambda m: AssociativeMemory(torch.eye(3), "regimes", "softmax"), "'regimes' cannot be made from its name"),
         (lambda m: AssociativeMemory(torch.eye(3), "decomposable", "softmax"), "unknown similarity 'decomposable'"),
         (
             lambda m: AssociativeMemory(torch.eye(3), ahop.similarity.Adaptive(4), "softmax"),
@@ -322,7 +322,7 @@ def test_a_similarity_given_to_two_memories_is_learned_by_each():
     before = second.scores(patterns)
     first.fit(*ahop.variants.Noisy(0.3).sample(patterns, 30))
     with torch.no_grad():
-        first.similarity.bias += 1
+        first.similarity.model.bias += 1
     first.double()
     assert torch.equal(second.scores(patterns), before)
     assert similarity.bias.dtype == torch.float32 and not similarity.bias.any()
@@ -331,7 +331,7 @@ def test_a_similarity_given_to_two_memories_is_learned_by_each():
 def test_a_fixed_similarity_says_that_it_has_nothing_to_learn():
     memory = ModernHopfield(noise(5, 4))
     assert not memory.learns and ahop.AdaptiveHopfield(noise(5, 4)).learns
-    with pytest.warns(UserWarning, match="fit changes nothing: 'dot' of this ModernHopfield is fixed"):
+    with pytest.warns(UserWarning, match="fit changes nothing: the 'dot' similarity is fixed"):
         assert memory.fit(noise(2, 4)) is memory
 
 

@@ -69,7 +69,7 @@ def test_the_evidence_never_falls(shifted, components, candidates, shrinkage):
 @pytest.fixture(scope="module")
 def one_corruption():
     """What was learned of masks, noise and a bias; not to be changed."""
-    return BayesianHopfield(PATTERNS).fit(*Mixed(0.4, 0.3, 0.4, seed=2).sample(PATTERNS, 1000)).similarity
+    return BayesianHopfield(PATTERNS).fit(*Mixed(0.4, 0.3, 0.4, seed=2).sample(PATTERNS, 1000)).similarity.model
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_what_it_learns_is_what_happened(one_corruption):
 
 
 def test_whole_queries_can_belong_to_regimes(two_corruptions):
-    assert isinstance(two_corruptions.similarity, Regimes)
+    assert isinstance(two_corruptions.similarity.model, Regimes)
 
 
 def test_probabilities_mean_what_they_say_and_strangers_are_told():
@@ -122,7 +122,7 @@ def test_gradients_are_right_and_unobserved_dimensions_are_ignored(components):
 def test_a_learned_likelihood_can_be_one_more_base():
     world = Mixed(0.4, 0.3, 0.4)
     seen = world.sample(PATTERNS, 300)
-    learned = BayesianHopfield(PATTERNS).fit(*seen).similarity
+    learned = BayesianHopfield(PATTERNS).fit(*seen).similarity.model
     memory = ahop.AdaptiveHopfield(PATTERNS, bases=["distance", "dot", learned]).fit(*seen)
     test = world.sample(PATTERNS, 400)
     assert isinstance(memory.similarity, Adaptive)
@@ -166,7 +166,7 @@ def test_a_stream_is_followed_when_the_corruption_changes(labelled):
         for part in range(12):
             seen = world.sample(PATTERNS, 100) if part else world.sample(PATTERNS, 50)
             memory.partial_fit(seen.queries, seen.origins if labelled else None)
-        assert memory.similarity.bias.mean().item() == pytest.approx(bias, abs=0.1)
+        assert memory.similarity.model.bias.mean().item() == pytest.approx(bias, abs=0.1)
         assert metrics.first_choice_accuracy(memory, world.sample(PATTERNS, 200)) > 0.95
 
 
@@ -179,11 +179,11 @@ def test_a_large_first_batch_is_learned_from_the_start():
 def test_a_few_queries_do_not_undo_what_many_taught():
     world = Mixed(0.3, 0.3, 0.3)
     memory = BayesianHopfield(PATTERNS).fit(*world.sample(PATTERNS, 400))
-    known = memory.similarity.bias.clone()
+    known = memory.similarity.model.bias.clone()
     memory.partial_fit(world.sample(PATTERNS, 10).queries)
-    assert torch.equal(memory.similarity.bias, known)
+    assert torch.equal(memory.similarity.model.bias, known)
     memory.remove([0]).partial_fit(*world.sample(memory.patterns, 300))
-    assert memory.similarity.bias.mean().item() == pytest.approx(known.mean().item(), abs=0.1)
+    assert memory.similarity.model.bias.mean().item() == pytest.approx(known.mean().item(), abs=0.1)
 
 
 def test_one_origin_is_too_few_for_hidden_causes_but_not_to_learn():
@@ -233,7 +233,7 @@ def test_it_says_what_happened(one_corruption, two_corruptions):
     assert "Of 100 values, 3" in text
     assert "noise of standard deviation 0.3" in text
     assert "Values are shifted by 0.6 on average" in text
-    either = two_corruptions.similarity
+    either = two_corruptions.similarity.model
     assert either.describe().count("suffer this") == len(either.regimes)
 
 
@@ -241,11 +241,11 @@ def test_it_says_what_happened(one_corruption, two_corruptions):
     ("make", "message"),
     [
         (lambda: BayesianHopfield(PATTERNS).fit(PATTERNS, hidden_causes=33), "hidden_causes must lie in 0 to 32"),
-        (lambda: BayesianHopfield(PATTERNS).partial_fit(None), "queries must be given"),
+        (lambda: BayesianHopfield(PATTERNS).partial_fit(None), "queries must be a tensor or an array"),
         (lambda: BayesianHopfield(PATTERNS).partial_fit(PATTERNS, [1]), "origins"),
         (lambda: BayesianHopfield(PATTERNS).fit(), "queries must be given"),
         (lambda: BayesianHopfield(PATTERNS).fit(torch.ones(0, 32)), "queries must be a non-empty matrix"),
-        (lambda: BayesianHopfield(PATTERNS, similarity=ahop.similarity.Dot()), "similarity must be a Likelihood, Reg"),
+        (lambda: BayesianHopfield(PATTERNS, similarity=ahop.similarity.Dot()), "similarity must be a likelihood"),
         (lambda: Likelihood(3, 0), "dim and components must be at least 1, got 3 and 0"),
         (lambda: Likelihood(3, low=1.0, high=0.0), "low must be less than high"),
         (lambda: Regimes([]), "regimes must be a list of at least one Likelihood"),
@@ -269,7 +269,7 @@ def test_answers_do_not_depend_on_budget_or_batch():
     one = ahop.memories.base.Recall(
         *(torch.cat(rows) for rows in zip(*[memory.recall(q, k=5) for q in queries.split(60)], strict=True))
     )
-    exact = memory.similarity.exact(patterns.expand(50, -1, -1), queries[:50]).topk(5).indices
+    exact = memory.similarity.model.exact(patterns.expand(50, -1, -1), queries[:50]).topk(5).indices
     for other in (parts, one):
         assert other.indices.equal(whole.indices)
         torch.testing.assert_close(other.probabilities, whole.probabilities, atol=1e-3, rtol=1e-3)
@@ -291,7 +291,7 @@ def test_a_memory_that_was_never_fitted_learns_after_it_was_saved(tmp_path):
     # One that was fitted keeps what it knows, whoever wrote the file.
     memory.fit(*world.sample(patterns, 300)).save(tmp_path)
     taught = ahop.load(tmp_path)
-    assert int(taught.known) == 300
+    assert int(taught.similarity.known) == 300
     before = taught.scores(test.queries)
     taught.partial_fit(*few)
     assert torch.equal(taught.scores(test.queries), before)
@@ -309,7 +309,7 @@ def test_missing_values_are_learned_around(labelled):
     whole = ahop.BayesianHopfield(patterns).fit(seen.queries, origins, hidden_causes=0)
     assert retrieval_accuracy(memory, test) > retrieval_accuracy(whole, test) - 0.05
     # A hole is no value that was lost on the way.
-    assert float(memory.similarity.mask_rate.detach().mean()) == pytest.approx(0.2, abs=0.1)
+    assert float(memory.similarity.model.mask_rate.detach().mean()) == pytest.approx(0.2, abs=0.1)
     # What stands in the holes does not matter.
     again = ahop.BayesianHopfield(patterns).fit(holed.nan_to_num(5.0), origins, observed=~lost)
     assert torch.equal(again.scores(test.queries), memory.scores(test.queries))

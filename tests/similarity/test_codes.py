@@ -19,7 +19,7 @@ def memory():
 
 def error(codes, memory, queries):
     with torch.no_grad():
-        exact = memory.similarity.terms(PATTERNS, queries[:, None]).sum(-1)
+        exact = memory.similarity.model.terms(PATTERNS, queries[:, None]).sum(-1)
         gap = codes.encode_queries(queries) @ codes.encode_patterns(PATTERNS).T - exact
     return float((gap - gap.mean(1, keepdim=True)).square().mean().sqrt())
 
@@ -72,7 +72,7 @@ def test_what_has_no_codes(memory):
     with pytest.raises(ValueError, match=r"tolerance must be a positive and finite number, got 0.0"):
         memory.as_inner_product(0.0)
     several = ahop.BayesianHopfield(PATTERNS, similarity=Regimes([Likelihood(16), Likelihood(16)]))
-    with pytest.raises(ValueError, match="needs one corruption for all queries, but fit found several regimes"):
+    with pytest.raises(ValueError, match="codes of Regimes are not known"):
         several.as_inner_product()
 
 
@@ -115,8 +115,8 @@ def test_codes_do_not_follow_what_is_learned_later(memory):
     codes = memory.as_inner_product()
     before = codes.encode_queries(queries)
     with torch.no_grad():
-        memory.similarity.bias += 1.0
+        memory.similarity.model.bias += 1.0
     after = codes.encode_queries(queries)
     with torch.no_grad():
-        memory.similarity.bias -= 1.0
+        memory.similarity.model.bias -= 1.0
     assert torch.equal(before, after)

@@ -13,9 +13,10 @@ from ahop.similarity.footprint import Adaptive, footprint, k_optimal
 from ahop.similarity.likelihood import Likelihood
 from ahop.similarity.regimes import Regimes
 
-# A new similarity is one file in this folder: its class is known by name as soon as the file is read.
+# A new similarity is one file in this folder: its class is known by name, and found here, once the file is read.
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
+globals().update({kind.__name__: kind for kind in Similarity.members.values()})
 
 __all__ = [
     "Adaptive",

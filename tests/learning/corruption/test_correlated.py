@@ -39,10 +39,10 @@ def learned():
 @pytest.mark.parametrize("labelled", [True, False])
 def test_hidden_causes_are_found_and_help(learned, labelled):
     seen, test, memory = drifted(150, 1), drifted(300, 2), learned[labelled]
-    assert isinstance(memory.similarity, Correlated)
-    assert memory.similarity.rank >= 2
+    assert isinstance(memory.similarity.model, Correlated)
+    assert memory.similarity.model.rank >= 2
     without = BayesianHopfield(PATTERNS).fit(seen.queries, seen.origins if labelled else None, hidden_causes=0)
-    assert isinstance(without.similarity, (Likelihood, Regimes))
+    assert isinstance(without.similarity.model, (Likelihood, Regimes))
     found, blind = (metrics.first_choice_accuracy(m, test) for m in (memory, without))
     assert found > 0.9 > blind
 
@@ -51,21 +51,21 @@ def test_hidden_causes_are_found_and_help(learned, labelled):
 def test_their_number_can_be_given(labelled):
     seen = drifted(150, 1)
     memory = BayesianHopfield(PATTERNS).fit(seen.queries, seen.origins if labelled else None, hidden_causes=3)
-    assert memory.similarity.rank == 3
+    assert memory.similarity.model.rank == 3
 
 
 @pytest.mark.parametrize("labelled", [True, False])
 def test_none_are_found_where_there_are_none(labelled):
     seen = Noisy(0.6).sample(PATTERNS, 150)
     memory = BayesianHopfield(PATTERNS).fit(seen.queries, seen.origins if labelled else None)
-    assert not isinstance(memory.similarity, Correlated)
+    assert not isinstance(memory.similarity.model, Correlated)
 
 
 def test_a_stream_with_hidden_causes_is_followed(learned):
     memory = copy.deepcopy(learned[False])
     before = metrics.first_choice_accuracy(memory, drifted(300, 5))
     memory.partial_fit(drifted(150, 3).queries)
-    assert isinstance(memory.similarity, Correlated)
+    assert isinstance(memory.similarity.model, Correlated)
     assert metrics.first_choice_accuracy(memory, drifted(300, 5)) >= before - 0.03
 
 
