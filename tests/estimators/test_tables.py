@@ -364,8 +364,8 @@ def test_a_regressor():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"similarity": "guess"}, "similarity must be one of 'euclidean', .*, or a Similarity; got 'guess'"),
-        ({"similarity": Adaptive(3)}, "similarity was made for 3 dimensions, but rows are compared in 128"),
+        ({"similarity": "guess"}, "unknown similarity 'guess'; known: "),
+        ({"similarity": Adaptive(3)}, "similarity was made for 3 dimensions, but is to compare in 128"),
         ({"readout": "vote"}, "readout must be one of 'labels', 'mlp', got 'vote'"),
         ({"readout": "mlp"}, 'cases must be "sampled" or "kmeans" for readout "mlp"'),
         ({"cases": "some"}, "cases must be one of 'all', 'sampled', 'kmeans', got 'some'"),

@@ -249,7 +249,7 @@ def test_a_hundred_thousand_patterns():
         (lambda m: AssociativeMemory(torch.eye(3), "decomposable", "softmax"), "unknown similarity 'decomposable'"),
         (
             lambda m: AssociativeMemory(torch.eye(3), ahop.similarity.Adaptive(4), "softmax"),
-            "similarity was made for 4 dimensions, but the patterns have 3",
+            "similarity was made for 4 dimensions, but is to compare in 3",
         ),
         (lambda m: AssociativeMemory(torch.eye(3), "dot", "softmax", modulation="kernel"), "modulation must be a Mod"),
         (lambda m: ModernHopfield(torch.eye(3), beta=math.inf), "beta must be a number in 1e-20 to 1e\\+20, got inf"),

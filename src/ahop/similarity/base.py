@@ -49,7 +49,7 @@ class Similarity(Component):
             arguments = {"dim": dim, **arguments}
         made = super().of(part, **arguments)
         if None not in (dim, made.dim) and dim != made.dim:
-            raise ValueError(f"similarity was made for {made.dim} dimensions, but the patterns have {dim}")
+            raise ValueError(f"similarity was made for {made.dim} dimensions, but is to compare in {dim}")
         return made
 
     @abstractmethod
