@@ -100,9 +100,7 @@ def test_it_compares_rows_and_bags(kind, by_name):
 def test_one_resolver_says_what_it_needs():
     assert Similarity.of("dot", 5).name == "dot"
     assert Similarity.of("adaptive", 5).dim == 5
-    with pytest.raises(
-        ValueError, match="'mahalanobis' must be made for a number of dimensions"
-    ):
+    with pytest.raises(ValueError, match="'mahalanobis' must be made for a number of dimensions"):
         Similarity.of("mahalanobis")
     with pytest.raises(ValueError, match="similarity was made for 4 dimensions, but is to compare in 5"):
         Similarity.of(Adaptive(4), 5)

@@ -57,19 +57,21 @@ def _learn(here: Lessons, families: Families, hidden_causes: int | None, seed: i
     if hidden_causes:
         found, _ = _with_causes(here, families.correlated, hidden_causes, seed, against=None)
         return found, _report(found, here)
-    learner = independent.Learner(here, families, seed)
+    problem, runner_up = independent.Problem(here, families, seed), None
     if here.origins is not None:
-        learner.begin_labelled(here.origins)
+        fit = independent.from_pairs(problem)
     else:
-        learner.begin_unlabelled()
+        fit, runner_up = independent.from_queries(problem)
     wanted = hidden_causes is None and families.correlated is not None and here.observed is None
     several = here.origins is None or len(here.origins.unique()) > 1
-    if wanted and several and _asks_for_causes(learner, seed):
-        found, better = _with_causes(here, families.correlated, None, seed, against=learner)
+    if wanted and several and _asks_for_causes(fit, seed):
+        found, better = _with_causes(here, families.correlated, None, seed, against=fit)
         if better:
             return found, _report(found, here)
-    learner.refine()
-    return learner.similarity(), learner.report()
+    fit = independent.refined(fit)
+    if runner_up is not None:
+        fit = independent.of_either_start(fit, runner_up)
+    return fit.similarity(), fit.report()
 
 
 def learn_correlated(lessons: Lessons, kind: Any, rank: int, seed: int = 0) -> tuple[Any, FitReport]:
@@ -93,9 +95,8 @@ def follow(model: Any, lessons: Lessons, families: Families) -> tuple[Any, FitRe
         new = correlated.follow(model, here.patterns.double(), here.queries.double(), here.origins)
         found, report = new.to(here.patterns), _report(new.to(here.patterns), here)
     else:
-        learner = independent.Learner(here, families, 0)
-        learner.go_on(model, here.origins)
-        found, report = learner.similarity(), learner.report()
+        fit = independent.followed(independent.Problem(here, families, 0), model)
+        found, report = fit.similarity(), fit.report()
     return units.leave(found), replace(report, loss=report.loss + lessons.log_density_of(units))
 
 
@@ -106,9 +107,9 @@ def _report(found: Any, here: Lessons) -> FitReport:
     return FitReport("em", -float(evidence.mean()), 1, converged=True)
 
 
-def _asks_for_causes(learner: independent.Learner, seed: int) -> bool:
+def _asks_for_causes(fit: independent.Fit, seed: int) -> bool:
     """Whether residuals are more correlated than they would be if every dimension had been hit by itself."""
-    gaps = learner.residuals()
+    gaps = fit.residuals()
     gaps = (gaps - gaps.mean(0)) / gaps.std(0, unbiased=False).clamp_min(1e-12)
     generator = torch.Generator().manual_seed(seed)
     order = torch.rand(gaps.shape, generator=generator).argsort(0).to(gaps.device)
@@ -117,7 +118,7 @@ def _asks_for_causes(learner: independent.Learner, seed: int) -> bool:
 
 
 def _with_causes(
-    here: Lessons, kind: Any, rank: int | None, seed: int, against: independent.Learner | None
+    here: Lessons, kind: Any, rank: int | None, seed: int, against: independent.Fit | None
 ) -> tuple[Any, bool]:
     """A likelihood with hidden causes, and whether it does better than one without."""
     stored, asked = here.patterns.double(), here.queries.double()
@@ -140,18 +141,18 @@ def _with_causes(
         and float((here.queries == here.queries.flatten().mode().values).double().mean()) < _REPEATED
     ):
         prior = -math.log(len(stored)) if here.log_prior is None else here.log_prior
-        evidence = (model(stored, against.queries.double()) + prior).logsumexp(1)
+        evidence = (model(stored, against.evidence.queries.double()) + prior).logsumexp(1)
         gain = evidence - against.log_evidence()
         better = float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
     return model.to(here.patterns), better
 
 
-def _without_causes(jury: held_out.Jury, learner: independent.Learner) -> held_out.Judgement:
+def _without_causes(jury: held_out.Jury, fit: independent.Fit) -> held_out.Judgement:
     """How well terms for single dimensions retrieve origins they were not fitted to."""
     scores: list[Tensor] = []
     for bundle in jury.bundles():
         judged = torch.cat([rows for _, rows in bundle])
         left = ~torch.isin(jury.origins, jury.origins[judged])
-        plain = learner.relearned(left.nonzero().squeeze(1))
-        scores += [jury.score(plain, rows, learner.patterns, learner.queries) for _, rows in bundle]
+        plain = fit.relearned(left.nonzero().squeeze(1))
+        scores += [jury.score(plain, rows, fit.problem.lessons.patterns, fit.evidence.queries) for _, rows in bundle]
     return jury.judge(scores)

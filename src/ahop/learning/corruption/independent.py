@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -53,86 +53,102 @@ class State:
         return cls([regime for _, regime in similarity.parts()], torch.log_softmax(similarity.log_rho, 0))
 
 
-class Learner:
-    """One fit: what is stored, what was asked, and the corruption learned so far."""
+@dataclass(frozen=True)
+class Problem:
+    """What does not change while a corruption is learned: the lessons, the kinds to choose from, and the seed."""
 
-    state: State
-    evidence: Evidence
+    lessons: Lessons
+    families: Families
+    seed: int
 
-    def __init__(self, here: Lessons, families: Families, seed: int) -> None:
-        self.patterns, self.queries, self.observed = here.patterns, here.queries, here.observed
-        self.log_prior, self.families, self.seed = here.log_prior, families, seed
-        patterns, queries = self.patterns, self.queries
-        spread = float(patterns.std(0, unbiased=False).mean())
-        # Patterns that are all the same have no spread, but noise has a size all the same.
-        self.spread = spread if spread > 1e-6 else max(float(queries.std(0, unbiased=False).mean()), 1e-6)
-        self.floor = 1e-3 * self.spread
-        self.labelled = False
-        self.other: State | None = None
-        self.trace: list[float] = []
-
-    # --- the first fit -----------------------------------------------------------------------------------
-
-    def begin_labelled(self, origins: Tensor) -> None:
-        """The better of a background that came before the bias and one that came after it."""
-        self.labelled = True
-        self.evidence = Evidence.labelled(self.patterns, self.queries, origins, self.observed)
-        bias = self._mean(self.queries - self.patterns[origins])
-        best = -math.inf
-        for shifted in (False, True):
-            state = self._plain(bias, shifted, mask=0.3, noise=0.5)
-            trace = self._iterate(state, steps=25)
-            if trace[-1] > best:
-                best, self.state, self.trace = trace[-1], state, trace
-        self.trace += self._iterate(self.state, steps=60)
-
-    def begin_unlabelled(self) -> None:
-        """Several starts on some of the queries, fewer and fewer; then the likeliest to the end on all of them."""
-        self._thin(_WORK // (8 * self.queries.shape[1]))
-        everything = self.queries, self.observed
-        self._thin(_TRIED)
-        gap = self._mean(self.queries) - self.patterns.mean(0)
-        # A start that takes most values for lost, and starts that take them for noisy, end in different places. Lost
-        # values do not carry the bias when it came before them: the mean shows part of it only.
-        lossy, noisy = (
-            [
-                self._plain(gap if shifted else gap / (1 - mask), shifted, mask, noise)
-                for shifted in (False, True)
-                for mask, noise in starts
-            ]
-            for starts in (_LOSSY, _NOISY)
+    @property
+    def spread(self) -> float:
+        """How widely patterns are spread; where they are all the same, how widely queries are."""
+        patterns, queries = (
+            float(rows.std(0, unbiased=False).mean()) for rows in (self.lessons.patterns, self.lessons.queries)
         )
-        if self.observed is None and self.families.correlated is not None:
-            noisy.append(self._unlike(gap))
-        with progress("learning without labels", 2 * len(lossy + noisy) + 12 + 40) as bar:
-            finalists = [self._best(self._best(kind, 2, bar.advance)[:2], 3, bar.advance)[0] for kind in (lossy, noisy)]
-            self.queries, self.observed = everything
-            self.state, self.other = self._best(finalists, 1, bar.advance)
-            self.rounds(40, bar.advance)
+        return patterns if patterns > 1e-6 else max(queries, 1e-6)
 
-    def _best(self, states: list[State], rounds: int, advance: Callable[[], None]) -> list[State]:
-        """The same states after some rounds, likeliest first."""
-        values = []
-        for state in states:
-            for _ in range(rounds):
-                self._refresh(state)
-                trace = self._iterate(state, steps=5)
-                advance()
-            values.append(trace[-1])
-        return [states[place] for place in sorted(range(len(states)), key=lambda place: -values[place])]
+    def thinned(self, most: int) -> Problem:
+        """The same with queries left out by chance when there are more than so many."""
+        queries, observed = self.lessons.queries, self.lessons.observed
+        if len(queries) <= max(64, most):
+            return self
+        order = torch.randperm(len(queries), generator=torch.Generator().manual_seed(self.seed))
+        some = order[: max(64, most)].to(queries.device)
+        seen = None if observed is None else observed[some]
+        return replace(self, lessons=replace(self.lessons, queries=queries[some], observed=seen))
 
-    def similarity(self, state: State | None = None) -> Any:
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean of each dimension over the queries in which it was observed, ``(d,)``."""
+        observed = self.lessons.observed
+        return values.mean(0) if observed is None else (values * observed).sum(0) / observed.sum(0).clamp_min(1)
+
+    def similarity(self, state: State) -> Any:
         """A corruption as a similarity: of one regime, or of several."""
-        state = self.state if state is None else state
         if len(state.regimes) == 1:
             return state.regimes[0]
         together = self.families.regimes(state.regimes).to(state.log_rho)
         together.log_rho.copy_(state.log_rho)
         return together
 
+    def pairs(self) -> Evidence:
+        """Queries beside their known origins."""
+        lessons = self.lessons
+        assert lessons.origins is not None
+        return Evidence.labelled(lessons.patterns, lessons.queries, lessons.origins, lessons.observed)
+
+    @torch.no_grad()
+    def candidates(self, state: State) -> Evidence:
+        """Queries beside the patterns that are likeliest to be their origins under what is known now."""
+        patterns, queries, log_prior = self.lessons.patterns, self.lessons.queries, self.lessons.log_prior
+        similarity, chosen = self.similarity(state), []
+        most = min(len(patterns), max(8, min(_CANDIDATES, _WORK // queries.numel())))
+        needed = 1
+        for part in split(len(queries), len(patterns) * patterns.element_size()):
+            seen = None if self.lessons.observed is None else self.lessons.observed[part]
+            scores = similarity(patterns, queries[part], seen)
+            best = (scores if log_prior is None else scores + log_prior).topk(most, dim=-1)
+            chosen.append(best.indices)
+            missing = 1 - torch.softmax(best.values, -1).cumsum(-1)
+            needed = max(needed, int(((missing > _LEFT_OUT).sum(-1) + 1).double().quantile(0.99)))
+        indices = torch.cat(chosen)[:, :needed]
+        level = math.log(1 / len(patterns))
+        priors = patterns.new_full(indices.shape, level) if log_prior is None else log_prior[indices]
+        return Evidence(queries, patterns[indices], priors, self.lessons.observed)
+
+    def iterate(self, state: State, evidence: Evidence, steps: int) -> list[float]:
+        """Expectation maximisation, in place; the bound after every step."""
+        return em.iterate(
+            evidence,
+            state.regimes,
+            state.log_rho,
+            steps=steps,
+            shrinkage=state.shrinkage,
+            floor=1e-3 * self.spread,
+            tolerance=1e-4,
+        )
+
+
+@dataclass
+class Fit:
+    """Where a fit stands: the corruption, the evidence it was learned from last, and the bound on the way there."""
+
+    problem: Problem
+    state: State
+    evidence: Evidence
+    trace: list[float]
+
+    def similarity(self) -> Any:
+        return self.problem.similarity(self.state)
+
     def report(self) -> FitReport:
         settled = len(self.trace) < 2 or self.trace[-1] - self.trace[-2] < 1e-2
         return FitReport("em", -float(self.log_evidence().mean()), len(self.trace), converged=settled)
+
+    def log_evidence(self) -> Tensor:
+        """The log evidence of each query, ``(n,)``."""
+        return em.expect(self.evidence, self.state.regimes, self.state.log_rho)[0]
 
     def residuals(self) -> Tensor:
         """What the likeliest candidate of each query leaves unexplained, ``(n, d)``."""
@@ -140,166 +156,183 @@ class Learner:
         rows = torch.arange(len(best), device=best.device)
         return self.evidence.queries - self.evidence.candidates[rows, best]
 
-    def go_on(self, model: Any, origins: Tensor | None) -> None:
-        """A few rounds from where another fit ended."""
-        state = self.state = State.of(model)
-        if origins is not None:
-            self.labelled = True
-            self.evidence = Evidence.labelled(self.patterns, self.queries, origins, self.observed)
-        else:
-            self._thin(_WORK // (8 * self.queries.shape[1]))
-            self._refresh(state)
-        if any(_unlike_dimensions(regime) for regime in state.regimes):
-            state.shrinkage = em.estimate_shrinkage(self.evidence, state.regimes, state.log_rho)
-        if self.labelled:
-            self.trace += self._iterate(state, steps=20)
-        else:
-            self.rounds(5)
-
-    def rounds(self, most: int, advance: Callable[[], None] = lambda: None) -> None:
-        """Look for better candidates, learn from them, and so on until neither changes anything."""
-        for _ in range(most):
-            self._refresh(self.state)
-            trace = self._iterate(self.state, steps=8)
-            settled = bool(self.trace) and trace[-1] - self.trace[-1] < 1e-2
-            self.trace += trace
-            advance()
-            if settled:
-                break
-
-    def _plain(self, bias: Tensor, shifted: bool, mask: float, noise: float) -> State:
-        values = self.queries - bias if shifted else self.queries
-        low, high = reach(values if self.observed is None else values[self.observed])
-        regime = self.families.independent(self.queries.shape[1], shifted=shifted, low=low, high=high).to(self.queries)
-        regime.bias.copy_(bias)
-        regime.log_sigma.fill_(math.log(noise * self.spread))
-        regime.mask_logits.fill_(math.log(mask / (1 - mask)))
-        return State([regime], self.queries.new_zeros(1))
-
-    def _unlike(self, gap: Tensor) -> State:
-        """A start whose dimensions differ in noise, as a Gaussian of their own finds them."""
-        form = correlated.Form(self.families.correlated, rank=0)
-        rough = correlated.fit_queries(self.patterns.double(), self.queries.double(), form, steps=10, start=None)
-        state = self._plain(rough.bias.to(gap), False, mask=0.05, noise=1.0)
-        level = rough.log_psi.mean() / 2
-        state.regimes[0].log_sigma.fill_(float(level))
-        state.regimes[0].log_scale.copy_(rough.log_psi / 2 - level)
-        state.shrinkage = Shrinkage(scale=10.0)
-        return state
-
-    def _thin(self, most: int) -> None:
-        """Leave out queries by chance when there are more than so many."""
-        if len(self.queries) > max(64, most):
-            order = torch.randperm(len(self.queries), generator=torch.Generator().manual_seed(self.seed))
-            some = order[: max(64, most)].to(self.queries.device)
-            self.queries = self.queries[some]
-            self.observed = None if self.observed is None else self.observed[some]
-
-    def _mean(self, values: Tensor) -> Tensor:
-        """The mean of each dimension over the queries in which it was observed, ``(d,)``."""
-        if self.observed is None:
-            return values.mean(0)
-        return (values * self.observed).sum(0) / self.observed.sum(0).clamp_min(1)
-
-    @torch.no_grad()
-    def _refresh(self, state: State) -> None:
-        """Take the likeliest patterns under what is known now as the candidates of each query."""
-        similarity, chosen = self.similarity(state), []
-        most = min(len(self.patterns), max(8, min(_CANDIDATES, _WORK // self.queries.numel())))
-        needed = 1
-        for part in split(len(self.queries), len(self.patterns) * self.patterns.element_size()):
-            seen = None if self.observed is None else self.observed[part]
-            scores = similarity(self.patterns, self.queries[part], seen)
-            best = (scores if self.log_prior is None else scores + self.log_prior).topk(most, dim=-1)
-            chosen.append(best.indices)
-            missing = 1 - torch.softmax(best.values, -1).cumsum(-1)
-            needed = max(needed, int(((missing > _LEFT_OUT).sum(-1) + 1).double().quantile(0.99)))
-        indices = torch.cat(chosen)[:, :needed]
-        level = math.log(1 / len(self.patterns))
-        priors = self.patterns.new_full(indices.shape, level) if self.log_prior is None else self.log_prior[indices]
-        self.evidence = Evidence(self.queries, self.patterns[indices], priors, self.observed)
-
-    # --- what the data ask for beyond it -----------------------------------------------------------------
-
-    def refine(self) -> None:
-        """Let dimensions differ, noise be of several kinds, and queries of several regimes, where that helps."""
-        here, there = self._parted()
-        if len(there.queries) < 8:
-            return
-        current = copy.deepcopy(self.state)
-        base = self._judge(current, here, there)
-        more_regimes = (self._more_regimes, self._more_regimes) if self.families.regimes is not None else ()
-        for changes in ((_differing,), (_more_kinds, _more_kinds), more_regimes):
-            for change in changes:
-                trial = change(copy.deepcopy(current), here)
-                value = self._judge(trial, here, there)
-                gain = value - base
-                if float(gain.mean()) <= max(1e-3, float(gain.std()) / math.sqrt(len(gain))):
-                    break
-                current, base = trial, value
-        self.state = current
-        self.trace += self._iterate(self.state, steps=60)
-        if not self.labelled and len(self.state.regimes) > 1:
-            self.rounds(10)
-            self._try_the_other()
-
-    def _try_the_other(self) -> None:
-        """What was the likelier start for one regime need not be for several."""
-        if self.other is None:
-            return
-        first, trace, value = self.state, self.trace, float(self.log_evidence().mean())
-        self.state, self.other, self.trace = self.other, None, []
-        self.rounds(40)
-        self.refine()
-        if float(self.log_evidence().mean()) < value:
-            self.state, self.trace = first, trace
-            self._refresh(first)
-
-    def _parted(self) -> tuple[Evidence, Evidence]:
-        """Four fifths to learn from, and a fifth to judge on."""
-        count = len(self.evidence.queries)
-        order = torch.randperm(count, generator=torch.Generator().manual_seed(self.seed)).to(self.patterns.device)
-        return self.evidence.part(order[count // 5 :]), self.evidence.part(order[: count // 5])
-
-    def _judge(self, state: State, here: Evidence, there: Evidence) -> Tensor:
-        """Fit on some queries, and give the log evidence of each of the others."""
-        self._iterate(state, steps=30, evidence=here)
-        return em.expect(there, state.regimes, state.log_rho)[0]
-
-    def _more_regimes(self, state: State, here: Evidence) -> State:
-        """One more regime: the commonest splits into the queries it explains well and those it explains badly."""
-        total, shares = em.expect(here, state.regimes, state.log_rho)
-        common = int(shares.sum((0, 1)).argmax())
-        hard = total < total.median()
-        new = copy.deepcopy(state.regimes[common])
-        for regime, rows in ((state.regimes[common], ~hard), (new, hard)):
-            weights = shares[..., common] * rows[:, None]
-            for _ in range(8):
-                em.maximise(here, regime, weights, state.shrinkage, self.floor)
-        log_rho = torch.cat([state.log_rho, state.log_rho[common : common + 1]])
-        return State([*state.regimes, new], torch.log_softmax(log_rho, 0), state.shrinkage)
-
-    def _iterate(self, state: State, steps: int, evidence: Evidence | None = None) -> list[float]:
-        evidence = self.evidence if evidence is None else evidence
-        return em.iterate(
-            evidence,
-            state.regimes,
-            state.log_rho,
-            steps=steps,
-            shrinkage=state.shrinkage,
-            floor=self.floor,
-            tolerance=1e-4,
-        )
-
     def relearned(self, rows: Tensor) -> Any:
         """The corruption as these queries alone show it, as a similarity."""
         state = copy.deepcopy(self.state)
-        self._iterate(state, steps=15, evidence=self.evidence.part(rows))
-        return self.similarity(state)
+        self.problem.iterate(state, self.evidence.part(rows), steps=15)
+        return self.problem.similarity(state)
 
-    def log_evidence(self) -> Tensor:
-        """The log evidence of each query, ``(n,)``."""
-        return em.expect(self.evidence, self.state.regimes, self.state.log_rho)[0]
+
+# --- the first fit ---------------------------------------------------------------------------------------------------
+
+
+def from_pairs(problem: Problem) -> Fit:
+    """With labels: the better of a background that came before the bias and one that came after it."""
+    lessons, evidence = problem.lessons, problem.pairs()
+    bias = problem.mean(lessons.queries - lessons.patterns[lessons.origins])
+    tried = []
+    for shifted in (False, True):
+        state = _plain(problem, bias, shifted, mask=0.3, noise=0.5)
+        tried.append((problem.iterate(state, evidence, steps=25), state))
+    trace, state = max(tried, key=lambda one: one[0][-1])
+    return Fit(problem, state, evidence, trace + problem.iterate(state, evidence, steps=60))
+
+
+def from_queries(problem: Problem) -> tuple[Fit, State]:
+    """Without labels: several starts on some queries, fewer and fewer; then the likeliest to the end on all of them.
+
+    Returns:
+        The fit, and the state of the start that came second.
+    """
+    problem = problem.thinned(_WORK // (8 * problem.lessons.queries.shape[1]))
+    some = problem.thinned(_TRIED)
+    # A start that takes most values for lost, and starts that take them for noisy, end in different places.
+    lossy, noisy = _starts(some, _LOSSY), _starts(some, _NOISY)
+    if some.lessons.observed is None and some.families.correlated is not None:
+        noisy.append(_unlike(some))
+    with progress("learning without labels", 2 * len(lossy + noisy) + 12 + 40) as bar:
+        finalists = [
+            _ranked(some, _ranked(some, kind, 2, bar.advance)[:2], 3, bar.advance)[0] for kind in (lossy, noisy)
+        ]
+        first, second = _ranked(problem, finalists, 1, bar.advance)
+        return settled(problem, first, 40, advance=bar.advance), second
+
+
+def _starts(problem: Problem, levels: Sequence[tuple[float, float]]) -> list[State]:
+    gap = problem.mean(problem.lessons.queries) - problem.lessons.patterns.mean(0)
+    # Lost values do not carry the bias when it came before them: the mean shows part of it only.
+    return [
+        _plain(problem, gap if shifted else gap / (1 - mask), shifted, mask, noise)
+        for shifted in (False, True)
+        for mask, noise in levels
+    ]
+
+
+def _plain(problem: Problem, bias: Tensor, shifted: bool, mask: float, noise: float) -> State:
+    queries, observed = problem.lessons.queries, problem.lessons.observed
+    values = queries - bias if shifted else queries
+    low, high = reach(values if observed is None else values[observed])
+    regime = problem.families.independent(queries.shape[1], shifted=shifted, low=low, high=high).to(queries)
+    regime.bias.copy_(bias)
+    regime.log_sigma.fill_(math.log(noise * problem.spread))
+    regime.mask_logits.fill_(math.log(mask / (1 - mask)))
+    return State([regime], queries.new_zeros(1))
+
+
+def _unlike(problem: Problem) -> State:
+    """A start whose dimensions differ in noise, as a Gaussian of their own finds them."""
+    patterns, queries = problem.lessons.patterns, problem.lessons.queries
+    form = correlated.Form(problem.families.correlated, rank=0)
+    rough = correlated.fit_queries(patterns.double(), queries.double(), form, steps=10, start=None)
+    state = _plain(problem, rough.bias.to(queries), False, mask=0.05, noise=1.0)
+    level = rough.log_psi.mean() / 2
+    state.regimes[0].log_sigma.fill_(float(level))
+    state.regimes[0].log_scale.copy_(rough.log_psi / 2 - level)
+    state.shrinkage = Shrinkage(scale=10.0)
+    return state
+
+
+def _ranked(problem: Problem, states: list[State], rounds: int, advance: Callable[[], None]) -> list[State]:
+    """The same states after some rounds, likeliest first."""
+    values = []
+    for state in states:
+        for _ in range(rounds):
+            trace = problem.iterate(state, problem.candidates(state), steps=5)
+            advance()
+        values.append(trace[-1])
+    return [states[place] for place in sorted(range(len(states)), key=lambda place: -values[place])]
+
+
+def settled(
+    problem: Problem,
+    state: State,
+    most: int,
+    trace: Sequence[float] = (),
+    advance: Callable[[], None] = lambda: None,
+) -> Fit:
+    """Look for better candidates, learn from them, and so on until neither changes anything."""
+    fit = Fit(problem, state, problem.candidates(state), list(trace))
+    for step in range(most):
+        fit.evidence = fit.evidence if step == 0 else problem.candidates(state)
+        gained = problem.iterate(state, fit.evidence, steps=8)
+        rests = bool(fit.trace) and gained[-1] - fit.trace[-1] < 1e-2
+        fit.trace += gained
+        advance()
+        if rests:
+            break
+    return fit
+
+
+def followed(problem: Problem, model: Any) -> Fit:
+    """A few rounds from where another fit ended, to what these queries say."""
+    state, labelled = State.of(model), problem.lessons.origins is not None
+    problem = problem if labelled else problem.thinned(_WORK // (8 * problem.lessons.queries.shape[1]))
+    evidence = problem.pairs() if labelled else problem.candidates(state)
+    if any(_unlike_dimensions(regime) for regime in state.regimes):
+        state.shrinkage = em.estimate_shrinkage(evidence, state.regimes, state.log_rho)
+    if labelled:
+        return Fit(problem, state, evidence, problem.iterate(state, evidence, steps=20))
+    return settled(problem, state, 5)
+
+
+# --- what the data ask for beyond it ---------------------------------------------------------------------------------
+
+
+def refined(fit: Fit) -> Fit:
+    """Let dimensions differ, noise be of several kinds, queries of several regimes, where a held-out fifth gains."""
+    problem, count = fit.problem, len(fit.evidence.queries)
+    if count // 5 < 8:
+        return fit
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(problem.seed)).to(fit.evidence.queries.device)
+    here, there = fit.evidence.part(order[count // 5 :]), fit.evidence.part(order[: count // 5])
+
+    def judged(state: State) -> Tensor:
+        """Fit on some queries, and give the log evidence of each of the others."""
+        problem.iterate(state, here, steps=30)
+        return em.expect(there, state.regimes, state.log_rho)[0]
+
+    def more_regimes(state: State, here: Evidence) -> State:
+        return _more_regimes(state, here, 1e-3 * problem.spread)
+
+    current = copy.deepcopy(fit.state)
+    base = judged(current)
+    regimes = (more_regimes, more_regimes) if problem.families.regimes is not None else ()
+    for changes in ((_differing,), (_more_kinds, _more_kinds), regimes):
+        for change in changes:
+            trial = change(copy.deepcopy(current), here)
+            value = judged(trial)
+            gain = value - base
+            if float(gain.mean()) <= max(1e-3, float(gain.std()) / math.sqrt(len(gain))):
+                break
+            current, base = trial, value
+    trace = fit.trace + problem.iterate(current, fit.evidence, steps=60)
+    if problem.lessons.origins is None and len(current.regimes) > 1:
+        return settled(problem, current, 10, trace)
+    return Fit(problem, current, fit.evidence, trace)
+
+
+def of_either_start(first: Fit, second: State) -> Fit:
+    """The likelier of two fits without labels: what starts best for one regime need not for several."""
+    if len(first.state.regimes) == 1:
+        return first
+    other = refined(settled(first.problem, second, 40))
+    if float(other.log_evidence().mean()) >= float(first.log_evidence().mean()):
+        return other
+    return replace(first, evidence=first.problem.candidates(first.state))
+
+
+def _more_regimes(state: State, here: Evidence, floor: float) -> State:
+    """One more regime: the commonest splits into the queries it explains well and those it explains badly."""
+    total, shares = em.expect(here, state.regimes, state.log_rho)
+    common = int(shares.sum((0, 1)).argmax())
+    hard = total < total.median()
+    new = copy.deepcopy(state.regimes[common])
+    for regime, rows in ((state.regimes[common], ~hard), (new, hard)):
+        weights = shares[..., common] * rows[:, None]
+        for _ in range(8):
+            em.maximise(here, regime, weights, state.shrinkage, floor)
+    log_rho = torch.cat([state.log_rho, state.log_rho[common : common + 1]])
+    return State([*state.regimes, new], torch.log_softmax(log_rho, 0), state.shrinkage)
 
 
 def _unlike_dimensions(regime: Any) -> bool:
