@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -67,6 +68,26 @@ def test_a_launch_follows_the_order_of_the_text_whatever_the_order_of_its_names(
         assert cuda._in_order(kernel, dict(reversed(numbers.items()))) == list(range(len(names)))
         with pytest.raises(TypeError, match=f"{kernel} takes .*tile.*; got other"):
             cuda._in_order(kernel, {"other": 1})
+
+
+def test_a_launch_asks_for_much_shared_memory_before_it_takes_it(monkeypatch):
+    done = []
+
+    class Compiled:
+        def __call__(self, *, grid, block, args, shared_mem):
+            done.append((grid, block, args[1:], shared_mem))
+
+        def set_shared_memory_config(self, shared_mem_bytes):
+            done.append(shared_mem_bytes)
+
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(cuda, "_compile", lambda kernel, recipe, device: Compiled())
+    numbers = {name: place for place, name in enumerate(parameters("list"))}
+    for shared in (1024, 2**16):
+        cuda._launch("list", recipe("list", 5), (7, 2), 32, shared, **numbers | {"patterns": torch.zeros(1)})
+    launched = ((7, 2, 1), (32, 1, 1), list(range(1, 9)))
+    assert done == [(*launched, 1024), 2**16, (*launched, 2**16)]
 
 
 @pytest.mark.parametrize("own", [False, True])
