@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import ahop
 from ahop import kernels
 from ahop.kernels import operators
+from ahop.kernels.backend import Pairs
 
 FAST = [
     name
@@ -253,6 +254,23 @@ def test_the_operators_keep_pytorchs_rules():
     torch.library.opcheck(operators.retrieve, (patterns, queries, weights, None, "dot", values, bias))
     fixed = [tensor.detach() for tensor in (patterns, queries, weights)]
     torch.library.opcheck(operators.recall, (*fixed, None, "dot", 2, None))
+
+
+def test_gradients_lie_in_memory_as_the_compiler_was_told():
+    patterns, queries, weights = normal(1, 5, 6).mT, normal(1, 5, 3, seed=1).mT, normal(1, 1, 1, 5, seed=2)
+    values, slopes, log_slopes = normal(1, 2, 6).mT, normal(1, 3, 2), normal(1, 3)
+    readout = operators.retrieve(patterns, queries, weights, None, "dot", values, None)
+    given = (patterns, queries, weights, None, "dot", values, None, *readout, slopes, log_slopes)
+    for needs in ([True, True, True, True, False], [False, True, False, False, False]):
+        torch.library.opcheck(operators.retrieve_gradients, (*given, needs), test_utils="test_faketensor")
+
+
+def test_every_operator_begins_with_the_fields_of_the_pairs():
+    names = ("scores", "gradients", "retrieve", "retrieve_gradients", "recall")
+    for name in names:
+        schema = getattr(operators, name)._schema
+        assert schema.name == f"ahop::footprint_{name}"
+        assert tuple(argument.name for argument in schema.arguments)[:5] == Pairs._fields
 
 
 @pytest.mark.parametrize("device", ["cpu", *(["cuda"] if "cuda" in FAST else [])])

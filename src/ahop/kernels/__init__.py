@@ -12,24 +12,16 @@ for the backward pass. Numbers must be finite: NaN and infinities mean nothing h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ahop.kernels import operators
-from ahop.kernels.dispatch import kernels_for, last_used, use
-from ahop.kernels.reference import TERMS, Pairs
+from ahop.kernels.backend import Pairs, Ranking
+from ahop.kernels.dispatch import backend_for, last_used, use
+from ahop.kernels.reference import TERMS
 
 __all__ = ["TERMS", "Ranking", "last_used", "recall", "retrieve", "scores", "sorted_terms", "stretch", "use"]
-
-
-class Ranking(NamedTuple):
-    """The best patterns of each query: ``scores`` and ``indices`` ``(..., Q, k)``, and ``log_sums`` ``(..., Q)``."""
-
-    scores: Tensor
-    indices: Tensor
-    log_sums: Tensor
 
 
 def scores(
@@ -143,7 +135,7 @@ def sorted_terms(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Ten
     dim = patterns.shape[-1]
     # No weights are needed, but all else is checked and arranged in the same way.
     pairs = Pairs(*_grouped(patterns, queries, patterns.new_empty(len(bases), dim), bases, None)[:4], bases)
-    table = kernels_for(pairs).sorted_terms(pairs.patterns, pairs.queries, bases)
+    table = backend_for(pairs).sorted_terms(pairs.patterns, pairs.queries, bases)
     return table.reshape(*queries.shape[:-1], patterns.shape[-2], len(bases), dim)
 
 

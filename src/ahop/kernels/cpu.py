@@ -2,7 +2,7 @@
 
 The terms of up to 128 patterns with one query lie in rows, one a dimension, so that each comparator is a minimum and a
 maximum of two rows: no branch, and as many pairs at once as a vector holds. See :mod:`ahop.kernels.network` for the
-passes, and :class:`ahop.kernels.reference.Pairs` for the arguments.
+passes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop.kernels import network
+from ahop.kernels.backend import Backend, Gradients, Needs, Pairs
 from ahop.kernels.compiled import compiled, share
-from ahop.kernels.reference import TERMS, Pairs
+from ahop.kernels.reference import KINDS
 
 Array = npt.NDArray[Any]
 
 _LANES = 128
 _SPARE = network.SPARE
 _LOWEST = np.float32(np.finfo(np.float32).min)
-_KINDS = {name: index for index, name in enumerate(TERMS)}
 
 
 def _render() -> str:
@@ -202,7 +202,7 @@ def _pull_blocks(items, blocks, queries, dims, counts, kinds, plan, weights, slo
 
 
 class _Problem(NamedTuple):
-    """What all kernels begin with."""
+    """What all kernels take, by the names of their arguments."""
 
     blocks: Array  # (G, blocks, d, lanes): patterns side by side
     queries: Array  # (G, Q, d)
@@ -211,57 +211,64 @@ class _Problem(NamedTuple):
     kinds: Array  # (B,): the bases, as numbers
     plan: tuple[Array, Array, Array]  # the network: the shape of each pass, where its groups start, their rows
 
-    def share(self, work: Callable[[tuple[int, int], int], None]) -> None:
-        """Call ``work(items, part)`` on ranges of blocks, one for each thread."""
-        share(self.blocks.shape[0] * self.blocks.shape[1], lambda first, last, part: work((first, last), part))
+    def share(self, work: Callable[..., None]) -> None:
+        """Call ``work(part, items=..., blocks=..., ...)`` on ranges of blocks, one for each thread."""
+        common, count = self._asdict(), self.blocks.shape[0] * self.blocks.shape[1]
+        share(count, lambda first, last, part: work(part, items=(first, last), **common))
 
 
-def scores(pairs: Pairs) -> Tensor:
-    """See :func:`ahop.kernels.reference.scores`."""
-    problem, own = _prepare(pairs.patterns, pairs.queries, pairs.observed, pairs.bases), _array(pairs.weights)
-    table = np.empty((*pairs.queries.shape[:2], pairs.patterns.shape[1]), np.float32)
-    problem.share(lambda items, part: _score_blocks(items, *problem, own, table))
-    return torch.from_numpy(table)
+class Cpu(Backend):
+    """Sorting networks over vector lanes, blocks of patterns shared out among PyTorch's threads."""
 
+    def scores(self, pairs: Pairs) -> Tensor:
+        problem, own = _prepare(pairs.patterns, pairs.queries, pairs.observed, pairs.bases), _array(pairs.weights)
+        table = np.empty((*pairs.queries.shape[:2], pairs.patterns.shape[1]), np.float32)
+        problem.share(lambda part, **common: _score_blocks(**common, weights=own, table=table))
+        return torch.from_numpy(table)
 
-def sorted_terms(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Tensor:
-    """See :func:`ahop.kernels.reference.sorted_terms`."""
-    problem = _prepare(patterns, queries, None, bases)
-    # Patterns lie next to each other, as in the blocks they come from.
-    table = np.empty((*queries.shape[:2], len(bases), patterns.shape[2], patterns.shape[1]), np.float32)
-    problem.share(lambda items, part: _list_blocks(items, *problem, table))
-    return torch.from_numpy(table).movedim(-1, 2)
+    def sorted_terms(self, patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Tensor:
+        problem = _prepare(patterns, queries, None, bases)
+        # Patterns lie next to each other, as in the blocks they come from.
+        table = np.empty((*queries.shape[:2], len(bases), patterns.shape[2], patterns.shape[1]), np.float32)
+        problem.share(lambda part, **common: _list_blocks(**common, table=table))
+        return torch.from_numpy(table).movedim(-1, 2)
 
+    def gradients(self, pairs: Pairs, slopes: Tensor, needs: Needs) -> Gradients:
+        """See :meth:`ahop.kernels.backend.Backend.gradients`.
 
-def gradients(pairs: Pairs, slopes: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
-    """See :func:`ahop.kernels.reference.gradients`.
-
-    Where patterns or queries need one, terms closer than about d parts in 2^23 may change places, which a smooth u does
-    not feel, and the gradient to the weights is as exact as that; alone, it is made from the terms themselves.
-    """
-    patterns, queries, weights, observed, bases = pairs
-    # Blocks are shared out among the threads; what several of them add to, each has a copy of. If these were too large
-    # together, some queries are done at a time.
-    threads = torch.get_num_threads()
-    numbers = threads * len(patterns) * patterns.shape[2] * (1 + pairs.separate * len(bases))
-    pieces = split(queries.shape[1], numbers * patterns.element_size())
-    if len(pieces) > 1:
-        parts = zip(*(gradients(pairs.some(piece), slopes[:, piece], needs) for piece in pieces), strict=True)
-        joins = (sum, partial(torch.cat, dim=1), partial(torch.cat, dim=1) if pairs.separate else sum)
-        return [join(part) if needed else None for join, part, needed in zip(joins, parts, needs, strict=True)]
-    problem, own, pulls = _prepare(patterns, queries, observed, bases), _array(weights), _array(slopes)
-    to_weights = np.zeros((threads, *weights.shape), np.float32)
-    if not (needs[0] or needs[1]):
-        # All that a fit needs, at half the price.
-        problem.share(lambda items, part: _weigh_blocks(items, *problem, pulls, to_weights[part]))
-        return [None, None, torch.from_numpy(to_weights.sum(0))]
-    to_blocks, to_queries = np.zeros_like(problem.blocks), np.zeros((threads, *queries.shape), np.float32)
-    problem.share(
-        lambda items, part: _pull_blocks(items, *problem, own, pulls, to_blocks, to_queries[part], to_weights[part])
-    )
-    to_patterns = torch.from_numpy(to_blocks).transpose(2, 3).flatten(1, 2)[:, : patterns.shape[1]].contiguous()
-    every = (to_patterns, torch.from_numpy(to_queries.sum(0)), torch.from_numpy(to_weights.sum(0)))
-    return [gradient if needed else None for gradient, needed in zip(every, needs, strict=True)]
+        Where patterns or queries need one, terms closer than about d parts in 2^23 may change places, which a smooth u
+        does not feel, and the gradient to the weights is as exact as that; alone, it is made from the terms themselves.
+        """
+        patterns, queries, weights, observed, bases = pairs
+        # Blocks are shared out among the threads; what several of them add to, each has a copy of. If these were too
+        # large together, some queries are done at a time.
+        threads = torch.get_num_threads()
+        numbers = threads * len(patterns) * patterns.shape[2] * (1 + pairs.separate * len(bases))
+        pieces = split(queries.shape[1], numbers * patterns.element_size())
+        if len(pieces) > 1:
+            parts = zip(*(self.gradients(pairs.some(piece), slopes[:, piece], needs) for piece in pieces), strict=True)
+            joins = (sum, partial(torch.cat, dim=1), partial(torch.cat, dim=1) if pairs.separate else sum)
+            joined = zip(joins, parts, needs, strict=True)
+            return Gradients(*(join(part) if needed else None for join, part, needed in joined))
+        problem, own, pulls = _prepare(patterns, queries, observed, bases), _array(weights), _array(slopes)
+        to_weights = np.zeros((threads, *weights.shape), np.float32)
+        if not (needs.patterns or needs.queries):
+            # All that a fit needs, at half the price.
+            problem.share(lambda part, **common: _weigh_blocks(**common, slopes=pulls, to_weights=to_weights[part]))
+            return Gradients(None, None, torch.from_numpy(to_weights.sum(0)))
+        to_blocks, to_queries = np.zeros_like(problem.blocks), np.zeros((threads, *queries.shape), np.float32)
+        problem.share(
+            lambda part, **common: _pull_blocks(
+                **common,
+                weights=own,
+                slopes=pulls,
+                to_blocks=to_blocks,
+                to_queries=to_queries[part],
+                to_weights=to_weights[part],
+            )
+        )
+        to_patterns = torch.from_numpy(to_blocks).transpose(2, 3).flatten(1, 2)[:, : patterns.shape[1]].contiguous()
+        return needs.only(to_patterns, torch.from_numpy(to_queries.sum(0)), torch.from_numpy(to_weights.sum(0)))
 
 
 def _prepare(patterns: Tensor, queries: Tensor, observed: Tensor | None, bases: Sequence[str]) -> _Problem:
@@ -277,7 +284,7 @@ def _prepare(patterns: Tensor, queries: Tensor, observed: Tensor | None, bases: 
     else:
         dims = observed.to(torch.uint8).argsort(dim=-1, descending=True, stable=True).numpy()
         counts = observed.sum(-1).numpy()
-    kinds = np.array([_KINDS[base] for base in bases])
+    kinds = np.array([KINDS[base] for base in bases])
     return _Problem(blocks, _array(queries), dims.copy(), counts, kinds, _plan(dim))
 
 

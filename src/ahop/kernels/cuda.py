@@ -1,167 +1,122 @@
 """Footprints on an NVIDIA GPU: the text of :mod:`ahop.kernels.cuda_text`, compiled for each d on first use.
 
-NVRTC comes with PyTorch, so no CUDA toolkit is needed. See :class:`ahop.kernels.reference.Pairs` for the arguments.
+NVRTC comes with PyTorch, so no CUDA toolkit is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from ahop.kernels import cuda_text
+from ahop.kernels.backend import Backend, Gradients, Needs, Pairs, Ranking, Readout
 from ahop.kernels.cuda_text import MOST_KEPT, THREADS, Layout, Recipe
-from ahop.kernels.reference import TERMS, Pairs
+from ahop.kernels.reference import KINDS
 
-_KINDS = {name: index for index, name in enumerate(TERMS)}
 # What a block of threads may always have; more must be asked for.
 _SHARED = 46 * 1024
 
 
-def scores(pairs: Pairs) -> Tensor:
-    """See :func:`ahop.kernels.reference.scores`."""
-    patterns, queries, weights, observed, bases = pairs
-    (groups, count, dim), rows, own = patterns.shape, queries.shape[1], pairs.separate
-    layout = _layout("scores", dim)
-    table = queries.new_empty(groups, rows, count)
-    row = 4 * layout.stride
-    # Beside the queries of a block lie their weights: one set, or one each.
-    grid = _Grid(layout, groups, count, rows, row * (1 + len(bases) * own), row * len(bases) * (not own), patterns)
-    grid.launch(
-        "scores",
-        _recipe(layout, bases, observed),
-        [_rows(patterns, layout), _rows(queries, layout, observed), _weights(weights, layout), table],
-        [count, rows, groups, len(weights), int(own), grid.tiles, grid.tile],
-    )
-    return table
+class Cuda(Backend):
+    """Sorting networks in registers; readouts and rankings in one pass."""
 
+    def scores(self, pairs: Pairs) -> Tensor:
+        patterns, queries, weights, observed, bases = pairs
+        layout, own = _layout("scores", patterns.shape[2]), pairs.separate
+        table = queries.new_empty(*queries.shape[:2], patterns.shape[1])
+        row = 4 * layout.stride
+        # Beside the queries of a block lie their weights: one set, or one each.
+        grid = _Grid(patterns, queries, layout, row * (1 + len(bases) * own), row * len(bases) * (not own))
+        grid.launch(
+            "scores",
+            _recipe(layout, bases, observed),
+            patterns=_rows(patterns, layout),
+            queries=_rows(queries, layout, observed),
+            weights=_weights(weights, layout),
+            out=table,
+            weight_groups=len(weights),
+            own_weights=int(own),
+        )
+        return table
 
-def sorted_terms(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Tensor:
-    """See :func:`ahop.kernels.reference.sorted_terms`."""
-    (groups, count, dim), rows = patterns.shape, queries.shape[1]
-    layout = _layout("scores", dim)
-    table = queries.new_empty(groups, rows, count, len(bases), dim)
-    grid = _Grid(layout, groups, count, rows, 4 * layout.stride, 0, patterns)
-    grid.launch(
-        "list",
-        _recipe(layout, bases, None),
-        [_rows(patterns, layout), _rows(queries, layout), table],
-        [count, rows, groups, grid.tiles, grid.tile, dim],
-    )
-    return table
+    def sorted_terms(self, patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Tensor:
+        (_, count, dim), layout = patterns.shape, _layout("scores", patterns.shape[2])
+        table = queries.new_empty(*queries.shape[:2], count, len(bases), dim)
+        _Grid(patterns, queries, layout, 4 * layout.stride, 0).launch(
+            "list",
+            _recipe(layout, bases, None),
+            patterns=_rows(patterns, layout),
+            queries=_rows(queries, layout),
+            out=table,
+            dim=dim,
+        )
+        return table
+
+    def gradients(self, pairs: Pairs, slopes: Tensor, needs: Needs) -> Gradients:
+        """See :meth:`ahop.kernels.backend.Backend.gradients`.
+
+        Where patterns or queries need one, terms closer than about d parts in 2^23 may change places, which a smooth u
+        does not feel, and the gradient to the weights is as exact as that; alone, it is made from the terms themselves.
+        Sums are made by atomic additions, so that their last digits differ from run to run.
+        """
+        slopes = slopes.contiguous()
+        to_patterns = to_queries = to_weights = None
+        if needs.patterns:
+            to_patterns, _ = _pull(pairs, slopes, query_owns=False, inputs=True)
+        if needs.queries or needs.weights:
+            to_queries, to_weights = _pull(pairs, slopes, query_owns=True, inputs=needs.queries, sums=needs.weights)
+        return Gradients(to_patterns, to_queries if needs.queries else None, to_weights if needs.weights else None)
+
+    def retrieve(self, pairs: Pairs, values: Tensor, bias: Tensor | None) -> Readout:
+        """See :meth:`ahop.kernels.backend.Backend.retrieve`: in one pass where a block's share of the readout fits."""
+        (groups, rows), width = pairs.queries.shape[:2], values.shape[-1]
+        walk = _Walk(pairs, lambda tile: tile * width, width + 2)
+        if walk.shared > _most_shared(values):
+            return super().retrieve(pairs, values, bias)
+        parts = (walk.splits, groups, rows)
+        blends, peaks, sums = (values.new_empty(size) for size in ((*parts, width), parts, parts))
+        walk.launch("retrieve", bias, values=values.contiguous(), out=blends, peaks=peaks, sums=sums, width=width)
+        shares, total, log_total = _combine(peaks, sums)
+        return Readout((blends * shares[..., None]).sum(0) / total[..., None], log_total)
+
+    def recall(self, pairs: Pairs, k: int, bias: Tensor | None) -> Ranking:
+        """See :meth:`ahop.kernels.backend.Backend.recall`: in one pass for up to 32, one a lane."""
+        queries = pairs.queries
+        walk = _Walk(pairs, lambda tile: 2 * tile * MOST_KEPT, 2 * k + 2)
+        if k > MOST_KEPT or walk.shared > _most_shared(queries):
+            return super().recall(pairs, k, bias)
+        parts = (walk.splits, *queries.shape[:2])
+        best, peaks, sums = (queries.new_empty(size) for size in ((*parts, k), parts, parts))
+        indices = torch.empty_like(best, dtype=torch.int32)
+        walk.launch("recall", bias, best=best, indices=indices, peaks=peaks, sums=sums, kept=k)
+        found = best.movedim(0, 2).flatten(2).topk(k, dim=-1)
+        places = indices.movedim(0, 2).flatten(2).gather(-1, found.indices).long()
+        return Ranking(found.values, places, _combine(peaks, sums)[2])
 
 
 class _Grid:
     """How kernels without a state share the pairs out: a block of threads takes some patterns and some queries."""
 
-    def __init__(
-        self, layout: Layout, groups: int, count: int, rows: int, bytes_each: int, bytes_once: int, like: Tensor
-    ) -> None:
-        self.threads = _threads(count, layout)
-        self.tiles = -(-count * layout.lanes // self.threads)
+    def __init__(self, patterns: Tensor, queries: Tensor, layout: Layout, bytes_each: int, bytes_once: int) -> None:
+        (self.groups, self.count, _), self.rows = patterns.shape, queries.shape[1]
+        self.threads = _threads(self.count, layout)
+        self.tiles = -(-self.count * layout.lanes // self.threads)
         # As many queries a block as fit, unless some multiprocessors would have nothing to do.
         fit = (_SHARED - bytes_once) // bytes_each
-        spread = groups * self.tiles * rows // (8 * _slots(layout.blocks, like))
+        spread = self.groups * self.tiles * self.rows // (8 * _slots(layout.blocks, patterns))
         self.tile = max(1, min(32, fit, spread))
-        self.blocks = groups * self.tiles * -(-rows // self.tile)
+        self.blocks = self.groups * self.tiles * -(-self.rows // self.tile)
         self.shared = self.tile * bytes_each + bytes_once
 
-    def launch(self, kernel: str, recipe: Recipe, tensors: list[Tensor], numbers: list[int]) -> None:
+    def launch(self, kernel: str, recipe: Recipe, **arguments: Tensor | int) -> None:
         if self.blocks:
-            _launch(kernel, recipe, (self.blocks, 1), self.threads, self.shared, [*tensors, *numbers])
-
-
-def gradients(pairs: Pairs, slopes: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
-    """See :func:`ahop.kernels.reference.gradients`.
-
-    Where patterns or queries need one, terms closer than about d parts in 2^23 may change places, which a smooth u does
-    not feel, and the gradient to the weights is as exact as that; alone, it is made from the terms themselves.
-    Sums are made by atomic additions, so that their last digits differ from run to run.
-    """
-    slopes = slopes.contiguous()
-    found: list[Tensor | None] = [None, None, None]
-    if needs[0]:
-        found[0] = _pull(pairs, slopes, query_owns=False, inputs=True)[0]
-    if needs[1] or needs[2]:
-        to_queries, to_weights = _pull(pairs, slopes, query_owns=True, inputs=needs[1], sums=needs[2])
-        found[1:] = [to_queries if needs[1] else None, to_weights if needs[2] else None]
-    return found
-
-
-def _pull(pairs: Pairs, slopes: Tensor, *, query_owns: bool, inputs: bool, sums: bool = False) -> tuple[Tensor, Tensor]:
-    """Gradients to the owners, one side of the pairs, and to the weights."""
-    patterns, queries, weights, observed, bases = pairs
-    (groups, count, dim), rows = patterns.shape, queries.shape[1]
-    kernel = "pull" + "_inputs" * inputs + "_weights" * sums
-    layout = _layout(kernel, dim)
-    sides = [(_rows(patterns, layout), count, 1), (_rows(queries, layout, observed), rows, count)]
-    (owners, owner_count, owner_step), (others, other_count, other_step) = sides[::-1] if query_owns else sides
-    to_owners = torch.zeros_like(owners)
-    shares = weights.new_zeros(*weights.shape[:3], layout.stride)
-    if slopes.numel():
-        threads = _threads(owner_count, layout)
-        tiles = -(-owner_count * layout.lanes // threads)
-        columns = 4 * threads * layout.values * inputs
-        tile = max(1, min(16, (_SHARED - columns) // (4 * layout.stride), other_count))
-        splits = min(-(-other_count // tile), max(1, 8 * _slots(3, patterns) // (groups * tiles)))
-        _launch(
-            kernel,
-            _recipe(layout, bases, observed),
-            (groups * tiles, splits),
-            threads,
-            4 * tile * layout.stride + columns,
-            [
-                *(owners, others, _weights(weights, layout), slopes, to_owners, shares),
-                *(owner_count, other_count, owner_step, other_step, len(weights), int(pairs.separate)),
-                *(int(query_owns), tiles, tile, -(-other_count // splits)),
-            ],
-        )
-    return to_owners[..., :dim], shares[..., _places(layout, weights.device)]
-
-
-def retrieve(pairs: Pairs, values: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor] | None:
-    """The softmax of the scores times ``values (G, N, v)``, and its log-sum-exp ``(G, Q)``, in one pass.
-
-    None where a block's share of the readout does not fit the multiprocessor.
-    """
-    (groups, rows), width = pairs.queries.shape[:2], values.shape[-1]
-    walk = _Walk(pairs, lambda tile: tile * width, width + 2)
-    if walk.shared > _most_shared(values):
-        return None
-    parts = (walk.splits, groups, rows)
-    blends, peaks, sums = (values.new_empty(size) for size in ((*parts, width), parts, parts))
-    walk.launch(
-        "retrieve",
-        [values.contiguous(), _or(bias, peaks), blends, peaks, sums],
-        [width, len(pairs.weights), int(pairs.separate), int(bias is not None)],
-    )
-    shares, total, log_total = _combine(peaks, sums)
-    return (blends * shares[..., None]).sum(0) / total[..., None], log_total
-
-
-def recall(pairs: Pairs, k: int, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor] | None:
-    """The k best scores, their indices, both ``(G, Q, k)``, and the log-sum-exp of all ``(G, Q)``, in one pass.
-
-    None for more than 32, one a lane.
-    """
-    queries = pairs.queries
-    groups, rows = queries.shape[:2]
-    walk = _Walk(pairs, lambda tile: 2 * tile * MOST_KEPT, 2 * k + 2)
-    if k > MOST_KEPT or walk.shared > _most_shared(queries):
-        return None
-    parts = (walk.splits, groups, rows)
-    best, peaks, sums = (queries.new_empty(size) for size in ((*parts, k), parts, parts))
-    indices = torch.empty_like(best, dtype=torch.int32)
-    walk.launch(
-        "recall",
-        [_or(bias, peaks), best, indices, peaks, sums],
-        [k, len(pairs.weights), int(pairs.separate), int(bias is not None)],
-    )
-    found = best.movedim(0, 2).flatten(2).topk(k, dim=-1)
-    return found.values, indices.movedim(0, 2).flatten(2).gather(-1, found.indices).long(), _combine(peaks, sums)[2]
+            sizes = {"pattern_count": self.count, "query_count": self.rows, "groups": self.groups}
+            sizes |= {"tiles": self.tiles, "tile": self.tile}
+            _launch(kernel, recipe, (self.blocks, 1), self.threads, self.shared, **arguments, **sizes)
 
 
 class _Walk:
@@ -189,17 +144,73 @@ class _Walk:
         self.per_split = per_tile * -(-steps // min(range(1, min(steps, most, 512) + 1), key=cost))
         self.splits = -(-self.count // self.per_split)
 
-    def launch(self, kernel: str, tensors: list[Tensor], numbers: list[int]) -> None:
+    def launch(self, kernel: str, bias: Tensor | None, *, peaks: Tensor, **arguments: Tensor | int) -> None:
         if self.groups * self.rows:
             patterns, queries, weights, observed, bases = self.pairs
-            common = [
-                _rows(patterns, self.layout),
-                _rows(queries, self.layout, observed),
-                _weights(weights, self.layout),
-            ]
-            sizes = [self.count, self.rows, *numbers, self.tiles, self.tile, self.per_split]
-            grid, recipe = (self.groups * self.tiles, self.splits), _recipe(self.layout, bases, observed)
-            _launch(kernel, recipe, grid, THREADS, self.shared, [*common, *tensors, *sizes])
+            _launch(
+                kernel,
+                _recipe(self.layout, bases, observed),
+                (self.groups * self.tiles, self.splits),
+                THREADS,
+                self.shared,
+                patterns=_rows(patterns, self.layout),
+                queries=_rows(queries, self.layout, observed),
+                weights=_weights(weights, self.layout),
+                # A pointer that is not used, where there is nothing to point at.
+                bias=peaks if bias is None else bias.contiguous(),
+                peaks=peaks,
+                **arguments,
+                pattern_count=self.count,
+                query_count=self.rows,
+                weight_groups=len(weights),
+                own_weights=int(self.pairs.separate),
+                has_bias=int(bias is not None),
+                tiles=self.tiles,
+                tile=self.tile,
+                per_split=self.per_split,
+            )
+
+
+def _pull(pairs: Pairs, slopes: Tensor, *, query_owns: bool, inputs: bool, sums: bool = False) -> tuple[Tensor, Tensor]:
+    """Gradients to the owners, one side of the pairs, and to the weights."""
+    patterns, queries, weights, observed, bases = pairs
+    (groups, count, dim), rows = patterns.shape, queries.shape[1]
+    kernel = "pull" + "_inputs" * inputs + "_weights" * sums
+    layout = _layout(kernel, dim)
+    sides = [(_rows(patterns, layout), count, 1), (_rows(queries, layout, observed), rows, count)]
+    (owners, owner_count, owner_step), (others, other_count, other_step) = sides[::-1] if query_owns else sides
+    to_owners = torch.zeros_like(owners)
+    shares = weights.new_zeros(*weights.shape[:3], layout.stride)
+    if slopes.numel():
+        threads = _threads(owner_count, layout)
+        tiles = -(-owner_count * layout.lanes // threads)
+        columns = 4 * threads * layout.values * inputs
+        tile = max(1, min(16, (_SHARED - columns) // (4 * layout.stride), other_count))
+        splits = min(-(-other_count // tile), max(1, 8 * _slots(3, patterns) // (groups * tiles)))
+        _launch(
+            kernel,
+            _recipe(layout, bases, observed),
+            (groups * tiles, splits),
+            threads,
+            4 * tile * layout.stride + columns,
+            owners=owners,
+            others=others,
+            weights=_weights(weights, layout),
+            slopes=slopes,
+            to_owners=to_owners,
+            to_weights=shares,
+            owner_count=owner_count,
+            other_count=other_count,
+            owner_step=owner_step,
+            other_step=other_step,
+            weight_groups=len(weights),
+            own_weights=int(pairs.separate),
+            owner_is_query=int(query_owns),
+            tiles=tiles,
+            tile=tile,
+            per_split=-(-other_count // splits),
+        )
+    return to_owners[..., :dim], shares[..., _places(layout, weights.device)]
 
 
 def _combine(peaks: Tensor, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -255,12 +266,7 @@ def _places(layout: Layout, device: torch.device) -> Tensor:
 
 
 def _recipe(layout: Layout, bases: Sequence[str], observed: Tensor | None) -> Recipe:
-    return Recipe(layout, tuple(_KINDS[base] for base in bases), observed is not None)
-
-
-def _or(tensor: Tensor | None, other: Tensor) -> Tensor:
-    """A pointer that is not used, where there is nothing to point at."""
-    return other if tensor is None else tensor.contiguous()
+    return Recipe(layout, tuple(KINDS[base] for base in bases), observed is not None)
 
 
 def _slots(blocks: int, like: Tensor) -> int:
@@ -272,16 +278,37 @@ def _most_shared(like: Tensor) -> int:
 
 
 def _launch(
-    kernel: str, recipe: Recipe, grid: tuple[int, int], threads: int, shared: int, arguments: list[Any]
+    kernel: str, recipe: Recipe, grid: tuple[int, int], threads: int, shared: int, /, **arguments: Tensor | int
 ) -> None:
-    with torch.cuda.device(arguments[0].device):
+    """Run a kernel with the arguments that its text names."""
+    ordered = _in_order(kernel, arguments)
+    device = next(argument.device for argument in ordered if isinstance(argument, Tensor))
+    with torch.cuda.device(device):
         compiled = _compile(kernel, recipe, torch.cuda.current_device())
         if shared >= 48 * 1024:
             compiled.set_shared_memory_config(shared)
-        compiled(grid=(*grid, 1), block=(threads, 1, 1), args=arguments, shared_mem=shared)
+        compiled(grid=(*grid, 1), block=(threads, 1, 1), args=ordered, shared_mem=shared)
+
+
+def _in_order(kernel: str, arguments: dict[str, Tensor | int]) -> list[Tensor | int]:
+    """The arguments in the order of the kernel's text, which knows them by their places alone."""
+    wanted = cuda_text.parameters(kernel)
+    if arguments.keys() != wanted.keys():
+        raise TypeError(f"{kernel} takes {', '.join(wanted)}; got {', '.join(arguments)}")
+    return [arguments[name] for name in wanted]
+
+
+class _Kernel(Protocol):
+    """What PyTorch's compiler gives back."""
+
+    def __call__(
+        self, *, grid: tuple[int, int, int], block: tuple[int, int, int], args: list[Tensor | int], shared_mem: int
+    ) -> None: ...
+
+    def set_shared_memory_config(self, shared_mem_bytes: int) -> None: ...
 
 
 @lru_cache(maxsize=512)
-def _compile(kernel: str, recipe: Recipe, device: int) -> Any:
+def _compile(kernel: str, recipe: Recipe, device: int) -> _Kernel:
     # The one place that knows PyTorch's private name for its run-time compiler.
-    return torch.cuda._compile_kernel(recipe.text(kernel), kernel.split("_")[0])
+    return torch.cuda._compile_kernel(recipe.text(kernel), cuda_text.entry(kernel))

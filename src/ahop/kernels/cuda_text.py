@@ -9,6 +9,7 @@ its term becomes the lowest number and is sorted to the end, where the weights a
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -77,7 +78,7 @@ class Recipe:
         readout, and ``"recall"`` the best patterns, in one pass; ``"pull_inputs"``, ``"pull_weights"`` and
         ``"pull_inputs_weights"`` gradients.
         """
-        if not kernel.startswith("pull"):
+        if entry(kernel) != "pull":
             tile = _file("tile") if kernel in ("retrieve", "recall") else ""
             return self._head() + tile + _file(kernel)
         inputs, weights = "inputs" in kernel, "weights" in kernel
@@ -108,6 +109,25 @@ class Recipe:
         # A short network is written out for each of a few bases; a long one would not stay in the instruction cache.
         unroll = f"constexpr int UNROLL = {bases if bases <= 3 and layout.lanes == 1 else 1};\n"
         return defines + unroll + _file("common") + _sort(layout)
+
+
+def entry(kernel: str) -> str:
+    """The C function of a kernel, and its file: all the gradients are one, compiled in three ways."""
+    return kernel.partition("_")[0]
+
+
+@cache
+def parameters(kernel: str) -> dict[str, str]:
+    """The name and C type of each of a kernel's arguments, in order, read from its text: they are written once.
+
+    Example:
+        >>> parameters("list")
+        {'patterns': 'const float *', 'queries': 'const float *', 'out': 'float *', 'pattern_count': 'int',
+         'query_count': 'int', 'groups': 'int', 'tiles': 'int', 'tile': 'int', 'dim': 'int'}
+    """
+    _, head = _file(entry(kernel)).split(f"\n{entry(kernel)}(")
+    arguments = re.findall(r"([\w ]+?[ *]+)(\w+)[,)]", " ".join(head[: head.index("{")].split()))
+    return {name: kind.strip() for kind, name in arguments}
 
 
 @cache

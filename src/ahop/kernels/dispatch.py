@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Any
 
 import torch
-from torch import Tensor
 
 from ahop._checks import choice
-from ahop.kernels.reference import Pairs
+from ahop.kernels.backend import Backend, Pairs
+from ahop.kernels.cuda import Cuda
+from ahop.kernels.reference import Reference
 
-BACKENDS = ("reference", "cpu", "cuda")
+
+def _cpu() -> Backend:
+    # On first use, because the compiler takes a second to import.
+    from ahop.kernels.cpu import Cpu
+
+    return Cpu()
+
+
+_LOADERS: dict[str, Callable[[], Backend]] = {"reference": Reference, "cpu": _cpu, "cuda": Cuda}
 # Terms that the reference sorts before the fast kernels are compiled: a small problem never waits for a compiler,
 # and one that comes again and again waits once.
 _PATIENCE = {"cpu": 2**25, "cuda": 2**30}
@@ -42,7 +49,7 @@ def use(backend: str) -> Iterator[None]:
         'cpu'
     """
     global _forced
-    before, _forced = _forced, choice(backend, "backend", BACKENDS)
+    before, _forced = _forced, choice(backend, "backend", tuple(_LOADERS))
     try:
         yield
     finally:
@@ -54,34 +61,42 @@ def last_used() -> str:
     return _last
 
 
-def kernels_for(pairs: Pairs) -> Any:
-    """The module whose kernels score these pairs.
+def backend_for(pairs: Pairs) -> Backend:
+    """What scores these pairs.
 
     A call may run on the reference and the same call later on compiled kernels: the last digits then differ.
     """
     global _last
-    patterns, queries, _, _, bases = pairs
-    name = _forced or patterns.device.type
-    if name not in BACKENDS:
-        name = "reference"
-    if name != "reference":
-        obstacle = _obstacle(name, patterns, bases)
-        if obstacle and _forced:
-            raise ValueError(f"the {name} kernels cannot run this: {obstacle}")
-        if obstacle or not (_forced or _worth_compiling(name, patterns, queries, bases)):
-            name = "reference"
+    name = _chosen(pairs)
     try:
-        kernels = import_module(f"ahop.kernels.{name}")
+        backend = _LOADERS[name]()
     except ImportError as error:
         # The compiler may lag behind a new Python or NumPy.
         if _forced:
             raise ValueError(f"the {name} kernels cannot run this: {error}") from error
-        name, kernels = "reference", import_module("ahop.kernels.reference")
+        name, backend = "reference", Reference()
     _last = name
-    return kernels
+    return backend
 
 
-def _obstacle(name: str, patterns: Tensor, bases: Sequence[str]) -> str | None:
+def _chosen(pairs: Pairs) -> str:
+    """The forced backend, or that of the patterns' device where it can run and pays."""
+    name = _forced or pairs.patterns.device.type
+    obstacle = _obstacle(name, pairs)
+    if not _forced:
+        return name if obstacle is None and _worth_compiling(name, pairs) else "reference"
+    if obstacle:
+        raise ValueError(f"the {name} kernels cannot run this: {obstacle}")
+    return name
+
+
+def _obstacle(name: str, pairs: Pairs) -> str | None:
+    """Why a backend cannot run, or None."""
+    patterns, bases = pairs.patterns, pairs.bases
+    if name == "reference":
+        return None
+    if name not in _LOADERS:
+        return f"there are none for {name}"
     if patterns.device.type != name:
         return f"the patterns are on {patterns.device}"
     if patterns.dtype != torch.float32:
@@ -98,8 +113,8 @@ def _obstacle(name: str, patterns: Tensor, bases: Sequence[str]) -> str | None:
     return None
 
 
-def _worth_compiling(name: str, patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> bool:
+def _worth_compiling(name: str, pairs: Pairs) -> bool:
     # The CPU's kernels are compiled once for all dimensions, the GPU's for each number of them.
-    key = (name, patterns.shape[-1] if name == "cuda" else 0)
-    _sorted_so_far[key] += patterns.numel() * queries.shape[1] * len(bases)
+    key = (name, pairs.patterns.shape[-1] if name == "cuda" else 0)
+    _sorted_so_far[key] += pairs.patterns.numel() * pairs.queries.shape[1] * len(pairs.bases)
     return _sorted_so_far[key] >= _PATIENCE[name]

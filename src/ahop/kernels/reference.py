@@ -6,12 +6,12 @@ r"""The footprint's scores in plain PyTorch: the definition that the fast kernel
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ahop._blocks import block_budget
+from ahop.kernels.backend import Backend, Gradients, Needs, Pairs
 
 TERMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "distance": lambda patterns, queries: -(patterns - queries).square(),
@@ -27,88 +27,55 @@ SLOPES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 """... and so do their derivatives by the first of the two."""
 
-
-class Pairs(NamedTuple):
-    """What all kernels take, in groups: the heads of a layer, say; a memory has one.
-
-    Attributes:
-        patterns, queries: ``(G, N, d)`` and ``(G, Q, d)``.
-        weights: The u of B bases, ``(W, R, B, d)``: group g uses those of ``g % W``, and either all queries share them
-            (R = 1) or each has its own (R = Q).
-        observed: ``(G, Q, d)``, or None: the terms of unobserved dimensions are sorted to the end, where the caller's
-            weights are zero.
-        bases: Names of :data:`TERMS`.
-    """
-
-    patterns: Tensor
-    queries: Tensor
-    weights: Tensor
-    observed: Tensor | None
-    bases: Sequence[str]
-
-    @property
-    def separate(self) -> bool:
-        """Whether each query has weights of its own."""
-        return self.weights.shape[1] > 1
-
-    def some(self, part: slice) -> Pairs:
-        """The same for some of the queries."""
-        weights = self.weights[:, part] if self.separate else self.weights
-        observed = None if self.observed is None else self.observed[:, part]
-        return Pairs(self.patterns, self.queries[:, part], weights, observed, self.bases)
+KINDS = {name: kind for kind, name in enumerate(TERMS)}
+"""The number by which compiled kernels know a base."""
 
 
-def scores(pairs: Pairs) -> Tensor:
-    """All scores, ``(G, Q, N)``, in blocks that keep to the memory budget."""
-    patterns, queries, weights, observed, bases = pairs
-    (groups, count, dim), rows = patterns.shape, queries.shape[1]
-    weights = _for_each_group(weights, groups)
-    table = queries.new_empty(groups, rows, count)
-    for g, q, p in _blocks(groups, rows, count, dim, patterns):
-        mask = None if observed is None else observed[g, q]
-        table[g, q, p] = _block(patterns[g, p], queries[g, q], _take(weights, g, q), mask, bases)
-    return table
+class Reference(Backend):
+    """The definition, in blocks that keep to the memory budget."""
 
+    def scores(self, pairs: Pairs) -> Tensor:
+        patterns, queries, weights, observed, bases = pairs
+        (groups, count, dim), rows = patterns.shape, queries.shape[1]
+        weights = _for_each_group(weights, groups)
+        table = queries.new_empty(groups, rows, count)
+        for g, q, p in _blocks(groups, rows, count, dim, patterns):
+            mask = None if observed is None else observed[g, q]
+            table[g, q, p] = _block(patterns[g, p], queries[g, q], _take(weights, g, q), mask, bases)
+        return table
 
-def gradients(pairs: Pairs, slopes: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
-    """What ``slopes (G, Q, N)`` of the scores mean for patterns, queries and weights; None for what nobody needs.
+    def gradients(self, pairs: Pairs, slopes: Tensor, needs: Needs) -> Gradients:
+        patterns, queries, weights, observed, bases = pairs
+        (groups, count, dim), rows = patterns.shape, queries.shape[1]
+        full = _for_each_group(weights, groups)
+        to_patterns, to_queries, to_weights = (torch.zeros_like(tensor) for tensor in (patterns, queries, full))
+        for g, q, p in _blocks(groups, rows, count, dim, patterns):
+            ours, theirs = patterns[g, p][:, None], queries[g, q][:, :, None]
+            pulls, weight, mask = slopes[g, q, p, None], _take(full, g, q), None if observed is None else observed[g, q]
+            for index, base in enumerate(bases):
+                best, places = _sorted(base, ours, theirs, mask)
+                _take(to_weights, g, q)[:, :, index] += (best * pulls).sum(2).sum_to_size(*weight.shape[:2], dim)
+                if not (needs.patterns or needs.queries):
+                    continue
+                # The weight of each term, back where the term came from.
+                found = torch.zeros_like(best).scatter_(-1, places, (pulls * weight[:, :, None, index]).expand_as(best))
+                for total, slope, others in (
+                    (to_patterns[g, p], SLOPES[base](ours, theirs), 1),
+                    (to_queries[g, q], SLOPES[base](theirs, ours), 2),
+                ):
+                    pull = slope * found
+                    total += (pull if mask is None else pull.masked_fill(~mask[:, :, None], 0.0)).sum(others)
+        if len(full) != len(weights):
+            to_weights = to_weights.reshape(groups // len(weights), *weights.shape).sum(0)
+        return needs.only(to_patterns, to_queries, to_weights)
 
-    Nothing is kept from the forward pass: each block is made again.
-    """
-    patterns, queries, weights, observed, bases = pairs
-    (groups, count, dim), rows = patterns.shape, queries.shape[1]
-    full = _for_each_group(weights, groups)
-    to_patterns, to_queries, to_weights = (torch.zeros_like(tensor) for tensor in (patterns, queries, full))
-    for g, q, p in _blocks(groups, rows, count, dim, patterns):
-        ours, theirs = patterns[g, p][:, None], queries[g, q][:, :, None]
-        pulls, weight, mask = slopes[g, q, p, None], _take(full, g, q), None if observed is None else observed[g, q]
-        for index, base in enumerate(bases):
-            best, places = _sorted(base, ours, theirs, mask)
-            _take(to_weights, g, q)[:, :, index] += (best * pulls).sum(2).sum_to_size(*weight.shape[:2], dim)
-            if not (needs[0] or needs[1]):
-                continue
-            # The weight of each term, back where the term came from.
-            found = torch.zeros_like(best).scatter_(-1, places, (pulls * weight[:, :, None, index]).expand_as(best))
-            for total, slope, others in (
-                (to_patterns[g, p], SLOPES[base](ours, theirs), 1),
-                (to_queries[g, q], SLOPES[base](theirs, ours), 2),
-            ):
-                pull = slope * found
-                total += (pull if mask is None else pull.masked_fill(~mask[:, :, None], 0.0)).sum(others)
-    if len(full) != len(weights):
-        to_weights = to_weights.reshape(groups // len(weights), *weights.shape).sum(0)
-    every = (to_patterns, to_queries, to_weights)
-    return [gradient if needed else None for gradient, needed in zip(every, needs, strict=True)]
-
-
-def sorted_terms(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Tensor:
-    """The sorted terms themselves, ``(G, Q, N, B, d)``."""
-    (groups, count, dim), rows = patterns.shape, queries.shape[1]
-    table = queries.new_empty(groups, rows, count, len(bases), dim)
-    for g, q, p in _blocks(groups, rows, count, dim, patterns):
-        for index, base in enumerate(bases):
-            table[g, q, p, index] = _sorted(base, patterns[g, p][:, None], queries[g, q][:, :, None], None)[0]
-    return table
+    def sorted_terms(self, patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Tensor:
+        (groups, count, dim), rows = patterns.shape, queries.shape[1]
+        table = queries.new_empty(groups, rows, count, len(bases), dim)
+        for g, q, p in _blocks(groups, rows, count, dim, patterns):
+            for index, base in enumerate(bases):
+                table[g, q, p, index] = _sorted(base, patterns[g, p][:, None], queries[g, q][:, :, None], None)[0]
+        return table
 
 
 def _block(patterns: Tensor, queries: Tensor, weights: Tensor, observed: Tensor | None, bases: Sequence[str]) -> Tensor:

@@ -64,10 +64,11 @@ def loss_and_gradient(
     """
     threads = torch.get_num_threads()
     losses, gradients = np.zeros(threads), np.zeros((threads, features.shape[1]), np.float32)
-    arrays = [tensor.detach().numpy() for tensor in (features, weights, offsets, targets, shares)]
+    given = {"features": features, "weights": weights, "offsets": offsets, "targets": targets, "shares": shares}
+    arrays = {name: tensor.detach().numpy() for name, tensor in given.items()}
 
     def work(first: int, last: int, part: int) -> None:
-        losses[part] = _read(first, last, *arrays, gradients[part])
+        losses[part] = _read(first, last, **arrays, gradient=gradients[part])
 
     share(len(features), work)
     return torch.tensor(losses.sum(), dtype=weights.dtype), torch.from_numpy(gradients.sum(0))
