@@ -23,7 +23,7 @@ def inputs():
         ({"similarity": "guess"}, "unknown similarity 'guess'"),
         ({"separation": "guess"}, "unknown separation 'guess'"),
         ({"similarity": [Dot()] * 3, "num_heads": 2}, "one for each of 2 heads; got"),
-        ({"similarity": Likelihood(3)}, "similarity was made for 3 dimensions, but the Hopfield space has 8"),
+        ({"similarity": Likelihood(3)}, "similarity was made for 3 dimensions, but the patterns have 8"),
         ({"scaling": -1.0}, "scaling must be positive, one number or one for each of 1 heads; got -1.0"),
         ({"scaling": torch.ones(3)}, "scaling must be positive, one number or one for each of 1 heads"),
         ({"dropout": 1.0}, "dropout must be a number of at least 0 and below 1, got 1.0"),
@@ -145,7 +145,9 @@ def test_input_bias_governs_every_bias(bias):
 
 
 def test_what_needs_a_size_says_so():
-    with pytest.raises(ValueError, match="hidden_size must be given for a similarity that learns"):
+    with pytest.raises(
+        ValueError, match="similarity 'adaptive' must be made for a number of dimensions, which is not known here"
+    ):
         Hopfield(similarity="adaptive")
     with pytest.raises(ValueError, match="input_size must be given for inputs to be normalised"):
         Hopfield(normalize_state_pattern=True)
