@@ -9,7 +9,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ahop.datasets import standard_check
 from ahop.estimators import HopfieldBagClassifier
-from ahop.similarity import Adaptive
+from ahop.estimators.bags import POOLINGS
+from ahop.similarity import Adaptive, Decomposable
+from ahop.similarity.mahalanobis import Mahalanobis
 
 
 @parametrize_with_checks([HopfieldBagClassifier(epochs=12, batch_size=32, learning_rate=2e-2, width=16)])
@@ -26,15 +28,107 @@ def bags(count=40, seed=0):
     return some, np.array(["no", "yes"])[labels]
 
 
-@pytest.mark.parametrize("scaling", ["standard", "quantile", None])
-@pytest.mark.parametrize("similarity", ["dot", "adaptive", "likelihood"])
-def test_it_learns_what_makes_a_label(scaling, similarity):
-    settings = {"width": 32, "epochs": 40, "learning_rate": 5e-3, "random_state": 0}
-    classifier = HopfieldBagClassifier(similarity=similarity, scaling=scaling, **settings).fit(*bags())
-    # Ranks hide how far out an instance lies.
-    assert classifier.score(*bags(seed=1)) > (0.8 if scaling == "quantile" else 0.9)
+QUICK = {"width": 16, "num_heads": 2, "learning_rate": 1e-2, "random_state": 0}
+
+
+class Absolute(Decomposable):
+    """A similarity that nobody has told the library of."""
+
+    name = "absolute of the test"
+
+    def terms(self, patterns, queries):
+        return -(patterns - queries).abs()
+
+
+@pytest.mark.parametrize(
+    "similarity", ["dot", "adaptive", "likelihood", "mahalanobis", "absolute of the test", Absolute(), Mahalanobis(8)]
+)
+def test_it_learns_what_makes_a_label_by_any_similarity(similarity):
+    classifier = HopfieldBagClassifier(similarity=similarity, **QUICK).fit(*bags())
+    assert classifier.score(*bags(seed=1)) > 0.9
     assert classifier.classes_.tolist() == ["no", "yes"]
     np.testing.assert_allclose(classifier.predict_proba(bags()[0]).sum(1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "quantile", None])
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_it_learns_what_makes_a_label_by_any_pooling(pooling, scaling):
+    settings = {**QUICK, "epochs": 60, "similarity": "dot"}
+    classifier = HopfieldBagClassifier(pooling=pooling, scaling=scaling, **settings).fit(*bags())
+    # Ranks hide how far out an instance lies.
+    assert classifier.score(*bags(seed=1)) > (0.75 if scaling == "quantile" else 0.9)
+
+
+def test_the_largest_values_stand_beside_what_was_pooled():
+    for pooling in POOLINGS:
+        for join_max in (True, False):
+            settings = {**QUICK, "epochs": 1, "pooling": pooling, "join_max": join_max}
+            network = HopfieldBagClassifier(**settings).fit(*bags()).network_
+            assert (network.largest is not None) == (join_max and pooling != "max")
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3])
+def test_a_decision_and_a_probability_say_the_same(classes):
+    some, _ = bags()
+    labels = np.arange(len(some)) % classes
+    classifier = HopfieldBagClassifier(**QUICK, epochs=3).fit(some, labels)
+    odds, likely = classifier.decision_function(some), classifier.predict_proba(some)
+    if classes == 2:
+        # Two classes are told apart by one number.
+        assert odds.shape == (40,)
+        assert classifier.network_.head.out_features == 1
+        np.testing.assert_allclose(odds, np.log(likely[:, 1] / likely[:, 0]), atol=1e-9)
+    else:
+        assert odds.shape == (40, classes)
+        np.testing.assert_allclose(odds - odds[:, :1], np.log(likely / likely[:, :1]), atol=1e-9)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "quantile"])
+def test_scaled_values_lie_within_bounds(scaling):
+    some, labels = bags()
+    classifier = HopfieldBagClassifier(scaling=scaling, epochs=1, random_state=0).fit(some, labels)
+    rows = np.linspace(-1e6, 1e6, 40, dtype=np.float32).reshape(10, 4)
+    (scaled,) = classifier._scaled(rows, np.array([10]))
+    assert float(scaled.abs().max()) == {"standard": 5.0, "quantile": 3.0}[scaling]
+
+
+def test_a_feature_that_never_varied_says_nothing():
+    some, labels = bags()
+    for bag in some:
+        bag[:, 3] = 7.0
+    classifier = HopfieldBagClassifier(**QUICK, epochs=2).fit(some, labels)
+    before = classifier.decision_function(some)
+    for bag in some:
+        bag[:, 3] = -100.0
+    np.testing.assert_array_equal(classifier.decision_function(some), before)
+
+
+def test_a_step_of_training_sees_a_part_of_a_large_bag(monkeypatch):
+    some, labels = [np.arange(size, dtype=float)[:, None] for size in (10, 2)], [0, 1]
+    seen, plain = [], HopfieldBagClassifier._answers
+    monkeypatch.setattr(HopfieldBagClassifier, "_answers", lambda self, bags: seen.append(bags) or plain(self, bags))
+    settings = {**QUICK, "scaling": None, "epochs": 6}
+    classifier = HopfieldBagClassifier(max_instances=4, **settings).fit(some, labels)
+    assert {len(bag) for step in seen for bag in step} == {4, 2}
+    large = [tuple(bag[:, 0].tolist()) for step in seen for bag in step if len(bag) == 4]
+    assert all(len(set(bag)) == 4 for bag in large)
+    assert len(set(large)) > 1
+    seen.clear()
+    classifier.predict(some)
+    HopfieldBagClassifier(max_instances=None, **settings).fit(some, labels)
+    assert {len(bag) for step in seen for bag in step} == {10, 2}
+
+
+def test_a_training_that_diverges_is_told():
+    with pytest.raises(ValueError, match="training diverged, its loss is nan; try a smaller learning_rate"):
+        HopfieldBagClassifier(scaling=None, random_state=0, epochs=1).fit(1e38 * np.ones((4, 2, 2)), [0, 1, 0, 1])
+
+
+def test_it_learns_where_gradients_are_off():
+    with torch.no_grad():
+        inside = HopfieldBagClassifier(**QUICK, epochs=2).fit(*bags())
+    outside = HopfieldBagClassifier(**QUICK, epochs=2).fit(*bags())
+    np.testing.assert_array_equal(inside.decision_function(bags()[0]), outside.decision_function(bags()[0]))
 
 
 def test_a_list_is_as_good_as_an_array_with_names():
@@ -128,6 +222,8 @@ def test_it_works_with_others(tmp_path):
         ({}, (np.ones((4, 2)), [0, 1], [0, 0, np.nan, 1]), "bags must have no missing values"),
         ({}, (np.ones((2, 2)), [0, 1], np.array([0, "a"], dtype=object)), "bags must be names of one kind"),
         ({}, (np.ones((2, 2)), [0, 1], [0, "0"]), "bags must hold labels of one kind, got int, str"),
+        ({"pooling": "min"}, bags(), "pooling must be one of 'hopfield', 'mean', 'max', 'attention', got 'min'"),
+        ({"max_instances": 0}, bags(), "max_instances must be a whole number of at least 1, got 0"),
         ({"scaling": "none"}, bags(), "scaling must be one of 'standard', 'quantile', got 'none'"),
         ({"monotone": True}, (np.eye(3), [0, 1, 2]), "monotone needs two classes, got 3"),
         ({"similarity": "guess"}, bags(), "unknown similarity 'guess'"),

@@ -17,7 +17,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ahop._progress import progress
 from ahop.estimators import HopfieldClassifier, HopfieldRegressor
-from ahop.estimators.training import cycle
 from ahop.similarity import Adaptive, Cosine
 
 SMALL = {"width": 16, "epochs": 20, "cases_per_step": 256}
@@ -205,8 +204,6 @@ def test_the_order_of_rows_does_not_matter(order, monkeypatch):
 def test_any_number_of_steps(epochs):
     rows, labels = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
     assert HopfieldClassifier(epochs=epochs, width=4).fit(rows, labels).predict(rows).shape == (12,)
-    rates = [cycle(step, epochs) for step in range(epochs)]
-    assert max(rates) == 1.0 and min(rates) >= 0.0
 
 
 @pytest.mark.parametrize("cases", ["sampled", "kmeans"])

@@ -229,14 +229,10 @@ def test_the_stopping_rule_looks_at_the_state():
     patterns = 1e4 * torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     state = torch.tensor([[1e4 * 0.5, 1e4 * 0.499]])
     options = {"scaling": 1e-9, "update_steps_max": 1}
-    moved = Hopfield(update_steps_eps=1.0, **options)._settle(*(x[None, None] for x in (patterns, state)), no_mask())
-    kept = Hopfield(update_steps_eps=100.0, **options)._settle(*(x[None, None] for x in (patterns, state)), no_mask())
-    assert float((moved - state).abs().max()) > 1
-    torch.testing.assert_close(kept[0, 0], state)
-
-
-def no_mask():
-    return ahop.nn.association.Mask(None, None, (1, 1, 1, 2))
+    for eps, moved in ((1.0, True), (100.0, False)):
+        layer = Hopfield(update_steps_eps=eps, **options)
+        states = layer._settle(layer._project(layer._check((patterns, state, patterns), None, None)))
+        assert bool((states - state).abs().max() > 1) == moved
 
 
 def test_a_state_that_never_rests_is_told(monkeypatch):
@@ -263,8 +259,8 @@ def test_updates_descend_the_energy(separation, scaling):
     energies, options = [], {"separation": separation, "scaling": scaling, "update_steps_eps": 0.0}
     for steps in range(5):
         layer = Hopfield(update_steps_max=steps, **options).double()
-        walk = ahop.nn.inputs.Walk(layer, (stored, state, stored), mask, None)
-        energies.append(layer.energy((stored, walk.state[:, 0], stored), stored_pattern_padding_mask=mask))
+        states = layer._settle(layer._project(layer._check((stored, state, stored), mask, None)))
+        energies.append(layer.energy((stored, states[:, 0], stored), stored_pattern_padding_mask=mask))
     falls = torch.stack(energies).diff(dim=0)
     assert bool((falls <= 1e-10).all())
     assert float(falls[0].min()) < -1e-3
@@ -443,6 +439,6 @@ def test_modulation_makes_a_kernel_network():
 
 def test_the_hopfield_space_can_be_normalised():
     layer = Hopfield(WIDTH, num_heads=HEADS, normalize_hopfield_space=True)
-    walk = ahop.nn.inputs.Walk(layer, inputs(), None, None)
-    for side in (walk.stored, walk.state):
+    heads = layer._project(layer._check(inputs(), None, None))
+    for side in (heads.stored, heads.state):
         torch.testing.assert_close(side.square().mean(-1), torch.ones(side.shape[:-1]), atol=1e-3, rtol=1e-3)

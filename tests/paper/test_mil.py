@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +7,7 @@ from typer.testing import CliRunner
 
 from ahop import datasets
 from ahop.datasets import Bags
-from ahop.nn import pad
+from ahop.estimators import HopfieldBagClassifier
 from ahop.paper import mil
 from ahop.paper.commands import app
 
@@ -67,60 +66,69 @@ def test_a_run_goes_on_where_it_was_stopped(little, tmp_path, monkeypatch):
     assert "no report that can be gone on with" in invoke("--quick", "--out", str(out)).output
 
 
-def test_pooling_learns_what_is_there():
-    data = small("tiger")
-    config = mil.Config(epochs=25, batch=8, rate=2e-2, dropout=0.0)
-    everything = np.arange(24)
-    bags = mil.scale(data.bags, everything, "standard")
-    for model in mil.POOLINGS:
-        network = mil.fit(bags, data.labels, everything, model, mil.Candidate("standard", 16), 0, config)
-        right = (mil.predict(network, bags, everything) > 0).long() == data.labels
-        assert float(right.float().mean()) > 0.9, model
+def test_the_experiment_is_the_estimator_as_it_ships():
+    for model, own in mil.POOLINGS.items():
+        made = mil.classifier(model, mil.CANDIDATES[0], 3, mil.Config()).get_params()
+        usual = HopfieldBagClassifier().get_params()
+        differs = {name for name in usual if made[name] != usual[name]}
+        assert differs <= {*own, *mil.Candidate._fields, "random_state", "device"}
+        assert made["random_state"] == 3
+    networks = {model: fitted(model).network_ for model in mil.POOLINGS}
+    # What stands beside the pooled values: the largest ones in Hopfield pooling, nothing elsewhere.
+    assert [model for model, network in networks.items() if network.largest is not None] == list(HOPFIELD)
+    assert {model: network.head.out_features for model, network in networks.items()} == dict.fromkeys(networks, 1)
+
+
+HOPFIELD = ("m-hop", "s-hop", "a-hop", "b-hop")
+
+
+def fitted(model):
+    config = mil.Config(settings={"epochs": 1})
+    return mil.classifier(model, mil.Candidate("standard", 16), 0, config).fit(*mil._arrays(small("tiger")))
+
+
+@pytest.mark.parametrize("model", mil.POOLINGS)
+def test_every_pooling_learns_what_is_there(model):
+    bags, labels = mil._arrays(small("tiger"))
+    settings = {"epochs": 25, "batch_size": 8, "learning_rate": 2e-2, "dropout": 0.0}
+    network = mil.classifier(model, mil.Candidate("standard", 16), 0, mil.Config(settings=settings))
+    assert network.fit(bags, labels).score(bags, labels) > 0.9
+
+
+def test_a_report_says_how_the_estimator_was_set(little, tmp_path):
+    out = tmp_path / "mil.json"
+    invoke("--quick", "--data", "tiger", "--models", "max", "--out", str(out))
+    config = json.loads(out.read_text())["config"]
+    assert config["estimator"] == HopfieldBagClassifier(epochs=5).get_params()
+    assert config["poolings"] == mil.POOLINGS
 
 
 def test_selection_sees_the_training_part_alone(monkeypatch):
-    data, train, seen = small("tiger"), np.arange(16), []
+    bags, labels = mil._arrays(small("tiger"))
+    train, seen = np.arange(16), []
 
-    def watched(bags, labels, chosen, *rest):
-        seen.extend(chosen.tolist())
-        return "network"
+    def watched(network, bags, labels, learn, check):
+        seen.extend([*learn.tolist(), *check.tolist()])
+        assert not set(learn) & set(check)
+        return np.random.default_rng(0).random(len(check))
 
-    monkeypatch.setattr(mil, "fit", watched)
-    monkeypatch.setattr(
-        mil, "predict", lambda network, bags, chosen: seen.extend(chosen.tolist()) or torch.rand(len(chosen))
-    )
-    assert mil.select(data, train, "max", 0, mil.Config()) in mil.CANDIDATES
+    monkeypatch.setattr(mil, "log_odds", watched)
+    assert mil.select(bags, labels, train, "max", 0, mil.Config()) in mil.CANDIDATES
     assert set(seen) == set(train.tolist())
 
 
-@pytest.mark.parametrize("scaling", mil.SCALINGS)
-def test_scaling_is_learned_on_training_bags(scaling):
-    bags = small("tiger").bags
-    train = np.arange(12)
-    before, _ = mil.scale(bags, train, scaling)
+def test_what_is_learned_does_not_depend_on_the_bags_to_judge():
+    bags, labels = mil._arrays(small("tiger"))
+    network = mil.classifier("max", mil.Candidate("quantile", 16), 0, mil.Config(settings={"epochs": 2}))
+    odds = mil.log_odds(network, bags, labels, np.arange(12), np.arange(12, 24))
     changed = [*bags[:12], *(100 * bag + 7 for bag in bags[12:])]
-    after, padding = mil.scale(changed, train, scaling)
-    torch.testing.assert_close(before[:12], after[:12])
-    assert float(after.abs().max()) <= 5
-    assert padding.shape == after.shape[:2]
-
-
-def test_a_large_bag_is_seen_in_part():
-    instances, padding = pad([torch.arange(10.0)[:, None], torch.arange(2.0)[:, None]])
-    torch.manual_seed(0)
-    some, left_out = mil.draw(instances, padding, most=4)
-    assert some.shape == (2, 4, 1)
-    assert len(set(some[0].flatten().tolist())) == 4
-    assert left_out.tolist() == [[False] * 4, [False, False, True, True]]
-    assert sorted(some[1, :2].flatten().tolist()) == [0.0, 1.0]
-    whole, _ = mil.draw(instances[1:], padding[1:], most=4)
-    assert whole.shape == (1, 2, 1)
+    mil.log_odds(network, changed, labels, np.arange(12), np.arange(12, 24))
+    np.testing.assert_array_equal(network.decision_function(bags[12:]), odds)
 
 
 def test_the_checks_of_what_a_model_may_learn(tmp_path, monkeypatch):
     """Hopfield pooling fails both, as attention does, and that is stated; the monotone network keeps to the rule."""
-    long = mil.fit
-    monkeypatch.setattr(mil, "fit", lambda *given: long(*given[:-1], replace(given[-1], epochs=15, rate=8e-3)))
+    monkeypatch.setattr(mil, "CHECK_SETTINGS", {**mil.CHECK_SETTINGS, "epochs": 15, "learning_rate": 8e-3})
     out = tmp_path / "checks.json"
     result = invoke("--checks", "--models", "m-hop", "--runs", "1", "--out", str(out))
     assert result.exit_code == 0, result.output

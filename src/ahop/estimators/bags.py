@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from ahop._checks import as_device, choice, whole, within
+from ahop._cycle import cycle
 from ahop._progress import progress
 from ahop.estimators.targets import as_classes, as_column, as_targets, is_missing
 from ahop.estimators.whole import whole_or_not
-from ahop.nn import BagNetwork, HopfieldPooling, MaxPooling, pad
+from ahop.nn import AttentionPooling, BagNetwork, HopfieldPooling, MaxPooling, MeanPooling, pad
+
+POOLINGS = ("hopfield", "mean", "max", "attention")
+# A scaled value lies within plus and minus this.
+_BOUNDS = {"standard": 5.0, "quantile": 3.0}
 
 
 class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
@@ -31,18 +37,25 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
     .. math:: p(y \mid X) = \mathrm{softmax}\Big(A \Big[\sum_j \mathrm{sep}_j\big(\mathrm{sim}(z_j, q)\big)\, z_j;\;
               \max_j z_j\Big]\Big)
 
+    Two classes are told apart by one number, the log odds of the second. Training is by AdamW with one cycle of the
+    learning rate and gradients of norm 1 at most.
+
     Bags come as a list of arrays ``(n_i, d)``; or as one array ``(n, d)`` with ``bags``, the bag of each row, in which
     case bags are in the order of their first rows. One array without ``bags`` holds bags of one instance each.
 
     Args:
-        similarity, separation: Of the pooling layer, see :class:`ahop.nn.Hopfield`.
+        pooling: ``"hopfield"``, or in its place the ``"mean"`` or ``"max"`` of each feature, or gated ``"attention"``.
+        similarity, separation: Of Hopfield pooling, see :class:`ahop.nn.Hopfield`.
+        join_max: Put the largest value of each feature beside what was pooled, unless that is what was pooled.
         width: Width of the embedding.
-        num_heads: Heads of the pooling layer.
-        quantity: How many learned states pool a bag.
-        monotone: Keep to the standard assumption, that a bag is positive because of something in it: plain max pooling
-            that can hold no instance against a bag. Two classes, of which the second is the positive one.
+        num_heads: Heads of Hopfield pooling or attention.
+        quantity: How many learned states pool a bag in Hopfield pooling.
+        monotone: Keep to the standard assumption, that a bag is positive because of something in it: plain max pooling,
+            whatever ``pooling`` says, that can hold no instance against a bag. Two classes, of which the second is the
+            positive one.
         scaling: ``"standard"`` or ``"quantile"``, learned on all instances of the training bags; None for none.
-        epochs, batch_size, learning_rate, weight_decay, dropout: Of the training by AdamW, one cycle of the rate.
+        max_instances: Of a bag with more, each step of training sees so many, drawn anew; None for all.
+        epochs, batch_size, learning_rate, weight_decay, dropout: Of the training.
         random_state: Seed of initial weights, order and dropout.
         device: ``"auto"`` is a GPU where there is one.
         verbose: Show a progress bar, on a terminal, where something takes more than a second.
@@ -54,7 +67,8 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
 
     Shape:
         - X: bags of :math:`(n_i, d)`, or :math:`(n, d)` with ``bags`` :math:`(n,)`; y: one label a bag
-        - ``predict``: :math:`(\text{bags},)`, ``predict_proba``: :math:`(\text{bags}, \text{classes})`
+        - ``predict``: :math:`(\text{bags},)`, ``predict_proba``: :math:`(\text{bags}, \text{classes})`,
+          ``decision_function``: :math:`(\text{bags},)` for two classes, else :math:`(\text{bags}, \text{classes})`
 
     Example:
         >>> import numpy as np
@@ -70,14 +84,17 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
+        pooling: str = "hopfield",
         similarity: Any = "adaptive",
         separation: Any = "softmax",
+        join_max: bool = True,
         width: int = 64,
         num_heads: int = 4,
         quantity: int = 1,
         monotone: bool = False,
         scaling: str | None = "standard",
-        epochs: int = 100,
+        max_instances: int | None = 128,
+        epochs: int = 30,
         batch_size: int = 32,
         learning_rate: float = 2e-3,
         weight_decay: float = 0.01,
@@ -86,13 +103,16 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
+        self.pooling = pooling
         self.similarity = similarity
         self.separation = separation
+        self.join_max = join_max
         self.width = width
         self.num_heads = num_heads
         self.quantity = quantity
         self.monotone = monotone
         self.scaling = scaling
+        self.max_instances = max_instances
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -114,22 +134,25 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         if self.monotone and len(self.classes_) != 2:
             raise ValueError(f"monotone needs two classes, got {len(self.classes_)}")
         self.scaler_ = self._scaler(rows)
-        rows = self._scaled(rows)
+        some = self._scaled(rows, sizes)
         # What the caller does with PyTorch's own numbers is left alone.
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(), torch.enable_grad():
             torch.manual_seed(int(check_random_state(self.random_state).randint(2**31)))
             self.network_ = self._build().to(as_device(self.device))
-            self._train(rows, sizes, torch.as_tensor(codes))
+            self._train(some, torch.as_tensor(codes))
         return self
+
+    def decision_function(self, X: Any, bags: Any = None) -> np.ndarray:  # noqa: N803
+        """What speaks for each class: the log odds of the second of two, else a log probability up to a constant."""
+        logits = self._logits(X, bags)
+        return (logits[:, 0] if len(self.classes_) == 2 else logits).numpy()
 
     def predict_proba(self, X: Any, bags: Any = None) -> np.ndarray:  # noqa: N803
         """The probability of each class, ``(bags, classes)``."""
-        check_is_fitted(self)
-        rows, sizes = self._instances(X, bags, reset=False)
-        rows = self._scaled(rows)
-        with torch.no_grad():
-            parts = [self._probabilities(*batch) for batch, _ in self._batches(rows, sizes, torch.arange(len(sizes)))]
-        return torch.cat(parts).cpu().numpy()
+        logits = self._logits(X, bags)
+        if len(self.classes_) == 2:
+            logits = torch.cat([torch.zeros_like(logits), logits], 1)
+        return logits.softmax(1).numpy()
 
     def predict(self, X: Any, bags: Any = None) -> np.ndarray:  # noqa: N803
         """The likeliest class of each bag."""
@@ -172,83 +195,106 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
     def _scaler(self, rows: np.ndarray) -> Any:
         if self.scaling is None:
             return None
-        choice(self.scaling, "scaling", ("standard", "quantile"))
         count = min(100, len(rows))
-        quantile = QuantileTransformer(n_quantiles=count, output_distribution="normal", random_state=0)
-        return (StandardScaler() if self.scaling == "standard" else quantile).fit(rows)
+        if self.scaling == "quantile":
+            by_rank = QuantileTransformer(n_quantiles=count, output_distribution="normal", random_state=0)
+            return by_rank.fit(rows)
+        scaler = StandardScaler().fit(rows)
+        # A feature that never varied says nothing, whatever it is in another bag.
+        scaler.scale_ = np.where(np.ptp(rows, axis=0) == 0, np.inf, scaler.scale_)
+        return scaler
 
-    def _scaled(self, rows: np.ndarray) -> np.ndarray:
-        return rows if self.scaler_ is None else self.scaler_.transform(rows).clip(-5, 5)
+    def _scaled(self, rows: np.ndarray, sizes: np.ndarray) -> tuple[Tensor, ...]:
+        """The bags, of scaled instances."""
+        if self.scaler_ is not None:
+            bound = _BOUNDS[str(self.scaling)]
+            rows = self.scaler_.transform(rows).clip(-bound, bound)
+        return torch.as_tensor(rows, dtype=torch.float32).split(sizes.tolist())
 
     def _build(self) -> BagNetwork:
-        pooling: nn.Module
-        if self.monotone:
-            pooling = MaxPooling(self.width)
-        else:
-            pooling = HopfieldPooling(
-                self.width,
-                num_heads=self.num_heads,
-                quantity=self.quantity,
-                # Copied, so that what the caller gave is not what learns.
-                similarity=copy.deepcopy(self.similarity),
-                separation=copy.deepcopy(self.separation),
-                pattern_size=self.width,
-                pattern_projection_as_static=True,
-                disable_out_projection=True,
-                # It begins as the mean of a bag; a sharper choice has to be learned.
-                scaling=0.02,
-            )
+        largest = self.monotone or self.pooling == "max"
         return BagNetwork(
             self.n_features_in_,
-            pooling,
+            MaxPooling(self.width) if largest else self._pooling(),
             width=self.width,
-            outputs=1 if self.monotone else len(self.classes_),
+            outputs=1 if len(self.classes_) == 2 else len(self.classes_),
             dropout=self.dropout,
-            join_max=not self.monotone,
+            join_max=self.join_max and not largest,
             monotone=self.monotone,
         )
 
-    def _train(self, rows: np.ndarray, sizes: np.ndarray, labels: Tensor) -> None:
+    def _pooling(self) -> nn.Module:
+        if self.pooling == "mean":
+            return MeanPooling(self.width)
+        if self.pooling == "attention":
+            return AttentionPooling(self.width, self.num_heads)
+        # It reads out the embedded instances themselves and begins as their mean: a sharper choice has to be learned.
+        # With projected readouts or a usual beta, a few dozen bags are learned by heart.
+        return HopfieldPooling(
+            self.width,
+            num_heads=self.num_heads,
+            quantity=self.quantity,
+            # Copied, so that what the caller gave is not what learns.
+            similarity=copy.deepcopy(self.similarity),
+            separation=copy.deepcopy(self.separation),
+            pattern_size=self.width,
+            pattern_projection_as_static=True,
+            disable_out_projection=True,
+            scaling=0.02,
+        )
+
+    def _train(self, bags: Sequence[Tensor], labels: Tensor) -> None:
         optimizer = torch.optim.AdamW(self.network_.parameters(), self.learning_rate, weight_decay=self.weight_decay)
-        steps = self.epochs * -(-len(sizes) // self.batch_size)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, self.learning_rate, total_steps=steps)
+        steps = self.epochs * math.ceil(len(bags) / self.batch_size)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: cycle(step, steps))
         self.network_.train()
         with progress("bags", self.epochs, show=self.verbose) as bar:
             for _ in range(self.epochs):
-                for batch, chosen in self._batches(rows, sizes, torch.randperm(len(sizes))):
-                    likely = self._probabilities(*batch).clamp_min(1e-12)
-                    loss = nn.functional.nll_loss(likely.log(), labels[chosen].to(likely.device))
+                for chosen in torch.randperm(len(bags)).split(self.batch_size):
+                    logits = self._answers([_some(bags[index], self.max_instances) for index in chosen.tolist()])
+                    loss = self._loss(logits, labels[chosen].to(logits.device))
                     optimizer.zero_grad()
                     loss.backward()
                     nn.utils.clip_grad_norm_(self.network_.parameters(), 1.0)
                     optimizer.step()
                     schedule.step()
+                if not math.isfinite(loss.item()):
+                    raise ValueError(f"training diverged, its loss is {loss.item()}; try a smaller learning_rate")
                 bar.advance(f"loss {loss.item():.3f}")
         # In float64 an answer does not depend, in its last digits, on the bags that come with it.
         self.network_.double().eval()
 
-    def _batches(
-        self, rows: np.ndarray, sizes: np.ndarray, order: Tensor
-    ) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor]]:
-        """Bags in this order, some at a time, padded and on the network's device."""
-        like = self.network_.head.weight
-        parts = torch.as_tensor(rows).to(like.dtype).split(sizes.tolist())
-        for chosen in order.split(self.batch_size):
-            instances, padding = pad([parts[index] for index in chosen.tolist()])
-            yield (instances.to(like.device), padding.to(like.device)), chosen
+    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Minus the mean log-likelihood of the labels."""
+        if len(self.classes_) == 2:
+            return nn.functional.binary_cross_entropy_with_logits(logits[:, 0], labels.to(logits.dtype))
+        return nn.functional.cross_entropy(logits, labels)
 
-    def _probabilities(self, instances: Tensor, padding: Tensor) -> Tensor:
-        logits = self.network_(instances, padding)
-        if self.monotone:
-            logits = torch.cat([torch.zeros_like(logits), logits], 1)
-        return logits.softmax(1)
+    def _answers(self, bags: Sequence[Tensor]) -> Tensor:
+        """What the network says of some bags, on its device."""
+        like = self.network_.head.weight
+        instances, padding = pad(bags)
+        return self.network_(instances.to(like), padding.to(like.device))
+
+    @torch.no_grad()
+    def _logits(self, X: Any, bags: Any) -> Tensor:  # noqa: N803
+        """What the network says of all bags, some at a time."""
+        check_is_fitted(self)
+        some = self._scaled(*self._instances(X, bags, reset=False))
+        parts = range(0, len(some), self.batch_size)
+        return torch.cat([self._answers(some[start : start + self.batch_size]) for start in parts]).cpu()
 
     def _check_settings(self) -> None:
+        choice(self.pooling, "pooling", POOLINGS)
+        if self.scaling is not None:
+            choice(self.scaling, "scaling", tuple(_BOUNDS))
         for name in ("width", "num_heads", "quantity", "epochs", "batch_size"):
             whole(getattr(self, name), name, 1)
+        if self.max_instances is not None:
+            whole(self.max_instances, "max_instances", 1)
         for name, low, high in (("learning_rate", 1e-12, 1e3), ("weight_decay", 0, 1e6), ("dropout", 0, 0.99)):
             within(getattr(self, name), name, low, high)
-        if self.width % self.num_heads:
+        if self.pooling == "hopfield" and not self.monotone and self.width % self.num_heads:
             raise ValueError(f"width must divide by num_heads, {self.num_heads}; got {self.width}")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -261,3 +307,8 @@ def _is_list_of_bags(X: Any) -> bool:  # noqa: N803
     if isinstance(X, np.ndarray):
         return X.ndim == 3 or (X.ndim == 1 and X.dtype == object and len(X) > 0 and np.ndim(X[0]) == 2)
     return isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 2
+
+
+def _some(bag: Tensor, most: int | None) -> Tensor:
+    """The bag, or so many of its instances, drawn at random."""
+    return bag if most is None or len(bag) <= most else bag[torch.randperm(len(bag))[:most]]

@@ -109,7 +109,7 @@ class CaseNetwork(nn.Module):
         return losses.mean() if rows.weights is None else (losses * rows.weights).sum() / rows.weights.sum()
 
 
-class Memory:
+class CaseMemory:
     """A trained network and the cases that it reads from.
 
     Args:
@@ -200,9 +200,9 @@ class Memory:
         for start in range(0, len(self.rows), _BLOCK):
             yield self.rows[start : start + _BLOCK]
 
-    def cpu(self) -> Memory:
+    def cpu(self) -> CaseMemory:
         """A copy without a GPU."""
-        return Memory(copy.deepcopy(self.network).cpu(), self.rows.to("cpu"), self.temperature)
+        return CaseMemory(copy.deepcopy(self.network).cpu(), self.rows.to("cpu"), self.temperature)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_kept": None}

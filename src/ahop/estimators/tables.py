@@ -20,7 +20,7 @@ from torch import Tensor
 from ahop._blocks import budget
 from ahop._checks import as_device, choice, whole, within
 from ahop._progress import Bar, progress
-from ahop.estimators.cases import CaseNetwork, Memory, Rows
+from ahop.estimators.cases import CaseMemory, CaseNetwork, Rows
 from ahop.estimators.columns import Columns
 from ahop.estimators.targets import as_targets
 from ahop.estimators.training import Training, temperature
@@ -128,7 +128,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
                 torch.manual_seed(int(draw.randint(2**31)))
                 self.memories_.append(self._member(rows, stored, held, chosen, bar))
 
-    def _member(self, rows: Rows, stored: Rows, held: np.ndarray | None, places: Tensor, bar: Bar) -> Memory:
+    def _member(self, rows: Rows, stored: Rows, held: np.ndarray | None, places: Tensor, bar: Bar) -> CaseMemory:
         """One network, trained on all rows but those held out."""
         cases = None if self.cases == "all" else places
         shown = torch.ones(len(rows), dtype=torch.bool, device=places.device)
@@ -167,8 +167,8 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         training.fit(network, rows, learned, kept, cases, bar)
         softened = 1.0
         if kept is not None and self._classifies:
-            softened = temperature(Memory(network, rows[learned if cases is None else cases]), rows[kept])
-        return Memory(network, stored, softened)
+            softened = temperature(CaseMemory(network, rows[learned if cases is None else cases]), rows[kept])
+        return CaseMemory(network, stored, softened)
 
     def _cases(self, rows: Rows, draw: np.random.RandomState) -> np.ndarray:
         """Which rows the memory keeps."""

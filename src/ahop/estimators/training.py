@@ -10,8 +10,9 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
+from ahop._cycle import cycle
 from ahop._progress import Bar
-from ahop.estimators.cases import CaseNetwork, Memory, Rows
+from ahop.estimators.cases import CaseMemory, CaseNetwork, Rows
 
 # After a pass no more held-out rows are asked, and no more cases seen, than this.
 _TRIED = 8192
@@ -112,14 +113,6 @@ class Training:
         return network.loss(answers, some[: len(batch)])
 
 
-def cycle(step: int, steps: int) -> float:
-    """The part of the learning rate at a step: a rise over a tenth of all steps, then half a cosine."""
-    rise = max(1, steps // 10)
-    if step < rise:
-        return (step + 1) / rise
-    return 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
-
-
 @torch.no_grad()
 def _held_out_loss(network: CaseNetwork, held: Rows, cases: Rows) -> Tensor:
     network.eval()
@@ -130,7 +123,7 @@ def _held_out_loss(network: CaseNetwork, held: Rows, cases: Rows) -> Tensor:
 
 
 @torch.no_grad()
-def temperature(memory: Memory, held: Rows) -> float:
+def temperature(memory: CaseMemory, held: Rows) -> float:
     """By what to soften a classifier's log-probabilities so that held-out rows are likeliest."""
     held = held[: max(500, _PAIRS // len(memory.rows))]
     likely = memory.answer(memory.embed(held.numbers, held.codes)).clamp_min(1e-12).log()

@@ -26,6 +26,7 @@ from ahop._checks import (
 )
 from ahop._component import Component, never_half, single
 from ahop._precision import in_range
+from ahop._settle import settle
 from ahop.energy import parts_energy
 from ahop.learning.report import FitReport
 from ahop.memories import storage
@@ -385,19 +386,12 @@ class AssociativeMemory(Memory):
     def _settle(
         self, queries: Tensor, observed: Tensor | None, steps: int | None, tolerance: float, max_steps: int
     ) -> Tensor:
-        state, mask = queries, observed
-        for step in range(1, (steps or max_steps) + 1):
-            before = state
-            if step == steps:
-                break
-            state = self._step(state, mask)
-            if observed is not None:
-                state, mask = torch.where(observed, queries, state), None
-            if steps is None and bool((state - before).abs().max() <= tolerance):
-                break
-        else:
-            warnings.warn(f"the state still moved after {max_steps} steps", RuntimeWarning, stacklevel=3)
-        return self._read(before, mask)
+        # The last step is the readout. A given number of steps is made whether states rest or not.
+        before, tolerance = (None, tolerance) if steps is None else (steps - 1, 0.0)
+        state, known = settle(
+            self._step, queries, observed, steps=before, tolerance=tolerance, most=max_steps, stacklevel=4
+        )
+        return self._read(state, known)
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
         """The next state, in the space of the patterns."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ahop._checks import share, whole, within
+from ahop._settle import settle
 from ahop.modulation import Kernel, Modulation
-from ahop.nn.association import Association, Mask
-from ahop.nn.inputs import Input, Side, Walk, kind
+from ahop.nn.association import Association
+from ahop.nn.inputs import Heads, Input, Inputs, Side, Sizes, check, kind, project
 from ahop.nn.start import Unbiased, reset
 from ahop.separation import Separation
 from ahop.similarity import Similarity
@@ -107,56 +106,41 @@ class Hopfield(nn.Module):
         disable_out_projection: bool = False,
     ) -> None:
         super().__init__()
-        sizes = {"input_size": input_size, "hidden_size": hidden_size, "output_size": output_size}
-        sizes |= {"pattern_size": pattern_size, "stored_pattern_size": stored_pattern_size}
-        sizes |= {"pattern_projection_size": pattern_projection_size}
-        input_size, hidden_size, output_size, pattern_size, stored_pattern_size, pattern_projection_size = (
-            None if size is None else whole(size, name, 1) for name, size in sizes.items()
+        self.num_heads = heads = whole(num_heads, "num_heads", 1)
+        self.update_steps_max = None if update_steps_max is None else whole(update_steps_max, "update_steps_max", 0)
+        self.update_steps_eps = within(update_steps_eps, "update_steps_eps", 0.0, float("inf"))
+        self.normalize_hopfield_space, self.dropout = normalize_hopfield_space, share(dropout, "dropout")
+        sizes = Sizes(
+            heads,
+            input_size=input_size,
+            hidden_size=hidden_size,
+            output_size=output_size,
+            pattern_size=pattern_size,
+            stored_pattern_size=stored_pattern_size,
+            pattern_projection_size=pattern_projection_size,
         )
-        num_heads = whole(num_heads, "num_heads", 1)
-        if update_steps_max is not None:
-            update_steps_max = whole(update_steps_max, "update_steps_max", 0)
-        update_steps_eps = within(update_steps_eps, "update_steps_eps", 0.0, float("inf"))
-        dropout = share(dropout, "dropout")
-        if output_size is not None and (input_size is None or disable_out_projection):
-            raise ValueError(f"output_size must be None where there is no output projection, got {output_size}")
-        self.num_heads, self.update_steps_max, self.update_steps_eps = num_heads, update_steps_max, update_steps_eps
-        self.normalize_hopfield_space, self.dropout = normalize_hopfield_space, dropout
+        self.input_size, self.hidden_size, self.pattern_size = sizes.input, sizes.hidden, sizes.pattern
+        plain = sizes.input is None
+        if sizes.output is not None and (plain or disable_out_projection):
+            raise ValueError(f"output_size must be None where there is no output projection, got {sizes.output}")
+        sizes.require_static(stored=stored_pattern_as_static, projection=pattern_projection_as_static)
 
-        plain = input_size is None
-        if hidden_size is None and input_size is not None:
-            if input_size % num_heads:
-                raise ValueError(f"hidden_size must be given: {input_size} values do not divide by {num_heads} heads")
-            hidden_size = input_size // num_heads
-        pattern_size = hidden_size if pattern_size is None else pattern_size
-        self.input_size, self.hidden_size, self.pattern_size = input_size, hidden_size, pattern_size
+        def side(width: int | None, target: int | None, normalised: bool, static: bool) -> Side:
+            return Side(width or sizes.input, normalised, plain or static, target, heads, input_bias)
 
-        for name, size, target, fixed in (
-            ("stored_pattern_size", stored_pattern_size, hidden_size, stored_pattern_as_static),
-            ("pattern_projection_size", pattern_projection_size, pattern_size, pattern_projection_as_static),
-        ):
-            if fixed and None not in (size, target) and size != target:
-                raise ValueError(f"{name} must be {target}, the width in a head, for a static input; got {size}")
-
-        widths = (stored_pattern_size or input_size, input_size, pattern_projection_size or input_size)
-        normalised = (normalize_stored_pattern, normalize_state_pattern, normalize_pattern_projection)
-        static = (stored_pattern_as_static, state_pattern_as_static, pattern_projection_as_static)
-        targets = (hidden_size, hidden_size, pattern_size)
-        inputs = zip(widths, normalised, (plain or flag for flag in static), targets, strict=True)
-        self.stored, self.state, self.projection = (Side(*side, num_heads, input_bias) for side in inputs)
-        self.association = Association(
-            dim=_meeting(modulation, hidden_size),
-            heads=num_heads,
-            similarity=similarity,
-            separation=separation,
-            modulation=modulation,
-            scaling=(1.0 if plain or hidden_size is None else hidden_size**-0.5) if scaling is None else scaling,
-            learn_scaling=learn_scaling,
+        self.stored = side(sizes.stored, sizes.hidden, normalize_stored_pattern, stored_pattern_as_static)
+        self.state = side(sizes.input, sizes.hidden, normalize_state_pattern, state_pattern_as_static)
+        self.projection = side(
+            sizes.projection, sizes.pattern, normalize_pattern_projection, pattern_projection_as_static
         )
+        if scaling is None:
+            scaling = 1.0 if plain or sizes.hidden is None else sizes.hidden**-0.5
+        dim = _meeting(modulation, sizes.hidden)
+        self.association = Association(dim, heads, similarity, separation, modulation, scaling, learn_scaling)
         self.out_projection = None
-        self.output_size = None if pattern_size is None else num_heads * pattern_size
-        if self.output_size is not None and input_size is not None and not disable_out_projection:
-            self.out_projection = Unbiased(self.output_size, output_size or input_size, bias=input_bias)
+        self.output_size = None if sizes.pattern is None else heads * sizes.pattern
+        if self.output_size is not None and sizes.input is not None and not disable_out_projection:
+            self.out_projection = Unbiased(self.output_size, sizes.output or sizes.input, bias=input_bias)
             self.output_size = self.out_projection.out_features
 
     def reset_parameters(self) -> None:
@@ -178,15 +162,15 @@ class Hopfield(nn.Module):
                 see a stored pattern, or numbers to add to the scores. A state that may see nothing reads out zero; what
                 no state may see has no part in anything, be it NaN.
         """
-        walk = Walk(self, input, stored_pattern_padding_mask, association_mask)
-        dropout = self.dropout if self.training else 0.0
-        readout = walk.unfold(self.association(walk.stored, walk.state, walk.values, walk.mask, dropout))
+        heads = self._project(self._check(input, stored_pattern_padding_mask, association_mask))
+        state, dropout = self._settle(heads), self.dropout if self.training else 0.0
+        readout = heads.unfold(self.association(heads.stored, state, heads.values, heads.mask, dropout))
         readout = readout.transpose(1, 2).flatten(2)
         if self.out_projection is not None:
             readout = self.out_projection(readout)
-            if walk.empty is not None:
-                readout = readout.masked_fill(walk.empty, 0.0)
-        return walk.unbatch(readout)
+            if heads.empty is not None:
+                readout = readout.masked_fill(heads.empty, 0.0)
+        return heads.unbatch(readout)
 
     def get_association_matrix(
         self,
@@ -195,8 +179,8 @@ class Hopfield(nn.Module):
         association_mask: Tensor | None = None,
     ) -> Tensor:
         """The weight of each stored pattern for each state, ``(B, heads, Q, N)``; arguments as in :meth:`forward`."""
-        walk = Walk(self, input, stored_pattern_padding_mask, association_mask)
-        return walk.unbatch(walk.unfold(self.association.weights(walk.stored, walk.state, walk.mask)))
+        heads = self._project(self._check(input, stored_pattern_padding_mask, association_mask))
+        return heads.unbatch(heads.unfold(self.association.weights(heads.stored, self._settle(heads), heads.mask)))
 
     def energy(
         self,
@@ -211,8 +195,9 @@ class Hopfield(nn.Module):
         for the dot product, which updates of the state never raise, and :math:`-\tfrac1\beta \Psi^\star(\beta s)` for
         every other similarity; :math:`\Psi^\star` is the log-sum-exp for softmax.
         """
-        walk = Walk(self, input, stored_pattern_padding_mask, association_mask, settle=False)
-        return walk.unbatch(walk.unfold(self.association.energy(walk.stored, walk.state, walk.mask)[..., None])[..., 0])
+        heads = self._project(self._check(input, stored_pattern_padding_mask, association_mask))
+        energy = self.association.energy(heads.stored, heads.state, heads.mask)
+        return heads.unbatch(heads.unfold(energy[..., None])[..., 0])
 
     def _sides(self, input: Input) -> tuple[Tensor, Tensor, Tensor]:
         """Stored patterns, states and projections; for layers to put what they have learned in their place."""
@@ -222,18 +207,26 @@ class Hopfield(nn.Module):
             raise ValueError(f"input must be a tensor or (stored, state, projection), got {kind(input)}")
         return input[0], input[1], input[2]
 
-    def _settle(self, stored: Tensor, state: Tensor, mask: Mask) -> Tensor:
-        """Replace states by what they retrieve, each until it rests."""
-        steps = self.update_steps_max
-        for _ in range(_MOST_STEPS if steps is None else steps):
-            update = self.association(stored, state, stored, mask)
-            moves = (update - state).abs().amax(-1, keepdim=True) > self.update_steps_eps
-            state = torch.where(moves, update, state)
-            if steps is None and not bool(moves.any()):
-                break
-        else:
-            if steps is None:
-                warnings.warn(f"states still moved after {_MOST_STEPS} steps", RuntimeWarning, stacklevel=6)
+    def _check(self, input: Input, padding: Tensor | None, association: Tensor | None) -> Inputs:
+        widths = self.stored.width, self.state.width, self.projection.width
+        given = [input] if isinstance(input, Tensor) else input
+        sides = self._sides(input)
+        single = all(isinstance(side, Tensor) and side.ndim == 2 for side in given)
+        return check(sides, widths, self.num_heads, padding, association, single=single)
+
+    def _project(self, inputs: Inputs) -> Heads:
+        return project(inputs, (self.stored, self.state, self.projection), self._normal)
+
+    def _settle(self, heads: Heads) -> Tensor:
+        """The states, each replaced by what it retrieves until it rests."""
+        state, _ = settle(
+            lambda state, _: self.association(heads.stored, state, heads.stored, heads.mask),
+            heads.state,
+            steps=self.update_steps_max,
+            tolerance=self.update_steps_eps,
+            most=_MOST_STEPS,
+            stacklevel=6,
+        )
         return state
 
     def _normal(self, patterns: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from torch.nn import functional
 
 from ahop import datasets
 from ahop._checks import choice
+from ahop._cycle import cycle
 from ahop._hardware import multiplies
 from ahop._progress import Bar, progress
 from ahop.datasets import Photos
@@ -180,9 +180,7 @@ def part_patterns(
 
 def schedule(done: float, recipe: Recipe) -> float:
     """The learning rate after a part of the training: a rise, then half a cosine."""
-    if done < recipe.warmup:
-        return recipe.rate * (done + 1e-3) / recipe.warmup
-    return recipe.rate * 0.5 * (1 + math.cos(math.pi * (done - recipe.warmup) / (1 - recipe.warmup)))
+    return recipe.rate * cycle(done, 1, recipe.warmup, first=1e-3)
 
 
 class Step:

@@ -1,63 +1,42 @@
 """Multiple-instance learning: a label for a bag (Table 4 of the paper).
 
-Every model is selected inside the training part alone, from the same candidates, and all share embedding and optimiser.
-Mean, max and attention are plain; what Hopfield pooling reads out stands beside the largest values (``join_max``), as a
-bag network of this library is meant to be used. The answer is the mean of a few networks that differ in their seed.
+Every model is a :class:`~ahop.estimators.HopfieldBagClassifier` as it ships, but for the pooling. All are selected
+inside the training part alone, from the same candidates. Mean, max and attention are plain; what Hopfield pooling reads
+out stands beside the largest values, as is the estimator's default. The answer is the mean of a few networks that
+differ in their seed.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import QuantileTransformer
-from torch import Tensor, nn
 
 from ahop import datasets
 from ahop._checks import choice
 from ahop._progress import progress
 from ahop.datasets.bags import FILES, Bags
-from ahop.nn import AttentionPooling, BagNetwork, HopfieldPooling, MaxPooling, MeanPooling, pad
+from ahop.estimators import HopfieldBagClassifier
 from ahop.paper import report as reports
 from ahop.paper.parallel import each
 
 DATA = tuple(FILES)
-HEADS, SCALING = 4, 0.02
-
-
-def _hopfield(**options: Any) -> Callable[[int], nn.Module]:
-    """Readouts of the embedded instances themselves, one a head, which begin as their mean: a sharper choice has to be
-    learned. With projected readouts or a usual beta, pooling 46 bags (UCSB) learns its training bags by heart.
-    """
-
-    def make(width: int) -> nn.Module:
-        plain: dict[str, Any] = {
-            "pattern_size": width,
-            "pattern_projection_as_static": True,
-            "disable_out_projection": True,
-        }
-        return HopfieldPooling(width, num_heads=HEADS, scaling=SCALING, **plain, **options)
-
-    return make
-
-
-POOLINGS: dict[str, Callable[[int], nn.Module]] = {
-    "mean": MeanPooling,
-    "max": MaxPooling,
-    "monotone": MaxPooling,
-    "attention": AttentionPooling,
-    "m-hop": _hopfield(),
-    "s-hop": _hopfield(separation="sparsemax"),
-    "a-hop": _hopfield(similarity="adaptive"),
-    "b-hop": _hopfield(similarity="likelihood"),
+# The estimator's settings that make a model.
+POOLINGS: dict[str, dict[str, Any]] = {
+    "mean": {"pooling": "mean", "join_max": False},
+    "max": {"pooling": "max"},
+    "monotone": {"monotone": True},
+    "attention": {"pooling": "attention", "num_heads": 1, "join_max": False},
+    "m-hop": {"similarity": "dot"},
+    "s-hop": {"similarity": "dot", "separation": "sparsemax"},
+    "a-hop": {"similarity": "adaptive"},
+    "b-hop": {"similarity": "likelihood"},
 }
-HOPFIELD = ("m-hop", "s-hop", "a-hop", "b-hop")
 # Mean area under the curve in the paper's Table 4.
 PAPER = {
     "tiger": {"m-hop": 0.8924, "s-hop": 0.8923, "a-hop": 0.9030},
@@ -74,13 +53,12 @@ class Candidate(NamedTuple):
     width: int
 
 
-SCALINGS = ("standard", "quantile")
-CANDIDATES = tuple(Candidate(scaling, width) for scaling in SCALINGS for width in (64, 128))
+CANDIDATES = tuple(Candidate(scaling, width) for scaling in ("standard", "quantile") for width in (64, 128))
 
 
 @dataclass(frozen=True)
 class Config:
-    """What a run does. Of a bag with more than ``most`` instances, a step of training sees so many, drawn anew."""
+    """What a run does; ``settings`` are those of the estimator that are not its defaults, the same for all models."""
 
     data: tuple[str, ...] = DATA
     models: tuple[str, ...] = tuple(model for model in POOLINGS if model != "monotone")
@@ -89,12 +67,7 @@ class Config:
     folds: int = 5
     inner: int = 2
     refits: int = 3
-    epochs: int = 30
-    batch: int = 32
-    rate: float = 2e-3
-    decay: float = 0.01
-    dropout: float = 0.3
-    most: int = 128
+    settings: dict[str, Any] = field(default_factory=dict)
     quick: bool = False
 
     def __post_init__(self) -> None:
@@ -111,13 +84,16 @@ class Config:
 
 def quick(config: Config) -> Config:
     """The same at a size that ends within a minute or two on two cores; the figures are those of little training."""
-    return Config(**{**vars(config), "runs": 1, "folds": 2, "inner": 1, "refits": 1, "epochs": 5, "quick": True})
+    small = {"runs": 1, "folds": 2, "inner": 1, "refits": 1, "settings": {"epochs": 5}}
+    return Config(**{**vars(config), **small, "quick": True})
 
 
 def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1) -> dict[str, Any]:
     """Every model on every data set; what ``out`` already holds is not done again, and each part is kept when ready."""
-    fixed = {"candidates": CANDIDATES, "hopfield": {"heads": HEADS, "scaling": SCALING, "join_max": True}}
-    head = reports.stamp("mil", {**asdict(config), **fixed})
+    estimator = HopfieldBagClassifier(**config.settings).get_params()
+    head = reports.stamp(
+        "mil", {**asdict(config), "candidates": CANDIDATES, "poolings": POOLINGS, "estimator": estimator}
+    )
     head, done = reports.resume(out, head, free=("data", "models", "runs", "seed"))
     with reports.reading(out):
         known = {(one["data"], one["model"], one["seed"]) for one in done}
@@ -140,110 +116,60 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
 
 def cross_validate(name: str, model: str, seed: int, config: Config) -> dict[str, Any]:
     """The mean area under the curve over the outer folds, for one data set, model and seed."""
-    data: Bags = datasets.load(name)
+    bags, labels = _arrays(datasets.load(name))
     areas, chosen = [], []
     folds = StratifiedKFold(config.folds, shuffle=True, random_state=seed)
-    for train, test in folds.split(data.labels, data.labels):
-        best = select(data, train, model, seed, config)
-        bags = scale(data.bags, train, best.scaling)
-        scores = [
-            predict(fit(bags, data.labels, train, model, best, 1000 * seed + repeat, config), bags, test)
-            for repeat in range(config.refits)
-        ]
-        areas.append(float(roc_auc_score(data.labels[test], torch.stack(scores).mean(0))))
+    for train, test in folds.split(labels, labels):
+        best = select(bags, labels, train, model, seed, config)
+        networks = [classifier(model, best, 1000 * seed + repeat, config) for repeat in range(config.refits)]
+        odds = [log_odds(network, bags, labels, train, test) for network in networks]
+        areas.append(float(roc_auc_score(labels[test], np.mean(odds, 0))))
         chosen.append(list(best))
-    folds_areas = [round(area, 4) for area in areas]
     return {
         "data": name,
         "model": model,
         "seed": seed,
         "auc": float(np.mean(areas)),
-        "folds": folds_areas,
+        "folds": [round(area, 4) for area in areas],
         "chosen": chosen,
     }
 
 
-def select(data: Bags, train: np.ndarray, model: str, seed: int, config: Config) -> Candidate:
+def select(
+    bags: Sequence[np.ndarray], labels: np.ndarray, train: np.ndarray, model: str, seed: int, config: Config
+) -> Candidate:
     """The candidate that does best on bags held out of the training part, which is all that is looked at."""
     parts = StratifiedKFold(4, shuffle=True, random_state=seed)
-    splits = list(parts.split(train, data.labels[train]))[: config.inner]
-
     areas = dict.fromkeys(CANDIDATES, 0.0)
-    for learn, check in splits:
-        scaled = {scaling: scale(data.bags, train[learn], scaling) for scaling in SCALINGS}
+    for learn, check in list(parts.split(train, labels[train]))[: config.inner]:
         for candidate in CANDIDATES:
-            bags = scaled[candidate.scaling]
-            network = fit(bags, data.labels, train[learn], model, candidate, seed, config)
-            areas[candidate] += float(roc_auc_score(data.labels[train[check]], predict(network, bags, train[check])))
+            network = classifier(model, candidate, seed, config)
+            odds = log_odds(network, bags, labels, train[learn], train[check])
+            areas[candidate] += float(roc_auc_score(labels[train[check]], odds))
     return max(CANDIDATES, key=areas.__getitem__)
 
 
-def scale(bags: list[Tensor], train: np.ndarray, scaling: str) -> tuple[Tensor, Tensor]:
-    """All bags, padded, by a scaling learned on the instances of the training bags."""
-    learn, sizes = torch.cat([bags[index] for index in train]), [len(bag) for bag in bags]
-    rows = torch.cat(bags)
-    if scaling == "quantile":
-        count = min(100, len(learn))
-        by_rank = QuantileTransformer(n_quantiles=count, output_distribution="normal", random_state=0)
-        by_rank.fit(learn.numpy())
-        rows = torch.from_numpy(by_rank.transform(rows.numpy())).float().clamp(-3, 3)
-    else:
-        mean, std = learn.mean(0), learn.std(0)
-        # A feature that never varies says nothing.
-        rows = ((rows - mean) / torch.where(std > 1e-6, std, torch.inf)).clamp(-5, 5)
-    return pad(rows.split(sizes))
-
-
-def fit(
-    bags: tuple[Tensor, Tensor],
-    labels: Tensor,
-    train: np.ndarray,
-    model: str,
-    candidate: Candidate,
-    seed: int,
-    config: Config,
-) -> BagNetwork:
-    """A network trained on some of the bags: AdamW, one cycle of the learning rate, gradients clipped at 1."""
-    torch.manual_seed(seed)
-    instances, padding, targets = bags[0][train], bags[1][train], labels[train].float()
-    network = BagNetwork(
-        instances.shape[-1],
-        POOLINGS[model](candidate.width),
-        width=candidate.width,
-        dropout=config.dropout,
-        join_max=model in HOPFIELD,
-        monotone=model == "monotone",
+def classifier(model: str, candidate: Candidate, seed: int, config: Config) -> HopfieldBagClassifier:
+    """The estimator for a model; on the processor, since networks this small gain nothing by a GPU."""
+    return HopfieldBagClassifier(
+        **{**POOLINGS[model], **candidate._asdict(), **config.settings}, random_state=seed, device="cpu"
     )
-    optimizer = torch.optim.AdamW(network.parameters(), config.rate, weight_decay=config.decay)
-    steps = config.epochs * -(-len(targets) // config.batch)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.rate, total_steps=steps)
-    for _ in range(config.epochs):
-        for batch in torch.randperm(len(targets)).split(config.batch):
-            logits = network(*draw(instances[batch], padding[batch], config.most)).squeeze(1)
-            loss = nn.functional.binary_cross_entropy_with_logits(logits, targets[batch])
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-    return network.eval()
 
 
-def draw(instances: Tensor, padding: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Of each bag at most so many instances, at random, and no more padding than it takes."""
-    longest = int((~padding).sum(1).max())
-    if longest <= most:
-        return instances[:, :longest], padding[:, :longest]
-    # Padding comes last in a random order of the rest.
-    chosen = torch.rand(padding.shape).masked_fill(padding, -1.0).topk(most, dim=1).indices
-    rows = torch.arange(len(padding))[:, None]
-    return instances[rows, chosen], padding[rows, chosen]
+def log_odds(
+    network: HopfieldBagClassifier,
+    bags: Sequence[np.ndarray],
+    labels: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+) -> np.ndarray:
+    """What a network that learns from some bags says of others: the log odds that they are positive."""
+    network.fit([bags[index] for index in train], labels[train])
+    return network.decision_function([bags[index] for index in test])
 
 
-@torch.no_grad()
-def predict(network: BagNetwork, bags: tuple[Tensor, Tensor], chosen: np.ndarray) -> Tensor:
-    """A logit for each of the chosen bags."""
-    return network(bags[0][chosen], bags[1][chosen]).squeeze(1)
+def _arrays(data: Bags) -> tuple[list[np.ndarray], np.ndarray]:
+    return [bag.numpy() for bag in data.bags], data.labels.numpy()
 
 
 def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
@@ -260,6 +186,7 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
 
 
 CHECKS: dict[str, Callable[..., Bags]] = {"standard": datasets.standard_check, "frequency": datasets.frequency_check}
+CHECK_SETTINGS: dict[str, Any] = {"epochs": 60, "dropout": 0.0, "scaling": None}
 
 
 def run_checks(models: tuple[str, ...], runs: int, seed: int = 0) -> dict[str, Any]:
@@ -268,19 +195,23 @@ def run_checks(models: tuple[str, ...], runs: int, seed: int = 0) -> dict[str, A
     In the test what speaks for a label has changed, and what makes it has not: a model that learned what makes a label
     keeps its area, one that learned what goes with it falls below one half.
     """
-    head = reports.stamp("mil-checks", {"models": models, "runs": runs, "seed": seed, "bags": 400})
-    config = Config(models=models, runs=runs, seed=seed, epochs=60, dropout=0.0)
-    rows, everything = [], np.arange(400)
+    config = Config(models=models, runs=runs, seed=seed, settings=CHECK_SETTINGS)
+    fixed = {"bags": 400, "poolings": POOLINGS, "settings": CHECK_SETTINGS}
+    head = reports.stamp("mil-checks", {"models": models, "runs": runs, "seed": seed, **fixed})
+    rows = []
     with progress("checks", len(CHECKS) * len(models) * runs) as bar:
         for name, check in CHECKS.items():
             for model in models:
                 areas = []
                 for run in range(seed, seed + runs):
                     train, test = (check(400, train=part, seed=2 * run + (not part)) for part in (True, False))
-                    network = fit(pad(train.bags), train.labels, everything, model, CANDIDATES[0], run, config)
-                    scores = [(part.labels, predict(network, pad(part.bags), everything)) for part in (train, test)]
-                    areas.append([float(roc_auc_score(*pair)) for pair in scores])
+                    network = classifier(model, CANDIDATES[0], run, config).fit(*_arrays(train))
+                    areas.append([_area(network, *_arrays(part)) for part in (train, test)])
                     bar.advance(f"{name}, {model}")
                 learned, held = (reports.spread(column) for column in zip(*areas, strict=True))
                 rows.append({"check": name, "model": model, "train": learned, "test": held})
     return {**head, "rows": rows}
+
+
+def _area(network: HopfieldBagClassifier, bags: list[np.ndarray], labels: np.ndarray) -> float:
+    return float(roc_auc_score(labels, network.decision_function(bags)))
