@@ -137,7 +137,8 @@ def corruption(similarity: Similarity, path: str | os.PathLike[str]) -> None:
     parts = [(f"{100 * share:.0f} % of queries" if len(several) > 1 else "", part) for share, part in several]
     with canvas(9, 2.6 * len(parts)) as figure:
         for line, (title, part) in zip(figure.subplots(len(parts), 3, squeeze=False), parts, strict=True):
-            for axes, (name, values, places) in zip(line, part.curves(), strict=True):
+            for axes, (name, learned, places) in zip(line, part.curves(), strict=True):
+                values = learned.detach()
                 if places is None:
                     axes.plot(values.numpy(), color=COLOURS["b-hop"], marker=".", linestyle="none")
                     axes.set_xlabel("dimension")
