@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from ahop._extras import require
 from ahop._files import whole_file
 from ahop.similarity import Density, Similarity
 
@@ -155,6 +156,7 @@ def corruption(similarity: Similarity, path: str | os.PathLike[str]) -> None:
 def canvas(width: float, height: float) -> Iterator[Figure]:
     """A figure in the library's style."""
     # Loaded when something is drawn: most commands draw nothing, and it is slow to load.
+    require("matplotlib")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
