@@ -1,23 +1,121 @@
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from ahop.paper.commands import app
+
 ROOT = Path(__file__).parents[1]
+CORE = {"torch", "numpy", "numba", "scikit-learn", "entmax", "safetensors"}
+# By the names that they are imported by.
+EXTRAS = ("typer", "rich", "matplotlib", "PIL", "pandas", "xgboost", "lightgbm", "catboost")
 
 
-def versions(file, sign):
-    return dict(re.findall(rf"\b([a-z][a-z-]*){sign}([0-9.]+)", (ROOT / file).read_text()))
+def versions(text, sign):
+    return dict(re.findall(rf"\b([a-z][a-z-]*){sign}([0-9.]+)", text))
+
+
+def read(file):
+    return (ROOT / file).read_text()
 
 
 def test_the_oldest_versions_are_the_lower_bounds():
-    bounds = versions("pyproject.toml", ">=")
+    bounds = versions(read("pyproject.toml"), ">=")
     assert "torch" in bounds
-    assert versions("constraints-oldest.txt", "==") == bounds
+    assert versions(read("constraints-oldest.txt"), "==") == bounds
 
 
 def test_a_plain_set_up_takes_no_version_under_the_bounds():
     def number(text):
         return tuple(map(int, text.split(".")))
 
-    bounds = versions("pyproject.toml", ">=")
-    pinned = versions("constraints.txt", "==")
+    bounds = versions(read("pyproject.toml"), ">=")
+    pinned = versions(read("constraints.txt"), "==")
     assert all(number(version) >= number(bounds[name]) for name, version in pinned.items())
+
+
+def test_the_core_needs_six_libraries():
+    (core,) = re.findall(r"^dependencies = \[(.*?)^\]", read("pyproject.toml"), re.S | re.M)
+    assert set(versions(core, ">=")) == CORE
+
+
+HIDE = """
+import sys
+
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in {hidden!r} else self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = map(Without, sys.meta_path)
+"""
+
+
+def without(hidden, code):
+    """What Python says where some libraries are not installed."""
+    text = HIDE.format(hidden=tuple(hidden)) + code
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+
+
+CORE_WORK = """
+import torch, ahop
+
+patterns = torch.eye(8)
+world = ahop.variants.Noisy(0.1)
+seen = world.sample(patterns, 40)
+assert ahop.BayesianHopfield(patterns).fit(*seen).recall(seen.queries).indices.shape == (40, 1)
+ahop.AdaptiveHopfield(patterns).fit(*seen)
+ahop.datasets.load("digits")
+
+def said(call, *arguments):
+    try:
+        call(*arguments)
+    except ImportError as error:
+        print(error)
+
+from ahop.datasets import photos
+from ahop.paper import figures, tabular
+said(ahop.datasets.load, "adult")
+said(photos._decode, [], None)
+said(figures.draw_clouds, "x.png")
+said(tabular.Config)
+
+from ahop.paper.commands import app
+app()
+"""
+
+
+def test_the_core_learns_without_extras_and_what_needs_one_names_it_in_one_line():
+    run = without(EXTRAS, CORE_WORK)
+    missing = ("pandas", "PIL", "matplotlib", "pandas")
+    assert run.stdout.splitlines() == [f"{name} is not installed: pip install 'ahop[paper]'" for name in missing]
+    assert (run.returncode, run.stderr) == (2, "error: typer is not installed: pip install 'ahop[cli]'\n")
+
+
+@pytest.mark.parametrize(
+    ("asked", "missing"),
+    [(["retrieval", "--plot", "x.png"], "matplotlib"), (["figures"], "matplotlib"), (["tabular"], "pandas")],
+)
+def test_a_command_without_the_papers_extra_says_so_before_the_work(asked, missing, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setattr("ahop.paper.retrieval.run", lambda config: pytest.fail("the work has begun"))
+    result = CliRunner().invoke(app, asked)
+    assert (result.exit_code, result.output) == (
+        2,
+        f"error: {missing} is not installed: pip install 'ahop[paper]'\n",
+    )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("target", ["demo", "test"])
+def test_make_installs_what_its_targets_need(target):
+    makefile = read("Makefile")
+    assert re.search(rf"^{target}: setup$", makefile, re.M) and "-e '.[dev]'" in makefile
+    assert re.search(r'^all = \["ahop\[paper\]"\]$', read("pyproject.toml"), re.M)
+    assert all(f'"ahop[{extra}]",' in read("pyproject.toml") for extra in ("cli", "all"))

@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+# Seconds before the first picture, since nobody needs a bar that flashes by, and between two of them.
+PATIENCE, PAUSE = 1.0, 0.1
+WIDTH = 40
+_ERASE = "\r\x1b[2K"
 
 
 class Bar:
     """Counts steps; :func:`progress` shows it once a second has passed."""
 
     def __init__(self, title: str, total: int | None, show: bool = True) -> None:
-        self._title, self._total, self._done, self._show = title, total, 0.0, show
+        self._title, self._total, self._done = title, total, 0.0
         self._start = time.monotonic()
-        self._display: Progress | None = None
+        self._next = self._start + PATIENCE
+        # A log file needs no bar.
+        self._show, self._drawn = show and _on_terminal(), False
 
     def advance(self, note: str = "", by: float = 1) -> None:
         self._done += by
-        # Nobody needs a bar that flashes by, and a log file needs none at all.
-        if self._show and self._display is None and time.monotonic() - self._start > 1:
-            console = Console(stderr=True)
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.fields[note]}"),
-                TimeElapsedColumn(),
-            )
-            self._display = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-            self._task = self._display.add_task(self._title, total=self._total, note=note)
-            self._display.start()
-        if self._display is not None:
-            self._display.update(self._task, completed=self._done, note=note)
+        if self._show and (now := time.monotonic()) > self._next:
+            self._next, self._drawn = now + PAUSE, True
+            _write(_ERASE + self._line(note, int(now - self._start)))
 
     def close(self) -> None:
-        if self._display is not None:
-            self._display.stop()
+        if self._drawn:
+            _write(_ERASE)
+
+    def _line(self, note: str, seconds: int) -> str:
+        parts = [self._title]
+        if self._total:
+            full = min(WIDTH, int(WIDTH * self._done / self._total))
+            parts.append(f"[{'#' * full}{'-' * (WIDTH - full)}]")
+        parts += [f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}", note]
+        # One line, so that it can be erased: a terminal breaks what is wider than itself.
+        return " ".join(" ".join(parts).split())[: max(1, shutil.get_terminal_size().columns - 1)]
+
+
+def _on_terminal() -> bool:
+    """Whether who reads standard error sees a terminal, or has said so with ``FORCE_COLOR``."""
+    if sys.stderr is None or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stderr.isatty()
+
+
+def _write(text: str) -> None:
+    # A terminal that lacks a letter is no reason for the work to fail.
+    encoding = sys.stderr.encoding or "ascii"
+    sys.stderr.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stderr.flush()
 
 
 @contextmanager

@@ -49,5 +49,5 @@ def test_what_was_learned_can_be_drawn(similarity, tmp_path):
 
 
 def test_only_what_was_learned_can_be_drawn(tmp_path):
-    with pytest.raises(TypeError, match="similarity must be a Likelihood, Regimes or Correlated, got Distance"):
+    with pytest.raises(TypeError, match=r"similarity must be a likelihood \(a Density\), got Distance"):
         plots.corruption(Distance(), tmp_path / "learned.png")

@@ -1,12 +1,12 @@
 import json
 
 import pytest
-from ahop.paper.mlp import Perceptron
 from typer.testing import CliRunner
 
 from ahop.paper import retrieval
 from ahop.paper.commands import app
 from ahop.paper.retrieval import Config, Setting
+from ahop.similarity.perceptron import Perceptron
 
 SMALL = ["--patterns", "20", "--samples", "30", "--queries", "30", "--runs", "2", "--difficulty", "0.3"]
 
@@ -16,7 +16,7 @@ def call(*arguments):
 
 
 def test_the_benchmark_writes_what_it_prints(tmp_path, monkeypatch):
-    monkeypatch.setattr(Perceptron.__init__, "__defaults__", (16,))
+    monkeypatch.setattr(Perceptron.__init__, "__defaults__", (16, 0))
     out, plot = tmp_path / "deep" / "out.json", tmp_path / "plot.png"
     result = call("retrieval", *SMALL, "--dim", "8", "--setting", "0.5,0,0", "--out", str(out), "--plot", str(plot))
     assert result.exit_code == 0, result.output

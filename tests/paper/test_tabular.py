@@ -1,4 +1,5 @@
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -146,10 +147,10 @@ def test_a_reference_that_comes_later(little, tmp_path):
 
 
 def test_a_library_that_is_not_there(little, monkeypatch):
-    monkeypatch.setitem(table_models.LIBRARIES, "xgboost", "no_such_library")
+    monkeypatch.setitem(sys.modules, "xgboost", None)
     result = invoke("--quick", "--models", "xgboost")
     assert result.exit_code == 2
-    assert "'xgboost' needs the extra ahop[experiments]" in result.output
+    assert "xgboost is not installed: pip install 'ahop[paper]'" in result.output
 
 
 @pytest.mark.parametrize(

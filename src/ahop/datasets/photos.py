@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ahop._extras import require
 from ahop._progress import progress
 from ahop.datasets.base import register
 from ahop.datasets.files import DataFile, fetch, find
@@ -110,6 +111,7 @@ def tiny_imagenet() -> Photos:
 
 def _compact_cifar(name: str, labels: DataFile) -> Photos:
     """Lossless sheets of 1,000 images: 25 rows of 40."""
+    require("PIL")
     from PIL import Image
 
     path = fetch(labels)
@@ -181,6 +183,7 @@ def _tiny(path: Path) -> Photos:
 
 
 def _decode(files: list[Any], read: Callable[[Any], bytes]) -> np.ndarray:
+    require("PIL")
     from PIL import Image
 
     images = np.empty((len(files), 64, 64, 3), np.uint8)

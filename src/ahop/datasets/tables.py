@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ahop._checks import choice
+from ahop._extras import require
 from ahop.datasets.base import register
 from ahop.datasets.files import DataFile, fetch
 
@@ -132,10 +133,9 @@ def table(name: str, features: str = "sound") -> Table:
     """
     source = SOURCES[choice(name, "name", tuple(SOURCES))]
     choice(features, "features", FEATURES)
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("tables need pandas: pip install 'ahop[experiments]'") from error
+    require("pandas")
+    import pandas
+
     path = fetch(source.file)
     frame = pandas.read_csv(path, sep=source.separator, na_values=source.missing, skipinitialspace=True)
     labels = (frame.pop(source.label) == source.positive).to_numpy().astype(np.int64)

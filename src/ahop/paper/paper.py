@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ahop._extras import MissingExtraError, require
 from ahop.paper import (
     ablations,
     claims,
@@ -23,7 +24,6 @@ from ahop.paper import (
     timing,
 )
 from ahop.paper.retrieval import Setting
-from ahop.paper.table_models import MissingLibraryError
 
 # The paper's figure lists its twelve settings in a picture that the text does not repeat; these are ours.
 TWELVE = (
@@ -164,9 +164,11 @@ def make(part: Part, run: Run) -> str:
     if there and out.suffix == ".json" and _read(out).get("quick") and run.full:
         raise ValueError(f"{out} comes from a quick run; choose another folder for full ones")
     try:
+        if part.draw:
+            require("matplotlib")
         if not there:
             part.make(run, out)
-    except (FileNotFoundError, MissingLibraryError) as error:
+    except (FileNotFoundError, MissingExtraError) as error:
         return f"skipped: {error}"
     picture = out.with_suffix(".png")
     if part.draw and not picture.exists():

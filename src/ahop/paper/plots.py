@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from ahop._extras import require
 from ahop._files import whole_file
 from ahop.similarity import Density, Similarity
 
@@ -137,7 +138,8 @@ def corruption(similarity: Similarity, path: str | os.PathLike[str]) -> None:
     parts = [(f"{100 * share:.0f} % of queries" if len(several) > 1 else "", part) for share, part in several]
     with canvas(9, 2.6 * len(parts)) as figure:
         for line, (title, part) in zip(figure.subplots(len(parts), 3, squeeze=False), parts, strict=True):
-            for axes, (name, values, places) in zip(line, part.curves(), strict=True):
+            for axes, (name, learned, places) in zip(line, part.curves(), strict=True):
+                values = learned.detach()
                 if places is None:
                     axes.plot(values.numpy(), color=COLOURS["b-hop"], marker=".", linestyle="none")
                     axes.set_xlabel("dimension")
@@ -154,6 +156,7 @@ def corruption(similarity: Similarity, path: str | os.PathLike[str]) -> None:
 def canvas(width: float, height: float) -> Iterator[Figure]:
     """A figure in the library's style."""
     # Loaded when something is drawn: most commands draw nothing, and it is slow to load.
+    require("matplotlib")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,29 +33,14 @@ class Contestant:
         grown: What a tuned model tells about itself that the final one needs, which has no rows to stop by.
         votes: How many of the best settings the final model is made of, as ``{"vote": [settings, ...]}``; with one it
             is made of those alone.
+        library: What it comes from, where that is an extra.
     """
 
     settings: Callable[[Draw | None], Settings]
     fit: Callable[..., Any]
     grown: Callable[[Any], Settings] = lambda model: {}
     votes: int = 1
-
-
-class MissingLibraryError(ValueError):
-    """A library of the extra for experiments is not there."""
-
-
-def require(models: Sequence[str]) -> None:
-    """Read the libraries that these models come from."""
-    for model in models:
-        if model in LIBRARIES:
-            try:
-                importlib.import_module(LIBRARIES[model])
-            except ImportError as error:
-                raise MissingLibraryError(f"models: {model!r} needs the extra ahop[experiments] ({error})") from error
-
-
-LIBRARIES = {"xgboost": "xgboost", "lightgbm": "lightgbm", "catboost": "catboost"}
+    library: str | None = None
 
 
 def chances(model: Any, frame: Any) -> np.ndarray:
@@ -241,7 +225,7 @@ def _xgboost() -> Contestant:
         model = XGBClassifier(**stop, **settings, enable_categorical=True, random_state=seed, n_jobs=_threads())
         return _Coded(model).fit(frame, labels, held, lambda held: {"eval_set": [held], "verbose": False})
 
-    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.best_iteration + 1})
+    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.best_iteration + 1}, library="xgboost")
 
 
 def _lightgbm() -> Contestant:
@@ -262,7 +246,7 @@ def _lightgbm() -> Contestant:
             frame, labels, held, lambda held: {"eval_X": held[0], "eval_y": held[1], "callbacks": until}
         )
 
-    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.best_iteration_})
+    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.best_iteration_}, library="lightgbm")
 
 
 def _catboost() -> Contestant:
@@ -282,7 +266,7 @@ def _catboost() -> Contestant:
         until = {"early_stopping_rounds": PATIENCE}
         return _Coded(model).fit(frame, labels, held, lambda held: {"eval_set": [held], **until})
 
-    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.tree_count_})
+    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.tree_count_}, library="catboost")
 
 
 class _Coded:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,10 +20,11 @@ from sklearn.model_selection import train_test_split
 
 from ahop import datasets
 from ahop._checks import choice
+from ahop._extras import require
 from ahop._progress import progress
 from ahop.paper import report as reports
 from ahop.paper.parallel import each
-from ahop.paper.table_models import CONTESTANTS, LIBRARIES, MEMBERS, VOTES, chances, final, require, tune
+from ahop.paper.table_models import CONTESTANTS, MEMBERS, VOTES, chances, final, tune
 
 DATA = ("adult", "bank", "vaccine", "purchase", "heart")
 # What the paper's Table 3 prints, by its features.
@@ -66,7 +68,12 @@ class Config:
         for name in ("trials", "runs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        require(self.models)
+        require("pandas", *libraries(self.models))
+
+
+def libraries(models: Sequence[str]) -> list[str]:
+    """What has to be installed for these models."""
+    return [library for model in models if (library := CONTESTANTS[model].library)]
 
 
 def quick(config: Config) -> Config:
@@ -77,8 +84,7 @@ def quick(config: Config) -> Config:
 def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1) -> dict[str, Any]:
     """Tune, then train and test; what ``out`` already holds is not done again, and each part is kept when ready."""
     fixed = {"members": MEMBERS, "votes": VOTES}
-    libraries = ["sklearn", *(LIBRARIES[model] for model in config.models if model in LIBRARIES)]
-    head = reports.stamp("tabular", {**asdict(config), **fixed}, libraries)
+    head = reports.stamp("tabular", {**asdict(config), **fixed}, ["sklearn", *libraries(config.models)])
     head, done = reports.resume(out, head, free=("data", "models", "runs", "seed", "device"))
     with reports.reading(out):
         result = summary(config, head, done)
@@ -158,7 +164,7 @@ def compare(
     """Test figures of every model on one table with one seed, one after another so that times can be compared."""
     frame, labels, train, test = parts(name, config)
     # Reading a library takes a while, which is no part of a fit.
-    require((*chosen, REFERENCE) if reference is not None else tuple(chosen))
+    require(*libraries((*chosen, REFERENCE) if reference is not None else tuple(chosen)))
 
     def measure(model: str, settings: dict[str, Any]) -> tuple[np.ndarray, list[float]]:
         start = time.perf_counter()

@@ -127,7 +127,7 @@ def test_a_report_outside_a_checkout_is_refused_in_one_line(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
 
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from ahop.paper.commands import app
 from ahop.paper.pages import page, tables
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 
 
 class Tags(HTMLParser):

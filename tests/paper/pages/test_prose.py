@@ -6,7 +6,7 @@ import pytest
 
 from ahop.paper.pages.markdown import figure, read
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BOOSTED = ("xgboost", "lightgbm", "catboost")
 LEARNED = ("b-hop*", "b-hop")
 TABLES = ("adult", "bank", "vaccine", "purchase", "heart")

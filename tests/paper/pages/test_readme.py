@@ -8,7 +8,7 @@ from ahop.paper.commands.report import DOCUMENTS
 from ahop.paper.pages import markdown, tables
 from ahop.paper.pages.readme import filled
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(("document", "least"), [(DOCUMENTS[0], 12), (DOCUMENTS[1], 3)])

@@ -1,21 +1,27 @@
-"""The command line: one file a command."""
+"""The command line: one file a command, which joins by being there."""
 
-from ahop.paper.commands import (  # noqa: F401 (each adds its commands)
-    ablations,
-    catalogue,
-    claims,
-    figures,
-    images,
-    mil,
-    multimodal,
-    paper,
-    real,
-    report,
-    retrieval,
-    tabular,
-    timing,
-    worlds,
-)
-from ahop.paper.commands.common import app
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from ahop._extras import MissingExtraError, require
+from ahop._registry import read_all
+
+app: Callable[[], None]
+try:
+    require("typer", "rich", extra="cli")
+except MissingExtraError as error:
+    _line = f"error: {error}"
+
+    def app() -> None:
+        """Say what is missing, and that nothing was done."""
+        print(_line, file=sys.stderr)
+        sys.exit(2)
+
+else:
+    from ahop.paper.commands.common import app
+
+    read_all(__name__, __path__)
 
 __all__ = ["app"]

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 import ahop
+from ahop._extras import MissingExtraError
 from ahop._files import require_writable
 from ahop.paper import report
 
@@ -47,7 +48,7 @@ def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
         try:
             _check_shared(kwargs)
             command(*args, **kwargs)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, MissingExtraError) as error:
             line = "error: " + " ".join(str(error).splitlines())
             Console(stderr=True, soft_wrap=True).print(line, style="red", markup=False, highlight=False)
             raise typer.Exit(2) from error

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from ahop._checks import as_device
+from ahop._extras import require
 from ahop.paper import plots, retrieval
 from ahop.paper.commands.common import (
     Device,
@@ -78,6 +79,8 @@ def run_retrieval(
         raise ValueError("picture needs images: choose --data digits or --data mnist")
     for path in (plot, picture):
         require_file(path, ".png", ".pdf", ".svg")
+    if plot or picture:
+        require("matplotlib")
 
     result = retrieval.run(config)
     console.print(_retrieval_table(config, result))

@@ -1,0 +1,106 @@
+import io
+from types import SimpleNamespace
+
+import pytest
+
+from ahop import _progress
+from ahop._progress import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def show_on(stream, monkeypatch):
+    """Let the bar alone take the stream for standard error, which is pytest's own."""
+    monkeypatch.setattr(_progress, "sys", SimpleNamespace(stderr=stream))
+    return stream
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes when a test says so."""
+    now = [0.0]
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "70")
+    return show_on(Terminal(), monkeypatch)
+
+
+def run(clock, seconds, title="fit", total=4, note="", **options):
+    with progress(title, total, **options) as bar:
+        for _ in range(4):
+            clock[0] += seconds
+            bar.advance(note)
+
+
+def test_a_bar_is_shown_after_a_second_and_erased_in_the_end(clock, terminal):
+    run(clock, 1.0, note="loss 0.5")
+    drawn = terminal.getvalue().split("\r\x1b[2K")
+    assert drawn[0] == drawn[-1] == ""
+    assert drawn[1] == f"fit [{'#' * 20}{'-' * 20}] 0:00:02 loss 0.5"
+    assert drawn[-2].startswith(f"fit [{'#' * 40}] 0:00:04")
+
+
+def test_no_bar_is_shown_within_a_second(clock, terminal):
+    run(clock, 0.25)
+    assert terminal.getvalue() == ""
+
+
+def test_a_bar_that_is_not_asked_for_is_not_shown(clock, terminal):
+    run(clock, 10, show=False)
+    assert terminal.getvalue() == ""
+
+
+def test_a_log_file_gets_no_bar_unless_it_is_said_to_be_a_terminal(clock, terminal, monkeypatch):
+    log = show_on(io.StringIO(), monkeypatch)
+    run(clock, 10)
+    assert log.getvalue() == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    run(clock, 10)
+    assert "fit" in log.getvalue()
+
+
+@pytest.mark.parametrize("hide", ["no stream", "a dumb terminal"])
+def test_a_bar_that_could_not_be_erased_is_not_shown(clock, terminal, monkeypatch, hide):
+    if hide == "no stream":
+        show_on(None, monkeypatch)
+    else:
+        monkeypatch.setenv("TERM", "dumb")
+    run(clock, 10)
+    assert terminal.getvalue() == ""
+
+
+def test_a_bar_is_one_line_narrower_than_the_terminal(clock, terminal):
+    run(clock, 10, title="many words " * 20, note="two\nlines")
+    lines = terminal.getvalue().split("\r\x1b[2K")
+    assert max(map(len, lines)) == 69 and not any("\n" in line for line in lines)
+
+
+def test_work_without_a_known_end_shows_its_time_alone(clock, terminal):
+    run(clock, 3600, total=None, note="part")
+    assert "fit 1:00:00 part" in terminal.getvalue()
+
+
+def test_letters_that_a_terminal_lacks_do_not_end_the_work(clock, terminal, monkeypatch):
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    stream.isatty = lambda: True
+    show_on(stream, monkeypatch)
+    run(clock, 10, title="größe")
+    assert b"gr??e [" in raw.getvalue()
+
+
+def test_a_bar_is_erased_after_an_error(clock, terminal):
+    with pytest.raises(ValueError, match="no"), progress("fit", 2) as bar:
+        clock[0] += 5
+        bar.advance()
+        raise ValueError("no")
+    assert terminal.getvalue().endswith("\r\x1b[2K")
