@@ -10,27 +10,23 @@ import pytest
 import torch
 
 from ahop import kernels
+from ahop.kernels import backend as contract
 from ahop.kernels.backend import Backend, Pairs
+from ahop.kernels.cpu import Cpu
 from ahop.kernels.cuda import Cuda
 from ahop.kernels.dispatch import backend_for
 from ahop.kernels.reference import Reference
 
 BASES = ["distance", "dot"]
+PARTS = [slice(0, 3), slice(3, 6), slice(6, 7)]
 
 
 def normal(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def compiled_for_the_cpu():
-    return pytest.importorskip("ahop.kernels.cpu", exc_type=ImportError).Cpu
-
-
-@pytest.mark.parametrize(
-    "load", [lambda: Reference, compiled_for_the_cpu, lambda: Cuda], ids=["reference", "cpu", "cuda"]
-)
-def test_a_backend_has_every_method_of_the_contract_with_its_signature(load):
-    backend = load()
+@pytest.mark.parametrize("backend", [Reference, Cpu, Cuda])
+def test_a_backend_has_every_method_of_the_contract_with_its_signature(backend):
     assert isinstance(backend(), Backend)
     for name, method in inspect.getmembers(Backend, inspect.isfunction):
         assert inspect.signature(getattr(backend, name)) == inspect.signature(method)
@@ -64,6 +60,24 @@ def test_a_gradient_is_the_same_whatever_else_needs_one(backend, masked):
             needs = [(other == place) == alone for other in range(5)]
             for found, expected, needed in zip(slopes(needs), every, needs, strict=True):
                 torch.testing.assert_close(found, expected if needed else None, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_readouts_and_rankings_are_the_same_in_one_part_and_in_many(backend, masked, monkeypatch):
+    inputs = [normal(30, 4), normal(7, 4, seed=1), torch.linspace(2, 1, 8).reshape(2, 4), normal(30, 2), normal(30)]
+    observed = normal(7, 4, seed=2) < 0.5 if masked else None
+
+    def answers():
+        patterns, queries, weights, values, bias = leaves = [tensor.clone().requires_grad_() for tensor in inputs]
+        blend = kernels.retrieve(patterns, queries, weights, BASES, values, bias=bias, observed=observed)
+        ranking = kernels.recall(patterns, queries, weights, BASES, 3, bias=bias, observed=observed)
+        return [blend, *ranking, *torch.autograd.grad(blend.square().sum(), leaves)]
+
+    with kernels.use(backend):
+        whole = answers()
+        monkeypatch.setattr(contract, "split", lambda count, bytes_each: PARTS)
+        torch.testing.assert_close(answers(), whole)
 
 
 def test_no_module_of_the_kernels_needs_itself():

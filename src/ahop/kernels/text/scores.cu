@@ -1,7 +1,7 @@
 // The scores of every pair: a thread keeps its pattern and walks over a tile of queries.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-scores(const float *patterns, const float *queries, const float *weights, float *out, int pattern_count, int query_count, int groups, int weight_groups, int own_weights,
-       int tiles, int tile) {
+scores(const float *patterns, const float *queries, const float *weights, float *out, int pattern_count,
+       int query_count, int groups, int weight_groups, int own_weights, int tiles, int tile) {
     extern __shared__ float4 shared[];
     int place = blockIdx.x % (groups * tiles), group = place / tiles, lane = threadIdx.x % LANES;
     int n = (place % tiles * blockDim.x + threadIdx.x) / LANES;
