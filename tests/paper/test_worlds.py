@@ -3,8 +3,13 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from ahop.paper import worlds
+from ahop._registry import Registry
+from ahop.memories import AssociativeMemory, Oracle
+from ahop.paper import retrieval, worlds
 from ahop.paper.commands import app
+from ahop.paper.pages import tables
+from ahop.paper.pages.markdown import Grid
+from ahop.variants import Noisy
 
 
 def test_every_world_is_drawn_and_scored(tmp_path):
@@ -16,6 +21,24 @@ def test_every_world_is_drawn_and_scored(tmp_path):
     assert {row["world"] for row in rows} == set(worlds.WORLDS)
     assert all(row["fraction_of_oracle"]["mean"] == 1 for row in rows if row["model"] == "oracle")
     assert all("rejection_auroc" in row for row in rows if row["model"] == "b-hop")
+
+
+def test_a_world_and_a_model_join_by_registering_themselves(monkeypatch):
+    monkeypatch.setattr(worlds, "WORLDS", Registry("world"))
+    monkeypatch.setattr(retrieval, "MODELS", models := Registry("model"))
+
+    @worlds.WORLDS.register("still")
+    def still(dim, seed):
+        return Noisy(1e-3, seed=seed)
+
+    @retrieval.model("nearest", "the nearest pattern", ours=True)
+    def nearest(patterns, seen, world, seed):
+        return AssociativeMemory(patterns, "distance", "argmax")
+
+    models["oracle"] = retrieval.Model(lambda patterns, seen, world, seed: Oracle(patterns, world), "Oracle", False)
+    config = worlds.Config(models=retrieval.Config().models, patterns=4, dim=3, samples=4, queries=5, runs=1)
+    assert (config.worlds, config.models) == (("still",), ("nearest",))
+    assert tables.worlds(worlds.run(config)) == Grid(["world", "the nearest pattern"], [["still", "1.000"]])
 
 
 def test_counts_that_cannot_be_are_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -9,11 +10,14 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 import ahop
 from ahop._extras import MissingExtraError
 from ahop._files import require_writable
 from ahop.paper import report
+from ahop.paper.pages.markdown import Grid
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 console = Console()
@@ -74,6 +78,26 @@ def require_file(path: Path | None, *endings: str) -> None:
     if path.suffix not in endings or path.is_dir():
         raise ValueError(f"{path} must be a file that ends in {' or '.join(sorted(endings))}")
     require_writable(path)
+
+
+def show(grid: Grid, title: str) -> None:
+    """Print a table as documents and the page have it; lines that leave their first cell out belong to those above."""
+    table = Table(title=title, title_justify="left")
+    for place, head in enumerate(grid.head):
+        cells = [line[place] for line in grid.lines if line[place]]
+        figures = place > 0 and all(re.match(r"\W*\d", cell) for cell in cells)
+        table.add_column(_marked(head), justify="right" if figures else "left")
+    parted = any(not line[0] for line in grid.lines)
+    for line in grid.lines:
+        if parted and line[0]:
+            table.add_section()
+        table.add_row(*map(_marked, line))
+    console.print(table)
+
+
+def _marked(cell: str) -> str:
+    """The marks of Markdown as those of the terminal."""
+    return re.sub(r"\*\*(.+?)\*\*(?!\*)", r"[bold]\1[/bold]", escape(cell)).replace("`", "")
 
 
 def keep(result: dict[str, Any], out: Path | None) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from ahop._checks import as_device
 from ahop.paper import multimodal
-from ahop.paper.commands.common import Device, Out, Runs, Seed, app, console, keep, plain_errors
-from ahop.paper.pages.markdown import with_spread
+from ahop.paper.commands.common import Device, Out, Runs, Seed, app, keep, plain_errors, show
+from ahop.paper.pages import tables
 
 
 @app.command("multimodal")
@@ -31,12 +30,5 @@ def run_multimodal(
         config = multimodal.quick(config)
     result = multimodal.run(config)
     size = f"{config.samples} samples, {config.queries} queries, mean ± std of {config.runs}; (paper, damage not told)"
-    table = Table(title=f"Concepts that are found through two modalities\n{size}", title_justify="left")
-    for column in ("first", "second", *(f"{count} concepts" for count in config.concepts)):
-        table.add_column(column, justify="right" if column.endswith("concepts") else "left")
-    found = {(row["first"], row["second"], row["concepts"]): row for row in result["rows"]}
-    for first, second in multimodal.PAPER:
-        rows = [found[first, second, count] for count in config.concepts]
-        table.add_row(first, second, *(with_spread(row["accuracy"], row["paper"]) for row in rows))
-    console.print(table)
+    show(tables.modalities(result), f"Concepts that are found through two modalities\n{size}")
     keep(result, out)
