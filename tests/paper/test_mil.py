@@ -64,7 +64,7 @@ def test_a_run_goes_on_where_it_was_stopped(little, tmp_path, monkeypatch):
     assert result.exit_code == 2
     assert "set up in another way; choose another file" in result.output
     out.write_text("{}")
-    assert "no report that can be gone on with" in invoke("--quick", "--out", str(out)).output
+    assert "no report of a run that can be resumed" in invoke("--quick", "--out", str(out)).output
 
 
 def test_pooling_learns_what_is_there():

@@ -43,10 +43,10 @@ def run_images(
         int, typer.Option(help="Measure on so many training images instead of the test images: to choose a recipe.")
     ] = 0,
     device: Device = "cpu",
-    quick: Annotated[bool, typer.Option("--quick", help="64 images, twice: only to see that it runs.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="64 images, twice: only to see that it works.")] = False,
     out: Out = None,
 ) -> None:
-    """Image classification with Hopfield attention: Table 4 of the paper. With --out, a run can be gone on with."""
+    """Image classification with Hopfield attention: Table 4 of the paper. Resumable with --out."""
     usual = "m-hop,k-hop,a-hop" if protocol == "published" else "m-hop,s-hop,k-hop,a-hop"
     config = images.Config(
         protocol=protocol,

@@ -39,7 +39,7 @@ def run_mil(
     ] = False,
     out: Out = None,
 ) -> None:
-    """Multiple-instance learning by Hopfield pooling: Table 4 of the paper. With --out, a run can be gone on with."""
+    """Multiple-instance learning by Hopfield pooling: Table 4 of the paper. Resumable with --out."""
     config = mil.Config(data=as_names(data, "data"), models=as_names(models, "models"), runs=runs, seed=seed)
     if quick:
         config = mil.quick(config)

@@ -41,7 +41,7 @@ def run_tabular(
     quick: Annotated[bool, typer.Option("--quick", help="500 rows, one trial, one run: to see that it works.")] = False,
     out: Out = None,
 ) -> None:
-    """Tables: Hopfield networks beside forests and boosted trees, Table 3 of the paper. Can be gone on with by --out.
+    """Tables: Hopfield networks beside forests and boosted trees, Table 3 of the paper. Resumable with --out.
 
     In full it wants a GPU: with --device cuda --workers 15 the networks take about a quarter of an hour on an H200 for
     a set of features, and all trees an hour on one core. Two cores would need days.
