@@ -43,7 +43,7 @@ def test_a_report_from_before_there_were_sittings(tmp_path):
                 ),
             )
         ),
-        ('{"experiment": "some", "config": {"size": 4}, "done": []}', "holds a run that was set up in another way"),
+        ('{"experiment": "some", "config": {"size": 4}, "done": []}', "holds a run with other settings"),
     ],
 )
 def test_a_file_that_cannot_be_resumed_is_refused_in_one_line(tmp_path, text, message):

@@ -77,13 +77,13 @@ def resume(
         config.get(key) == value for key, value in now["config"].items() if key not in free
     )
     if not alike:
-        raise ValueError(f"{path} holds a run that was set up in another way; choose another file")
+        raise ValueError(f"{path} holds a run with other settings; choose another file")
     return {**head, "versions": versions, "sittings": sittings}, done
 
 
 @contextmanager
 def reading(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Whatever is found amiss in the block is the fault of the file, which is no report, or an altered one."""
+    """An error in the block means that the file is no report, or was altered."""
     try:
         yield
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:

@@ -57,7 +57,7 @@ def test_an_empty_list_of_names_is_refused_in_one_line(option):
             continue  # One name, not a list.
         for text in ("", " , ,"):
             line = refused(command, f"--{option}", text)
-            assert line == f"error: {option} must name at least one, with commas between; got {text!r}"
+            assert line == f"error: {option} must name at least one, separated by commas; got {text!r}"
 
 
 @pytest.mark.parametrize("option", ["models", "data", "only", "world"])
@@ -98,7 +98,7 @@ def test_no_runs_are_refused_in_one_line(command):
 def test_no_workers_are_refused_in_one_line(command):
     for count in (0, -2):
         assert refused(command, "--workers", count).startswith(
-            "error: workers must be at least 1, or -1 for one a core"
+            "error: workers must be at least 1, or -1 for one per core"
         )
 
 

@@ -23,7 +23,7 @@ def test_a_table_is_made_anew(tmp_path):
     document.write_text("before\n<!-- table: bags -->\nold\n<!-- end of table -->\nafter\n")
     page = ["--page", str(tmp_path / "page.html")]
     asked = ["report", "--document", str(document), "--results", str(ROOT / "results"), *page]
-    assert "tables made anew" in CliRunner().invoke(app, asked, env={"COLUMNS": "300"}).output
+    assert "tables made again" in CliRunner().invoke(app, asked, env={"COLUMNS": "300"}).output
     text = document.read_text()
     assert "old" not in text and "| a-hop | .912" in text
     assert text.startswith("before\n") and text.endswith("after\n")

@@ -21,7 +21,7 @@ def run_ablations(
     quick: Annotated[bool, typer.Option("--quick", help="A small size that ends in a minute.")] = False,
     out: Out = None,
 ) -> None:
-    """What sorting, accumulation, both bases and more samples are good for: the paper's four ablations."""
+    """What sorting, accumulation, a second base and more samples each add: the paper's four ablations."""
     config = ablations.Config(runs=runs, seed=seed, device=as_device(device))
     if quick:
         config = ablations.quick(config)

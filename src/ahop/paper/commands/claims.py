@@ -10,7 +10,7 @@ from ahop.paper.pages import tables
 @app.command("claims")
 @plain_errors
 def run_claims(out: Out = None) -> None:
-    """The paper's theorems and lemmas, tried on numbers: as printed, and as they hold."""
+    """The paper's theorems and lemmas, tested with numbers: as printed, and as corrected."""
     result = claims.run()
     show(tables.claims(result), "What the paper claims, and what holds")
     keep(result, out)

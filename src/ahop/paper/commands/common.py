@@ -23,10 +23,10 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 console = Console()
 
 Out = Annotated[Path | None, typer.Option(metavar="FILE.json", help="Where to write the report.")]
-Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, ...; auto.")]
+Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1 and so on, or auto.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
 Runs = Annotated[int, typer.Option(help="Repetitions, each with a seed of its own.")]
-Workers = Annotated[int, typer.Option(help="Processes to share the work; -1 is one a core.")]
+Workers = Annotated[int, typer.Option(help="Processes that share the work; -1 for one per core.")]
 
 
 def _say_version(wanted: bool) -> None:
@@ -38,7 +38,7 @@ def _say_version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", help="Say which version this is.", callback=_say_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version.", callback=_say_version, is_eager=True)
     ] = False,
 ) -> None:
     """Associative memory: every Hopfield network in one framework, with similarities that learn."""
@@ -67,7 +67,7 @@ def _check_shared(options: dict[str, Any]) -> None:
     if "runs" in options and options["runs"] < 1:
         raise ValueError(f"runs must be at least 1, got {options['runs']}")
     if "workers" in options and (options["workers"] == 0 or options["workers"] < -1):
-        raise ValueError(f"workers must be at least 1, or -1 for one a core; got {options['workers']}")
+        raise ValueError(f"workers must be at least 1, or -1 for one per core; got {options['workers']}")
     require_file(options.get("out"), ".json")
 
 
@@ -111,5 +111,5 @@ def as_names(text: str, option: str) -> tuple[str, ...]:
     """What stands between commas, each once; at least one."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise ValueError(f"{option} must name at least one, with commas between; got {text!r}")
+        raise ValueError(f"{option} must name at least one, separated by commas; got {text!r}")
     return names

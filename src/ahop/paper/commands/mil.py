@@ -26,8 +26,8 @@ from ahop.paper.pages.markdown import figure, with_spread
 @app.command("mil")
 @plain_errors
 def run_mil(
-    data: Annotated[str, typer.Option(help="Data sets, with commas between.")] = ",".join(mil.DATA),
-    models: Annotated[str, typer.Option(help="Poolings to compare, with commas between.")] = ",".join(
+    data: Annotated[str, typer.Option(help="Data sets, separated by commas.")] = ",".join(mil.DATA),
+    models: Annotated[str, typer.Option(help="Poolings to compare, separated by commas.")] = ",".join(
         mil.Config.models
     ),
     runs: Runs = 5,
@@ -39,7 +39,7 @@ def run_mil(
     ] = False,
     out: Out = None,
 ) -> None:
-    """Multiple-instance learning by Hopfield pooling: Table 4 of the paper. Resumable with --out."""
+    """Multiple-instance learning by Hopfield pooling: Table 4 of the paper. With --out, a run is resumable."""
     config = mil.Config(data=as_names(data, "data"), models=as_names(models, "models"), runs=runs, seed=seed)
     if quick:
         config = mil.quick(config)

@@ -24,7 +24,7 @@ def run_multimodal(
     quick: Annotated[bool, typer.Option("--quick", help="A small size that ends in a minute.")] = False,
     out: Out = None,
 ) -> None:
-    """A damaged pattern of one modality brings another's to mind, and that, damaged again, the concept."""
+    """Two modalities: a damaged picture recalls a sound, and the sound, damaged again, must recall its concept."""
     config = multimodal.Config(mask=mask, noise=noise, bias=bias, runs=runs, seed=seed, device=as_device(device))
     if quick:
         config = multimodal.quick(config)

@@ -15,8 +15,8 @@ from ahop.paper.pages.markdown import figure
 @app.command("real")
 @plain_errors
 def run_real(
-    data: Annotated[str, typer.Option(help="Data sets, with commas between.")] = ",".join(real.Config().data),
-    models: Annotated[str, typer.Option(help="Models, with commas between; b-hop* sees no labels.")] = ",".join(
+    data: Annotated[str, typer.Option(help="Data sets, separated by commas.")] = ",".join(real.Config().data),
+    models: Annotated[str, typer.Option(help="Models, separated by commas; b-hop* sees no labels.")] = ",".join(
         real.MODELS
     ),
     samples: Annotated[int, typer.Option(help="Labelled queries for a-hop and whitening, at most.")] = 2048,

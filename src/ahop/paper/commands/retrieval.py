@@ -30,7 +30,7 @@ from ahop.paper.pages.markdown import figure
 @app.command("retrieval")
 @plain_errors
 def run_retrieval(
-    models: Annotated[str, typer.Option(help="Networks to compare, with commas between.")] = ",".join(
+    models: Annotated[str, typer.Option(help="Networks to compare, separated by commas.")] = ",".join(
         retrieval.Config().models
     ),
     data: Annotated[

@@ -26,8 +26,8 @@ from ahop.paper.pages import tables
 @app.command("tabular")
 @plain_errors
 def run_tabular(
-    data: Annotated[str, typer.Option(help="Tables, with commas between.")] = ",".join(tabular.DATA),
-    models: Annotated[str, typer.Option(help="Models to compare, with commas between.")] = ",".join(
+    data: Annotated[str, typer.Option(help="Tables, separated by commas.")] = ",".join(tabular.DATA),
+    models: Annotated[str, typer.Option(help="Models to compare, separated by commas.")] = ",".join(
         tabular.Config.models
     ),
     features: Annotated[
@@ -41,10 +41,10 @@ def run_tabular(
     quick: Annotated[bool, typer.Option("--quick", help="500 rows, one trial, one run: to see that it works.")] = False,
     out: Out = None,
 ) -> None:
-    """Tables: Hopfield networks beside forests and boosted trees, Table 3 of the paper. Resumable with --out.
+    """Tables, by Hopfield networks, forests and boosted trees: Table 3 of the paper. With --out, a run is resumable.
 
-    In full it wants a GPU: with --device cuda --workers 15 the networks take about a quarter of an hour on an H200 for
-    a set of features, and all trees an hour on one core. Two cores would need days.
+    A full run needs a GPU: with --device cuda --workers 15 the networks take about a quarter of an hour on an H200
+    for each set of features, and all trees an hour on one core. Two cores would need days.
     """
     config = tabular.Config(
         data=as_names(data, "data"),

@@ -21,7 +21,7 @@ def run_timing(
     quick: Annotated[bool, typer.Option("--quick", help="The first size alone, once.")] = False,
     out: Out = None,
 ) -> None:
-    """How long a-hop takes to learn and to retrieve, with and without the sort: the paper's timing table."""
+    """How long a-hop takes to learn and to retrieve, with and without sorting: the paper's timing table."""
     config = timing.Config(samples=samples, batch=batch, device=as_device(device))
     result = timing.run(timing.quick(config) if quick else config)
     relative = config.device.startswith("cpu")
