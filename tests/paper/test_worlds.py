@@ -14,13 +14,18 @@ from ahop.variants import Noisy
 
 def test_every_world_is_drawn_and_scored(tmp_path):
     out = tmp_path / "worlds.json"
-    small = ["--patterns", "16", "--samples", "24", "--queries", "30", "--runs", "1", "--models", "b-hop"]
+    small = ["--patterns", "16", "--samples", "24", "--queries", "30", "--runs", "1", "--models", "m-hop"]
     result = CliRunner(env={"COLUMNS": "120"}).invoke(app, ["worlds", *small, "--out", str(out)])
     assert result.exit_code == 0, result.output
     rows = json.loads(out.read_text())["rows"]
     assert {row["world"] for row in rows} == set(worlds.WORLDS)
     assert all(row["fraction_of_oracle"]["mean"] == 1 for row in rows if row["model"] == "oracle")
-    assert all("rejection_auroc" in row for row in rows if row["model"] == "b-hop")
+
+
+def test_a_likelihood_tells_strangers():
+    config = worlds.Config(("bias 1",), ("b-hop",), patterns=16, dim=8, samples=24, queries=30, runs=1)
+    learned, _ = worlds.run(config)["rows"]
+    assert learned["rejection_auroc"]["mean"] > 0.5
 
 
 def test_a_world_and_a_model_join_by_registering_themselves(monkeypatch):
