@@ -2,6 +2,7 @@ import json
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from typer.testing import CliRunner
 
 from ahop import datasets
@@ -179,3 +180,31 @@ def test_options_that_cannot_be(arguments, message):
     result = invoke(*arguments)
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_muon_takes_the_steps_of_pytorchs_own():
+    torch.manual_seed(0)
+    ours = torch.nn.Parameter(torch.randn(6, 4))
+    theirs = torch.nn.Parameter(ours.detach().clone())
+    options = {"momentum": 0.95, "adjust_lr_fn": "match_rms_adamw", "nesterov": True}
+    optimizers = (
+        Muon([ours], torch.tensor(0.1), decay=0.05),
+        torch.optim.Muon([theirs], lr=0.1, weight_decay=0.05, **options),
+    )
+    for seed in range(3):
+        ours.grad = torch.randn(6, 4, generator=torch.Generator().manual_seed(seed))
+        theirs.grad = ours.grad.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+    # PyTorch works in bfloat16, which has three figures.
+    torch.testing.assert_close(ours, theirs, rtol=0.02, atol=0.02)
+
+
+def test_muon_of_pytorch_takes_its_rate_as_a_number_which_no_cuda_graph_can_record():
+    """The day it takes a tensor, ours can go."""
+    with FakeTensorMode():
+        weight = torch.nn.Parameter(torch.zeros(3, 3))
+        weight.grad = torch.ones(3, 3)
+        Muon([weight], torch.tensor(0.1), decay=0.0).step()
+        with pytest.raises(DataDependentOutputException):
+            torch.optim.Muon([weight], lr=torch.ones(()), weight_decay=0.0).step()

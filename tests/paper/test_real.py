@@ -5,9 +5,12 @@ import torch
 from typer.testing import CliRunner
 
 from ahop import datasets
+from ahop._registry import Registry
 from ahop.datasets import Measured
+from ahop.memories import AssociativeMemory
 from ahop.paper import plots, real
 from ahop.paper.commands import app
+from ahop.paper.pages import tables
 from ahop.similarity import Correlated, Distance, Likelihood, Regimes
 
 
@@ -30,6 +33,34 @@ def test_the_table_of_real_variants(monkeypatch, tmp_path):
     assert rows["whitening"]["accuracy"] > rows["distance"]["accuracy"]
     assert "shifted by" in rows["b-hop"]["learned"]
     assert "gas: learning without labels" in result.output
+
+
+def test_a_set_and_a_model_join_by_registering_themselves(monkeypatch, tmp_path):
+    """In the experiment, in its options, in the terminal and on the page, with nothing else edited."""
+    sets, models = Registry("data set"), Registry("model")
+    monkeypatch.setattr("ahop.datasets.base.ENTRIES", sets)
+    monkeypatch.setattr(datasets, "ENTRIES", sets)
+    monkeypatch.setattr(real, "MODELS", models)
+    monkeypatch.setattr(tables, "MEASURED", models)
+
+    @datasets.register("smoke", about="made up", title="Smoke")
+    def smoke() -> Measured:
+        return small("smoke")
+
+    @real.model("first", learns=real.NOTHING)
+    def first(data, samples, seed):
+        return AssociativeMemory(data.patterns, "dot", "argmax")
+
+    assert real.Config() == real.Config(data=("smoke",), models=("first",))
+    grid = tables.real(real.run(real.Config()))
+    assert grid.head == ["", "learns from", "Smoke"]
+    assert grid.lines[0][:2] == ["first", "nothing"]
+    with pytest.raises(ValueError, match="unknown model 'b-hop'; known: first"):
+        real.Config(models=("b-hop",))
+    with pytest.raises(ValueError, match="data set 'smoke' is known already"):
+        datasets.register("smoke", about="again")(smoke)
+    with pytest.raises(TypeError, match="data set 'mute' must say what it returns"):
+        datasets.register("mute", about="of no kind")(lambda: small("mute"))
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_a_report_from_before_there_were_sittings(tmp_path):
     ("text", "message"),
     [
         *(
-            (text, r"some\.json is no report that can be gone on with; choose another file")
+            (text, r"some\.json is no report of a run that can be resumed; choose another file")
             for text in (
                 *("{", "", "[]", "3", "null", '"words"', "{}", '{"done": 3}', "\0\1\2"),
                 *(
@@ -43,10 +43,10 @@ def test_a_report_from_before_there_were_sittings(tmp_path):
                 ),
             )
         ),
-        ('{"experiment": "some", "config": {"size": 4}, "done": []}', "holds a run that was set up in another way"),
+        ('{"experiment": "some", "config": {"size": 4}, "done": []}', "holds a run with other settings"),
     ],
 )
-def test_a_file_that_cannot_be_gone_on_with_is_refused_in_one_line(tmp_path, text, message):
+def test_a_file_that_cannot_be_resumed_is_refused_in_one_line(tmp_path, text, message):
     out = tmp_path / "some.json"
     out.write_text(text)
     with pytest.raises(ValueError, match=message):

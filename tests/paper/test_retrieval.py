@@ -23,7 +23,7 @@ def test_the_benchmark_writes_what_it_prints(tmp_path, monkeypatch):
     report = json.loads(out.read_text())
     assert plot.stat().st_size > 10_000
     models = {row["model"] for row in report["rows"]}
-    assert models == {*Config.models, "oracle"}
+    assert models == {*Config().models, "oracle"}
     assert {row["setting"] for row in report["rows"]} == {"difficulty 0.3", "mask 0.5"}
     for row in report["rows"]:
         assert len(row["accuracy"]["runs"]) == 2

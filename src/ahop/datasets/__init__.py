@@ -1,12 +1,14 @@
 """Data sets by name, from a folder, a cache or a checked download."""
 
-from ahop.datasets import images as _images  # noqa: F401 (registers its data sets)
-from ahop.datasets import real as _real  # noqa: F401
+from ahop._registry import read_all
 from ahop.datasets.bags import Bags, frequency_check, standard_check
-from ahop.datasets.base import ENTRIES, Dataset, load
+from ahop.datasets.base import ENTRIES, Dataset, load, names_of, register
 from ahop.datasets.photos import Photos
 from ahop.datasets.real import Measured
 from ahop.datasets.tables import Table, table
+
+# Every file here may hold data sets, which register themselves.
+read_all(__name__, __path__)
 
 __all__ = [
     "ENTRIES",
@@ -17,6 +19,8 @@ __all__ = [
     "Table",
     "frequency_check",
     "load",
+    "names_of",
+    "register",
     "standard_check",
     "table",
 ]

@@ -49,37 +49,48 @@ def _load(name: str) -> Bags:
     return Bags(list(instances.split(sizes)), labels)
 
 
-@register("tiger", about="200 images as bags of segments: is there a tiger? (Corel)", files=[FILES["tiger"]])
+@register(
+    "tiger", title="Tiger", about="200 images as bags of segments: is there a tiger? (Corel)", files=[FILES["tiger"]]
+)
 def tiger() -> Bags:
     """230 features of colour, texture and shape; 1 to 13 segments."""
     return _load("tiger")
 
 
-@register("fox", about="200 images as bags of segments: is there a fox? (Corel)", files=[FILES["fox"]])
+@register("fox", title="Fox", about="200 images as bags of segments: is there a fox? (Corel)", files=[FILES["fox"]])
 def fox() -> Bags:
     """As :func:`tiger`."""
     return _load("fox")
 
 
-@register("elephant", about="200 images as bags of segments: is there an elephant? (Corel)", files=[FILES["elephant"]])
+@register(
+    "elephant",
+    title="Elephant",
+    about="200 images as bags of segments: is there an elephant? (Corel)",
+    files=[FILES["elephant"]],
+)
 def elephant() -> Bags:
     """As :func:`tiger`."""
     return _load("elephant")
 
 
-@register("ucsb", about="58 breast tissues as bags of patches: is it malignant? (UCSB)", files=[FILES["ucsb"]])
+@register(
+    "ucsb", title="UCSB", about="58 breast tissues as bags of patches: is it malignant? (UCSB)", files=[FILES["ucsb"]]
+)
 def ucsb() -> Bags:
     """708 features on scales of their own; 21 to 40 patches."""
     return _load("ucsb")
 
 
-@register("musk1", about="92 molecules as bags of shapes: does it smell of musk?", files=[FILES["musk1"]])
+@register(
+    "musk1", title="Musk 1", about="92 molecules as bags of shapes: does it smell of musk?", files=[FILES["musk1"]]
+)
 def musk1() -> Bags:
     """166 features; 2 to 40 shapes."""
     return _load("musk1")
 
 
-@register("musk2", about="102 molecules as bags of up to 1,044 shapes: musk?", files=[FILES["musk2"]])
+@register("musk2", title="Musk 2", about="102 molecules as bags of up to 1,044 shapes: musk?", files=[FILES["musk2"]])
 def musk2() -> Bags:
     """As :func:`musk1`, with more shapes."""
     return _load("musk2")

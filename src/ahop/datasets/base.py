@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from torch import Tensor
 
+from ahop._registry import Registry
 from ahop.datasets.files import DataFile, find
 
 
@@ -21,12 +22,23 @@ class Dataset(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set by name: how to load it, what it is, the files it needs, and a copy of them that serves as well."""
+    """A data set by name.
+
+    Attributes:
+        load: How it is loaded.
+        about: What it is.
+        files: The files it needs.
+        copy: A file that serves as well as those.
+        title: What tables call it.
+        kind: What loading gives; an experiment takes all sets of the kind that it works on.
+    """
 
     load: Callable[[], Any]
     about: str
     files: Sequence[DataFile]
-    copy: DataFile | None = None
+    copy: DataFile | None
+    title: str
+    kind: type
 
     def where(self) -> str:
         """Where its files are now."""
@@ -40,17 +52,27 @@ class Entry:
         return "not here: set AHOP_DATA" if any(file.url is None for file in self.files) else "to be downloaded"
 
 
-ENTRIES: dict[str, Entry] = {}
+ENTRIES: Registry[Entry] = Registry("data set")
 Loader = TypeVar("Loader", bound=Callable[[], Any])
 
 
 def register(
-    name: str, *, about: str, files: Sequence[DataFile] = (), copy: DataFile | None = None
+    name: str,
+    *,
+    about: str,
+    files: Sequence[DataFile] = (),
+    copy: DataFile | None = None,
+    title: str | None = None,
 ) -> Callable[[Loader], Loader]:
-    """Make a loader known under ``name``."""
+    """Make a loader known under ``name``, and to every experiment on the kind of data that it says it returns."""
 
     def enter(function: Loader) -> Loader:
-        ENTRIES[name] = Entry(function, about, files, copy)
+        kind = get_type_hints(function).get("return")
+        if not isinstance(kind, type):
+            raise TypeError(
+                f"the loader of data set {name!r} must say what it returns, as in -> Measured; got {kind!r}"
+            )
+        ENTRIES.add(name, Entry(function, about, files, copy, title or name, kind))
         return function
 
     return enter
@@ -63,6 +85,14 @@ def load(name: str) -> Any:
         >>> ahop.datasets.load("digits").patterns.shape
         torch.Size([1797, 64])
     """
-    if name not in ENTRIES:
-        raise ValueError(f"unknown data set {name!r}; known: {', '.join(sorted(ENTRIES))}")
-    return ENTRIES[name].load()
+    return ENTRIES.named(name).load()
+
+
+def names_of(kind: type) -> tuple[str, ...]:
+    """The names of all data sets of one kind.
+
+    Example:
+        >>> names_of(Dataset)
+        ('digits', 'mnist')
+    """
+    return tuple(name for name, entry in ENTRIES.items() if entry.kind is kind)

@@ -29,7 +29,10 @@ def digits() -> Dataset:
 
 
 @register(
-    "mnist", about="60,000 handwritten digits, 28 x 28 (LeCun, Cortes & Burges 1998; CC BY-SA 3.0)", files=[MNIST]
+    "mnist",
+    title="MNIST",
+    about="60,000 handwritten digits, 28 x 28 (LeCun, Cortes & Burges 1998; CC BY-SA 3.0)",
+    files=[MNIST],
 )
 def mnist() -> Dataset:
     """MNIST's training images, with pixels scaled from 0..255 to [-1, 1]."""

@@ -73,6 +73,7 @@ class Photos(NamedTuple):
 
 @register(
     "cifar10",
+    title="CIFAR-10",
     about="60,000 photographs, 32 x 32, of 10 kinds of thing (Krizhevsky 2009)",
     files=[CIFAR10],
     copy=COMPACT_CIFAR10,
@@ -87,6 +88,7 @@ def cifar10() -> Photos:
 
 @register(
     "cifar100",
+    title="CIFAR-100",
     about="60,000 photographs, 32 x 32, of 100 kinds; the compact copy has 200 of 500 a kind to train with",
     files=[CIFAR100],
     copy=COMPACT_CIFAR100,
@@ -100,6 +102,7 @@ def cifar100() -> Photos:
 
 @register(
     "tiny-imagenet",
+    title="Tiny ImageNet",
     about="120,000 photographs, 64 x 64, of 200 kinds; the compact copy has 30 of 500 a kind to train with",
     files=[TINY],
     copy=COMPACT_TINY,

@@ -67,7 +67,12 @@ def gas() -> Measured:
     return _measured(memory, features[later], origins[later], origins[later] % 2 == 0)
 
 
-@register("wifi", about="905 places as one phone hears 520 access points there, and as other phones do", files=[WIFI])
+@register(
+    "wifi",
+    title="Wi-Fi",
+    about="905 places as one phone hears 520 access points there, and as other phones do",
+    files=[WIFI],
+)
 def wifi() -> Measured:
     """Signal strengths, -1 where an access point was not heard; scans that heard nothing are left out."""
     with np.load(fetch(WIFI), allow_pickle=False) as archive:

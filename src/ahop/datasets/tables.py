@@ -157,6 +157,7 @@ def _split(rows: int) -> np.ndarray:
 
 @register(
     "adult",
+    title="Adult",
     about="48,842 people of a census: more than $50,000 a year?",
     files=[SOURCES["adult"].file],
 )
@@ -165,25 +166,35 @@ def adult() -> Table:
     return table("adult")
 
 
-@register("bank", about="41,188 calls of a bank: will the client sign?", files=[SOURCES["bank"].file])
+@register("bank", title="Bank", about="41,188 calls of a bank: will the client sign?", files=[SOURCES["bank"].file])
 def bank() -> Table:
     """9 numbers, economic indicators among them, and 10 categories."""
     return table("bank")
 
 
-@register("vaccine", about="26,707 people of a survey: vaccinated against the flu?", files=[SOURCES["vaccine"].file])
+@register(
+    "vaccine",
+    title="Vaccine",
+    about="26,707 people of a survey: vaccinated against the flu?",
+    files=[SOURCES["vaccine"].file],
+)
 def vaccine() -> Table:
     """23 ordered answers and 12 categories, with many missing values."""
     return table("vaccine")
 
 
-@register("purchase", about="12,330 visits of a shop: does the visitor buy?", files=[SOURCES["purchase"].file])
+@register(
+    "purchase",
+    title="Purchase",
+    about="12,330 visits of a shop: does the visitor buy?",
+    files=[SOURCES["purchase"].file],
+)
 def purchase() -> Table:
     """10 numbers and 7 categories."""
     return table("purchase")
 
 
-@register("heart", about="70,000 patients: heart disease?", files=[SOURCES["heart"].file])
+@register("heart", title="Heart", about="70,000 patients: heart disease?", files=[SOURCES["heart"].file])
 def heart() -> Table:
     """11 numbers, some of them impossible."""
     return table("heart")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,23 +94,19 @@ RECIPES = {
 def run(config: Config, out: Path | None = None) -> dict[str, Any]:
     """Train and test every model with every seed; what ``out`` already holds is not done again."""
     head = reports.stamp("images", {**asdict(config), **asdict(RECIPES[config.protocol])})
-    head, done = reports.resume(out, head, free=("models", "runs", "seed"))
-    photos = part(datasets.load(config.data), config)
-    head["images"] = {"train": len(photos.train), "published": PUBLISHED[config.data]}
-    jobs = [(model, seed) for seed in range(config.seed, config.seed + config.runs) for model in config.models]
+    journal = reports.Journal(out, head, ("models", "runs", "seed"), partial(summary, config))
     with reports.reading(out):
-        result = summary(config, head, done)
+        known = {(one["model"], one["seed"]) for one in journal.done}
+    photos = part(datasets.load(config.data), config)
+    journal.head["images"] = {"train": len(photos.train), "published": PUBLISHED[config.data]}
+    jobs = [(model, seed) for seed in range(config.seed, config.seed + config.runs) for model in config.models]
     with progress("images", len(jobs) * config.passes) as bar:
         for model, seed in jobs:
-            if any(one["model"] == model and one["seed"] == seed for one in done):
-                for _ in range(config.passes):
-                    bar.advance(f"{model}, seed {seed}: done before")
-                continue
-            done.append({"model": model, "seed": seed, **train(model, seed, photos, config, bar)})
-            result = summary(config, head, done)
-            if out:
-                reports.write(result, out)
-    return result
+            if (model, seed) in known:
+                bar.advance(f"{model}, seed {seed}: done before", by=config.passes)
+            else:
+                journal.add([{"model": model, "seed": seed, **train(model, seed, photos, config, bar)}])
+    return journal.report()
 
 
 def part(photos: Photos, config: Config) -> Photos:

@@ -16,9 +16,10 @@ class Muon:
     .. math:: M \leftarrow \mu M + G, \qquad W \leftarrow (1 - \eta\lambda) W
         - 0.2 \, \eta \sqrt{\max(m, n)} \; \mathrm{orthogonal}(G + \mu M)
 
-    The factor makes its steps as large as AdamW's, whose learning rate it can share. ``torch.optim.Muon`` goes through
-    the matrices one by one; a small transformer has dozens alike, and here those of one shape are worked on together,
-    by nothing but tensors, so that a step can be recorded in a CUDA graph.
+    The factor makes its steps as large as AdamW's, whose learning rate it can share. ``torch.optim.Muon`` takes the
+    same steps, but hands the learning rate to the device as a number, not as a tensor: a CUDA graph cannot record that,
+    or would replay one rate for ever. It also goes through the matrices one by one; a small transformer has dozens
+    alike, and here those of one shape are worked on together.
 
     Args:
         parameters: Matrices.

@@ -60,9 +60,10 @@ def _ladder(
     with canvas(7, 4.2) as figure:
         axes = figure.subplots()
         for model in dict.fromkeys(model for model, _ in found):
-            own = [found[model, name] for name in places]
+            there = [name for name in places if (model, name) in found]
+            own = [found[model, name] for name in there]
             axes.errorbar(
-                list(places.values()),
+                [places[name] for name in there],
                 [one["mean"] for one in own],
                 yerr=[one["std"] for one in own],
                 label=model,
@@ -89,13 +90,15 @@ def _lanes(
         for lane, setting in enumerate(settings):
             if lane % 2:
                 axes.axhspan(lane - 0.5, lane + 0.5, color="#f3f3f3", zorder=0)
-            ceiling = found["oracle", setting]["mean"]
-            axes.plot([ceiling] * 2, [lane - 0.42, lane + 0.42], color=COLOURS["oracle"], linewidth=2, zorder=1)
+            if ("oracle", setting) in found:
+                ceiling = found["oracle", setting]["mean"]
+                axes.plot([ceiling] * 2, [lane - 0.42, lane + 0.42], color=COLOURS["oracle"], linewidth=2, zorder=1)
         for place, model in enumerate(models):
-            own = [found[model, setting] for setting in settings]
+            there = [(lane, setting) for lane, setting in enumerate(settings) if (model, setting) in found]
+            own = [found[model, setting] for _, setting in there]
             axes.errorbar(
                 [one["mean"] for one in own],
-                [lane + 0.7 * ((place + 0.5) / len(models) - 0.5) for lane in range(len(settings))],
+                [lane + 0.7 * ((place + 0.5) / len(models) - 0.5) for lane, _ in there],
                 xerr=[one["std"] for one in own],
                 label=model,
                 color=COLOURS.get(model),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from ahop import datasets
 from ahop._checks import whole
 from ahop._progress import progress
+from ahop._registry import Registry
 from ahop.datasets import Measured
 from ahop.memories import AdaptiveHopfield
 from ahop.memories.base import AssociativeMemory
@@ -19,28 +20,68 @@ from ahop.memories.bayesian import BayesianHopfield
 from ahop.paper import report as reports
 from ahop.similarity import Density, Similarity
 
-NAMES = ("tablets", "gas", "wifi")
+Builder = Callable[[Measured, int, int], AssociativeMemory]
 
 
-def _fixed(similarity: str) -> Callable[[Measured, int, int], AssociativeMemory]:
-    return lambda data, samples, seed: AssociativeMemory(data.patterns, similarity, "softmax")
+class Model(NamedTuple):
+    """A memory of the comparison: how it is made of the data, a number of samples and a seed; and what it learns from.
+
+    A model that learns from nothing is fixed. ``ours`` stand in bold.
+    """
+
+    build: Builder
+    learns: str
+    ours: bool
 
 
+MODELS: Registry[Model] = Registry("model")
+NOTHING, BOTH, ALONE = "nothing", "queries and origins", "queries alone"
+
+
+def model(name: str, *, learns: str, ours: bool = False) -> Callable[[Builder], Builder]:
+    """Let a memory take part under this name, in ``ahop real`` and in its tables."""
+
+    def join(build: Builder) -> Builder:
+        MODELS.add(name, Model(build, learns, ours))
+        return build
+
+    return join
+
+
+@model("distance", learns=NOTHING)
+def _distance(data: Measured, samples: int, seed: int) -> AssociativeMemory:
+    return AssociativeMemory(data.patterns, "distance", "softmax")
+
+
+@model("cosine", learns=NOTHING)
+def _cosine(data: Measured, samples: int, seed: int) -> AssociativeMemory:
+    return AssociativeMemory(data.patterns, "cosine", "softmax")
+
+
+@model("manhattan", learns=NOTHING)
+def _manhattan(data: Measured, samples: int, seed: int) -> AssociativeMemory:
+    return AssociativeMemory(data.patterns, "manhattan", "softmax")
+
+
+@model("whitening", learns=BOTH)
 def _whitening(data: Measured, samples: int, seed: int) -> AssociativeMemory:
     """The usual metric learning: distances after whitening by the shrunk covariance of what queries differ by."""
     return AssociativeMemory(data.patterns.double(), "mahalanobis", "softmax").fit(*_seen(data, samples, seed))
 
 
+@model("a-hop", learns=BOTH)
 def _adaptive(data: Measured, samples: int, seed: int) -> AssociativeMemory:
     return AdaptiveHopfield(data.patterns).fit(*_seen(data, samples, seed))
 
 
-def _labelled(data: Measured, samples: int, seed: int) -> AssociativeMemory:
-    return BayesianHopfield(data.patterns).fit(data.queries[data.learn], data.origins[data.learn], seed=seed)
-
-
+@model("b-hop*", learns=ALONE, ours=True)
 def _unlabelled(data: Measured, samples: int, seed: int) -> AssociativeMemory:
     return BayesianHopfield(data.patterns).fit(data.queries[data.learn], seed=seed)
+
+
+@model("b-hop", learns=BOTH, ours=True)
+def _labelled(data: Measured, samples: int, seed: int) -> AssociativeMemory:
+    return BayesianHopfield(data.patterns).fit(data.queries[data.learn], data.origins[data.learn], seed=seed)
 
 
 def _seen(data: Measured, samples: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -54,40 +95,26 @@ def _told(similarity: Similarity) -> str:
     return similarity.describe() if isinstance(similarity, Density) else ""
 
 
-MODELS: dict[str, Callable[[Measured, int, int], AssociativeMemory]] = {
-    "distance": _fixed("distance"),
-    "cosine": _fixed("cosine"),
-    "manhattan": _fixed("manhattan"),
-    "whitening": _whitening,
-    "a-hop": _adaptive,
-    "b-hop*": _unlabelled,
-    "b-hop": _labelled,
-}
-
-
-LEARNS = {
-    **dict.fromkeys(("distance", "cosine", "manhattan"), "nothing"),
-    **dict.fromkeys(("whitening", "a-hop", "b-hop"), "queries and their origins"),
-    "b-hop*": "queries alone",
-}
-
-
 @dataclass(frozen=True)
 class Config:
-    """What a run does; ``samples`` bounds what a-hop and whitening learn from."""
+    """What a run does, by default with every set of items measured twice and every model; ``samples`` bounds what
+    a-hop and whitening learn from."""
 
-    data: tuple[str, ...] = NAMES
-    models: tuple[str, ...] = tuple(MODELS)
+    data: tuple[str, ...] = field(default_factory=lambda: datasets.names_of(Measured))
+    models: tuple[str, ...] = field(default_factory=lambda: tuple(MODELS))
     samples: int = 2048
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for kind, chosen, known in (("data set", self.data, NAMES), ("model", self.models, tuple(MODELS))):
-            for name in chosen:
-                if name not in known:
-                    raise ValueError(f"unknown {kind} {name!r}; known: {', '.join(known)}")
+        sets = datasets.names_of(Measured)
+        for name in self.data:
+            if name not in sets:
+                raise ValueError(f"unknown data set {name!r}; known: {', '.join(sets)}")
+        for name in self.models:
+            MODELS.named(name)
+        for kind, chosen in (("data sets", self.data), ("models", self.models)):
             if not chosen:
-                raise ValueError(f"{kind}s must be at least one, got none")
+                raise ValueError(f"{kind} must be at least one, got none")
         whole(self.samples, "samples", 1)
         reports.require_seed(self.seed)
 
@@ -102,7 +129,7 @@ def run(config: Config) -> dict[str, Any]:
         for name, data in measured.items():
             queries, origins = data.queries[~data.learn], data.origins[~data.learn]
             for model in config.models:
-                memory = MODELS[model](data, config.samples, config.seed)
+                memory = MODELS[model].build(data, config.samples, config.seed)
                 first = memory.recall(queries.to(memory.patterns)).indices.squeeze(-1)
                 accuracy = float((first == origins).double().mean())
                 learned = _told(memory.similarity)

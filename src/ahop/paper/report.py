@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from numbers import Integral
@@ -32,7 +32,7 @@ def require_seed(seed: int) -> None:
 def stamp(name: str, config: dict[str, Any], libraries: Sequence[str] = ()) -> dict[str, Any]:
     """The head of a report: which experiment, how it was set up, with which versions, on what machine and when.
 
-    To be called before the work begins. A report that is gone on with has several sittings. A set-up that says of
+    To be called before the work begins. A run that was resumed has several sittings. A set-up that says of
     itself that it is ``quick`` is marked as such, for nobody to take its figures for results.
     """
     versions = {"ahop": ahop.__version__, "torch": torch.__version__, "python": platform.python_version()}
@@ -77,17 +77,49 @@ def resume(
         config.get(key) == value for key, value in now["config"].items() if key not in free
     )
     if not alike:
-        raise ValueError(f"{path} holds a run that was set up in another way; choose another file")
+        raise ValueError(f"{path} holds a run with other settings; choose another file")
     return {**head, "versions": versions, "sittings": sittings}, done
 
 
 @contextmanager
 def reading(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Whatever is found amiss in the block is the fault of the file, which is no report, or an altered one."""
+    """An error in the block means that the file is no report, or was altered."""
     try:
         yield
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is no report that can be gone on with; choose another file") from error
+        raise ValueError(f"{path} is no report of a run that can be resumed; choose another file") from error
+
+
+class Journal:
+    """A run that can be resumed: what was done so far, in a file that is written whenever a part is ready.
+
+    Args:
+        out: The file; None keeps nothing.
+        head: As :func:`stamp` makes it.
+        free: Settings that may differ from those of the sittings before.
+        summary: The whole report from a head and all that was done.
+    """
+
+    def __init__(
+        self,
+        out: str | os.PathLike[str] | None,
+        head: dict[str, Any],
+        free: Sequence[str],
+        summary: Callable[[dict[str, Any], list[dict[str, Any]]], dict[str, Any]],
+    ) -> None:
+        self.out, self.summary = out, summary
+        self.head, self.done = resume(out, head, free)
+        with reading(out):
+            self.report()
+
+    def report(self) -> dict[str, Any]:
+        return self.summary(self.head, self.done)
+
+    def add(self, found: Iterable[dict[str, Any]]) -> None:
+        """Keep what was found."""
+        self.done.extend(found)
+        if self.out:
+            write(self.report(), self.out)
 
 
 def write(report: dict[str, Any], path: str | os.PathLike[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 from ahop import datasets
 from ahop._checks import choice
 from ahop._progress import progress
+from ahop._registry import Registry
 from ahop.memories import AdaptiveHopfield, Oracle, UniversalHopfield, create
 from ahop.memories.base import AssociativeMemory
 from ahop.metrics import evaluate
@@ -42,8 +43,8 @@ class Setting(NamedTuple):
 class Config:
     """What a run of the benchmark does; the defaults are the paper's."""
 
-    models: tuple[str, ...] = ("m-hop", "u-hop", "k-hop", "k2-hop", "mlp", "a-hop-adam", "a-hop", "b-hop*", "b-hop")
-    data: Literal["synthetic", "digits", "mnist"] = "synthetic"
+    models: tuple[str, ...] = field(default_factory=lambda: tuple(name for name in MODELS if name != "oracle"))
+    data: str = "synthetic"
     patterns: int = 2048
     dim: int = 64
     preset: Literal["published", "literal", "std"] = "published"
@@ -58,7 +59,7 @@ class Config:
     def __post_init__(self) -> None:
         require_models(self.models)
         reports.require_seed(self.seed)
-        choice(self.data, "data", ("synthetic", "digits", "mnist"))
+        choice(self.data, "data", ("synthetic", *datasets.names_of(datasets.Dataset)))
         for name in ("patterns", "dim", "samples", "queries", "runs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -119,18 +120,64 @@ def paper_figure(config: Config, setting: Setting, model: str) -> tuple[float, f
     return PAPER.get((config.data, setting.mask), {}).get(model.removesuffix("-adam"))
 
 
-def _perceptron(patterns: Tensor, seed: int) -> AssociativeMemory:
+Builder = Callable[[Tensor, Samples, Variant, int], AssociativeMemory]
+
+
+class Model(NamedTuple):
+    """A memory of the benchmark: how it is made and taught, what tables call it, and whether it is ours."""
+
+    prepare: Builder
+    title: str
+    ours: bool
+
+
+MODELS: Registry[Model] = Registry("model")
+
+
+def model(name: str, title: str | None = None, *, ours: bool = False) -> Callable[[Builder], Builder]:
+    """Let a memory take part under this name: it is made of patterns, samples, the world they come from and a seed."""
+
+    def join(build: Builder) -> Builder:
+        MODELS.add(name, Model(build, title or name, ours))
+        return build
+
+    return join
+
+
+def _usual(name: str) -> Builder:
+    return lambda patterns, seen, world, seed: fitted(create(name, patterns), seen)
+
+
+for _name in ("m-hop", "u-hop", "k-hop", "k2-hop"):
+    model(_name)(_usual(_name))
+
+
+@model("mlp", "4-layer perceptron")
+def _perceptron(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> AssociativeMemory:
     count, dim = patterns.shape
-    return UniversalHopfield(patterns, similarity=Perceptron(dim, count, seed=seed), separation="softmax")
+    similarity = Perceptron(dim, count, seed=seed)
+    return fitted(UniversalHopfield(patterns, similarity=similarity, separation="softmax"), seen)
 
 
-SPECIAL: dict[str, Callable[[Tensor, Samples, Variant, int], AssociativeMemory]] = {
-    "a-hop-adam": lambda patterns, seen, world, seed: fitted(AdaptiveHopfield(patterns), seen, solver="adam"),
-    # Ours, from the same queries without their origins.
-    "b-hop*": lambda patterns, seen, world, seed: create("b-hop", patterns).fit(seen.queries),
-    "mlp": lambda patterns, seen, world, seed: fitted(_perceptron(patterns, seed), seen),
-    "oracle": lambda patterns, seen, world, seed: Oracle(patterns, world),
-}
+@model("a-hop-adam", "a-hop, Adam as in the paper")
+def _by_adam(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> AssociativeMemory:
+    return fitted(AdaptiveHopfield(patterns), seen, solver="adam")
+
+
+model("a-hop")(_usual("a-hop"))
+
+
+@model("b-hop*", "b-hop, no labels", ours=True)
+def _unlabelled(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> AssociativeMemory:
+    return create("b-hop", patterns).fit(seen.queries)
+
+
+model("b-hop", ours=True)(_usual("b-hop"))
+
+
+@model("oracle", "Oracle (Bayes ceiling)")
+def _oracle(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> AssociativeMemory:
+    return Oracle(patterns, world)
 
 
 def require_models(models: Sequence[str]) -> None:
@@ -138,16 +185,15 @@ def require_models(models: Sequence[str]) -> None:
     if not models:
         raise ValueError("models must name at least one, got none")
     for model in models:
-        if model not in SPECIAL:
+        if model not in MODELS:
             # Any name that create() knows; it says which ones when it does not.
             create(model, torch.ones(2, 2))
 
 
 def prepare(model: str, patterns: Tensor, seen: Samples, world: Variant, seed: int = 0) -> AssociativeMemory:
     """A fitted memory by the benchmark's name for it."""
-    if model in SPECIAL:
-        return SPECIAL[model](patterns, seen, world, seed)
-    return fitted(create(model, patterns), seen)
+    build = MODELS[model].prepare if model in MODELS else _usual(model)
+    return build(patterns, seen, world, seed)
 
 
 def fitted(memory: AssociativeMemory, seen: Samples, **options: Any) -> AssociativeMemory:

@@ -28,6 +28,7 @@ class Contestant:
     """A model of the comparison.
 
     Attributes:
+        title: What tables call it.
         settings: A trial's settings; the first trial, with None for the draw, has usual ones.
         fit: A model from settings, rows to train with and, while tuning, rows to stop by.
         grown: What a tuned model tells about itself that the final one needs, which has no rows to stop by.
@@ -36,6 +37,7 @@ class Contestant:
         library: What it comes from, where that is an extra.
     """
 
+    title: str
     settings: Callable[[Draw | None], Settings]
     fit: Callable[..., Any]
     grown: Callable[[Any], Settings] = lambda model: {}
@@ -81,7 +83,7 @@ def _of(draw: Draw, *choices: Any) -> Any:
 # --- Hopfield networks ----------------------------------------------------------------------------------------
 
 
-def _published(similarity: str) -> Contestant:
+def _published(title: str, similarity: str) -> Contestant:
     """The paper's classifier: columns as they are, prototypes, similarity, LayerNorm, perceptron."""
 
     def settings(draw: Draw | None) -> Settings:
@@ -99,7 +101,7 @@ def _published(similarity: str) -> Contestant:
         plain: Settings = {"similarity": similarity, "readout": "mlp", "embedding": "columns", "epochs": 20}
         return HopfieldClassifier(**plain, **settings, random_state=seed, device=device).fit(frame, labels)
 
-    return Contestant(settings, fit)
+    return Contestant(title, settings, fit)
 
 
 def _default() -> Contestant:
@@ -108,7 +110,7 @@ def _default() -> Contestant:
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
         return HopfieldClassifier(random_state=seed, device=device).fit(frame, labels)
 
-    return Contestant(lambda draw: {}, fit)
+    return Contestant("`HopfieldClassifier()`", lambda draw: {}, fit)
 
 
 # Of models that vote: how many settings, and networks with the same ones. Settled on validation rows, settings ranked
@@ -118,7 +120,7 @@ VOTES = 6
 MEMBERS = {"a-hop-cases": 2, "ours": 4}
 
 
-def _voting(usual: Settings, similarities: Sequence[str], members: int) -> Contestant:
+def _voting(title: str, usual: Settings, similarities: Sequence[str], members: int) -> Contestant:
     """All training rows as cases; a vote of the best settings, several networks each, which learn from all rows.
 
     Adaptive networks are narrow, since each pair of a query and a case is sorted.
@@ -151,13 +153,13 @@ def _voting(usual: Settings, similarities: Sequence[str], members: int) -> Conte
         several = [(str(place), HopfieldClassifier(**some, **whole)) for place, some in enumerate(settings["vote"])]
         return VotingClassifier(several, voting="soft").fit(frame, labels)
 
-    return Contestant(settings, fit, votes=VOTES)
+    return Contestant(title, settings, fit, votes=VOTES)
 
 
 # --- trees ----------------------------------------------------------------------------------------------------
 
 
-def _forest(kind: type) -> Contestant:
+def _forest(title: str, kind: type) -> Contestant:
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
             return {"n_estimators": 300}
@@ -171,7 +173,7 @@ def _forest(kind: type) -> Contestant:
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
         return _with_codes(frame, kind(**settings, random_state=seed, n_jobs=_threads())).fit(frame, labels)
 
-    return Contestant(settings, fit)
+    return Contestant(title, settings, fit)
 
 
 def _adaboost() -> Contestant:
@@ -189,7 +191,7 @@ def _adaboost() -> Contestant:
         rest = {name: value for name, value in settings.items() if name != "max_depth"}
         return _with_codes(frame, AdaBoostClassifier(weak, **rest, random_state=seed)).fit(frame, labels)
 
-    return Contestant(settings, fit)
+    return Contestant("AdaBoost", settings, fit)
 
 
 def _with_codes(frame: Any, model: Any) -> Any:
@@ -225,7 +227,9 @@ def _xgboost() -> Contestant:
         model = XGBClassifier(**stop, **settings, enable_categorical=True, random_state=seed, n_jobs=_threads())
         return _Coded(model).fit(frame, labels, held, lambda held: {"eval_set": [held], "verbose": False})
 
-    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.best_iteration + 1}, library="xgboost")
+    return Contestant(
+        "XGBoost", settings, fit, lambda model: {"n_estimators": model.model.best_iteration + 1}, library="xgboost"
+    )
 
 
 def _lightgbm() -> Contestant:
@@ -246,7 +250,9 @@ def _lightgbm() -> Contestant:
             frame, labels, held, lambda held: {"eval_X": held[0], "eval_y": held[1], "callbacks": until}
         )
 
-    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.best_iteration_}, library="lightgbm")
+    return Contestant(
+        "LightGBM", settings, fit, lambda model: {"n_estimators": model.model.best_iteration_}, library="lightgbm"
+    )
 
 
 def _catboost() -> Contestant:
@@ -266,7 +272,9 @@ def _catboost() -> Contestant:
         until = {"early_stopping_rounds": PATIENCE}
         return _Coded(model).fit(frame, labels, held, lambda held: {"eval_set": [held], **until})
 
-    return Contestant(settings, fit, lambda model: {"n_estimators": model.model.tree_count_}, library="catboost")
+    return Contestant(
+        "CatBoost", settings, fit, lambda model: {"n_estimators": model.model.tree_count_}, library="catboost"
+    )
 
 
 class _Coded:
@@ -300,17 +308,23 @@ def _threads() -> int:
     return torch.get_num_threads()
 
 
+# In the order of the tables.
 CONTESTANTS = {
-    "m-hop": _published("dot"),
-    "k2-hop": _published("kernel"),
-    "a-hop": _published("adaptive"),
-    "a-hop-cases": _voting({"similarity": "adaptive", "width": 16}, ["adaptive"], MEMBERS["a-hop-cases"]),
     "default": _default(),
-    "ours": _voting({}, ["euclidean", "euclidean", "adaptive"], MEMBERS["ours"]),
-    "extra trees": _forest(ExtraTreesClassifier),
-    "random forest": _forest(RandomForestClassifier),
-    "adaboost": _adaboost(),
+    "a-hop-cases": _voting(
+        "a vote of a-hop, all rows as cases",
+        {"similarity": "adaptive", "width": 16},
+        ["adaptive"],
+        MEMBERS["a-hop-cases"],
+    ),
+    "ours": _voting("**a vote of memories**", {}, ["euclidean", "euclidean", "adaptive"], MEMBERS["ours"]),
+    "m-hop": _published("m-hop, prototypes as in the paper", "dot"),
+    "k2-hop": _published("k2-hop, likewise", "kernel"),
+    "a-hop": _published("a-hop, likewise", "adaptive"),
     "xgboost": _xgboost(),
     "lightgbm": _lightgbm(),
     "catboost": _catboost(),
+    "adaboost": _adaboost(),
+    "extra trees": _forest("extra trees", ExtraTreesClassifier),
+    "random forest": _forest("random forest", RandomForestClassifier),
 }

@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,11 +86,11 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
     """Tune, then train and test; what ``out`` already holds is not done again, and each part is kept when ready."""
     fixed = {"members": MEMBERS, "votes": VOTES}
     head = reports.stamp("tabular", {**asdict(config), **fixed}, ["sklearn", *libraries(config.models)])
-    head, done = reports.resume(out, head, free=("data", "models", "runs", "seed", "device"))
+    free = ("data", "models", "runs", "seed", "device")
+    journal = reports.Journal(out, head, free, partial(summary, config))
     with reports.reading(out):
-        result = summary(config, head, done)
-        known = {(one["data"], one["model"], one["seed"]) for one in done}
-        chosen = {(one["data"], one["model"]): one["chosen"] for one in done if one["seed"] is None}
+        known = {(one["data"], one["model"], one["seed"]) for one in journal.done}
+        chosen = {(one["data"], one["model"]): one["chosen"] for one in journal.done if one["seed"] is None}
     searches = [(name, model) for name in config.data for model in config.models if (name, model, None) not in known]
     seeds = range(config.seed, config.seed + config.runs)
     finals = [
@@ -103,21 +104,13 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
         parts(name, config)
     trials = [(*job, trial, config) for job in searches for trial in range(_trials(job[1], config))]
     with progress("tables", len(trials) + len(finals)) as bar:
-
-        def keep(found: list[dict[str, Any]]) -> None:
-            nonlocal result
-            done.extend(found)
-            result = summary(config, head, done)
-            if out:
-                reports.write(result, out)
-
         tried: dict[tuple[str, str], list[dict[str, Any]]] = {job: [] for job in searches}
         for found in each(attempt, trials, workers):
             job = found["data"], found["model"]
             bar.advance(", ".join(job))
             tried[job].append(found)
             if len(tried[job]) == _trials(job[1], config):
-                keep([found := likeliest(tried[job])])
+                journal.add([found := likeliest(tried[job])])
                 chosen[job] = found["chosen"]
         jobs = [
             (name, seed, {model: chosen[name, model] for model in left}, _reference(chosen, name, config), config)
@@ -125,8 +118,8 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
         ]
         for several in each(compare, jobs, workers):
             bar.advance(f"{several[0]['data']}, seed {several[0]['seed']}")
-            keep(several)
-    return result
+            journal.add(several)
+    return journal.report()
 
 
 def _reference(chosen: dict[tuple[str, str], dict[str, Any]], name: str, config: Config) -> dict[str, Any] | None:

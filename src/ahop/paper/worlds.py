@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from ahop._progress import progress
+from ahop._registry import Registry
 from ahop.memories import Oracle
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
@@ -32,28 +33,57 @@ def _mixed(intensity: float, preset: str) -> Builder:
 
 
 # Each makes a world of so many dimensions from a seed.
-WORLDS: dict[str, Builder] = {
-    **{f"{preset} {t}": _mixed(t, preset) for preset in ("published", "std", "literal") for t in (0.4, 0.5)},
-    "mask .8, noise .05": lambda dim, seed: Compose([Noisy(0.05), Masked(0.8, exact=True)], seed=seed),
-    "noise of variance .7": lambda dim, seed: Noisy(0.7**0.5, seed=seed),
-    "bias 1": lambda dim, seed: Biased(1.0, seed=seed),
-    "noise unlike by dimension": lambda dim, seed: Noisy(_spread_out(0.2, 1.8, dim, seed), seed=seed),
-    "gain .5, bias .5, noise .4": lambda dim, seed: Compose(
-        [Scaled(0.5), Biased(0.5, seed=seed), Noisy(0.4)], seed=seed
-    ),
-    "salt and pepper .6, noise .3": lambda dim, seed: Compose([Noisy(0.3), Masked(0.6, fill="salt-pepper")], seed=seed),
-    "mask unlike by dimension": lambda dim, seed: Compose(
-        [Noisy(0.4), Masked(_spread_out(0.0, 1.0, dim, seed))], seed=seed
-    ),
-    "noise .9 or mask .8": lambda dim, seed: Either([Noisy(0.9), Compose([Noisy(0.05), Masked(0.8)])], seed=seed),
-}
+WORLDS: Registry[Builder] = Registry("world")
+for _preset in ("published", "std", "literal"):
+    for _intensity in (0.4, 0.5):
+        WORLDS.add(f"{_preset} {_intensity}", _mixed(_intensity, _preset))
+
+
+@WORLDS.register("mask .8, noise .05")
+def _masked(dim: int, seed: int) -> Variant:
+    return Compose([Noisy(0.05), Masked(0.8, exact=True)], seed=seed)
+
+
+@WORLDS.register("noise of variance .7")
+def _noisy(dim: int, seed: int) -> Variant:
+    return Noisy(0.7**0.5, seed=seed)
+
+
+@WORLDS.register("bias 1")
+def _biased(dim: int, seed: int) -> Variant:
+    return Biased(1.0, seed=seed)
+
+
+@WORLDS.register("noise unlike by dimension")
+def _noisy_unlike(dim: int, seed: int) -> Variant:
+    return Noisy(_spread_out(0.2, 1.8, dim, seed), seed=seed)
+
+
+@WORLDS.register("gain .5, bias .5, noise .4")
+def _scaled(dim: int, seed: int) -> Variant:
+    return Compose([Scaled(0.5), Biased(0.5, seed=seed), Noisy(0.4)], seed=seed)
+
+
+@WORLDS.register("salt and pepper .6, noise .3")
+def _salted(dim: int, seed: int) -> Variant:
+    return Compose([Noisy(0.3), Masked(0.6, fill="salt-pepper")], seed=seed)
+
+
+@WORLDS.register("mask unlike by dimension")
+def _masked_unlike(dim: int, seed: int) -> Variant:
+    return Compose([Noisy(0.4), Masked(_spread_out(0.0, 1.0, dim, seed))], seed=seed)
+
+
+@WORLDS.register("noise .9 or mask .8")
+def _either(dim: int, seed: int) -> Variant:
+    return Either([Noisy(0.9), Compose([Noisy(0.05), Masked(0.8)])], seed=seed)
 
 
 @dataclass(frozen=True)
 class Config:
     """What a run does."""
 
-    worlds: tuple[str, ...] = tuple(WORLDS)
+    worlds: tuple[str, ...] = field(default_factory=lambda: tuple(WORLDS))
     models: tuple[str, ...] = ("m-hop", "b-hop*", "b-hop")
     patterns: int = 2048
     dim: int = 64
@@ -69,8 +99,7 @@ class Config:
         require_models(self.models)
         reports.require_seed(self.seed)
         for world in self.worlds:
-            if world not in WORLDS:
-                raise ValueError(f"unknown world {world!r}; known: {', '.join(WORLDS)}")
+            WORLDS.named(world)
         for name in ("patterns", "samples", "queries", "runs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")

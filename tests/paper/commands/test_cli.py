@@ -57,7 +57,7 @@ def test_an_empty_list_of_names_is_refused_in_one_line(option):
             continue  # One name, not a list.
         for text in ("", " , ,"):
             line = refused(command, f"--{option}", text)
-            assert line == f"error: {option} must name at least one, with commas between; got {text!r}"
+            assert line == f"error: {option} must name at least one, separated by commas; got {text!r}"
 
 
 @pytest.mark.parametrize("option", ["models", "data", "only", "world"])
@@ -98,7 +98,7 @@ def test_no_runs_are_refused_in_one_line(command):
 def test_no_workers_are_refused_in_one_line(command):
     for count in (0, -2):
         assert refused(command, "--workers", count).startswith(
-            "error: workers must be at least 1, or -1 for one a core"
+            "error: workers must be at least 1, or -1 for one per core"
         )
 
 
@@ -181,7 +181,7 @@ def test_nothing_can_be_drawn_of_a_report_without_rows(tmp_path):
 
 @pytest.mark.parametrize("module", [mil, tabular])
 @pytest.mark.parametrize("one", [{}, {"data": "tiger"}, {"data": [], "model": "mean", "seed": 0}, None])
-def test_an_altered_report_is_not_gone_on_with(module, one, tmp_path, monkeypatch):
+def test_an_altered_report_is_not_resumed(module, one, tmp_path, monkeypatch):
     monkeypatch.undo()
     out, config = tmp_path / "x.json", module.Config(models=module.Config.models[:1])
     monkeypatch.setattr(module, "each", lambda *_: pytest.fail("the work has begun"))
@@ -199,6 +199,6 @@ def test_an_altered_report_is_not_gone_on_with(module, one, tmp_path, monkeypatc
         module.run(config, out)
     altered = json.dumps({**head, "done": [one]})
     out.write_text(altered)
-    with pytest.raises(ValueError, match=r"x\.json is no report that can be gone on with; choose another file"):
+    with pytest.raises(ValueError, match=r"x\.json is no report of a run that can be resumed; choose another file"):
         module.run(config, str(out))
     assert out.read_text() == altered

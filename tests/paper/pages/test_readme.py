@@ -23,7 +23,7 @@ def test_a_table_is_made_anew(tmp_path):
     document.write_text("before\n<!-- table: bags -->\nold\n<!-- end of table -->\nafter\n")
     page = ["--page", str(tmp_path / "page.html")]
     asked = ["report", "--document", str(document), "--results", str(ROOT / "results"), *page]
-    assert "tables made anew" in CliRunner().invoke(app, asked, env={"COLUMNS": "300"}).output
+    assert "tables made again" in CliRunner().invoke(app, asked, env={"COLUMNS": "300"}).output
     text = document.read_text()
     assert "old" not in text and "| a-hop | .912" in text
     assert text.startswith("before\n") and text.endswith("after\n")
@@ -31,7 +31,7 @@ def test_a_table_is_made_anew(tmp_path):
 
 
 def test_what_cannot_be(tmp_path):
-    with pytest.raises(ValueError, match="there is no table 'cats'; known: retrieval"):
+    with pytest.raises(ValueError, match="unknown table 'cats'; known: retrieval"):
         filled("<!-- table: cats -->\n<!-- end of table -->", tmp_path)
     with pytest.raises(ValueError, match=r"mil\.json cannot be read"):
         filled("<!-- table: bags -->\n<!-- end of table -->", tmp_path)
@@ -48,7 +48,7 @@ def test_what_cannot_be(tmp_path):
 
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_every_line_of_a_table_has_its_cells(name):
-    lines = tables.TABLES[name](ROOT / "results").splitlines()
+    lines = tables.made(name, ROOT / "results").splitlines()
     assert len(lines) > 2 and lines[1].startswith("|---")
     assert len({line.count("|") for line in lines}) == 1
 

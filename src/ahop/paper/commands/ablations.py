@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from ahop._checks import as_device
 from ahop.paper import ablations
-from ahop.paper.commands.common import Device, Out, Runs, Seed, app, console, keep, plain_errors
-from ahop.paper.pages.markdown import with_spread
+from ahop.paper.commands.common import Device, Out, Runs, Seed, app, keep, plain_errors, show
+from ahop.paper.pages import tables
 
 
 @app.command("ablations")
@@ -22,26 +21,12 @@ def run_ablations(
     quick: Annotated[bool, typer.Option("--quick", help="A small size that ends in a minute.")] = False,
     out: Out = None,
 ) -> None:
-    """What sorting, accumulation, both bases and more samples are good for: the paper's four ablations."""
+    """What sorting, accumulation, a second base and more samples each add: the paper's four ablations."""
     config = ablations.Config(runs=runs, seed=seed, device=as_device(device))
     if quick:
         config = ablations.quick(config)
     result = ablations.run(config)
     size = f"{config.patterns} patterns, {config.samples} samples, mean ± std of {config.runs}"
     compared = "; (paper)" if config.published else ""
-    table = Table(title=f"Accuracy of a-hop without some of its parts\n{size}{compared}", title_justify="left")
-    for column in ("ablation", "condition", *(f"difficulty {value:g}" for value in ablations.DIFFICULTIES)):
-        table.add_column(column, justify="right" if column.startswith("difficulty") else "left")
-    found = {(row["study"], row["condition"], row["difficulty"]): row for row in result["rows"]}
-    before = ""
-    for condition in ablations.CONDITIONS:
-        cells = []
-        for difficulty in ablations.DIFFICULTIES:
-            row = found[condition.study, condition.name, difficulty]
-            cells.append(with_spread(row["accuracy"], row["paper"]))
-        if before and condition.study != before:
-            table.add_section()
-        table.add_row("" if condition.study == before else condition.study, condition.name, *cells)
-        before = condition.study
-    console.print(table)
+    show(tables.ablations(result), f"Accuracy of a-hop without some of its parts\n{size}{compared}")
     keep(result, out)

@@ -10,7 +10,7 @@ from ahop.paper.commands.common import app, console
 
 @app.command()
 def models() -> None:
-    """The table of networks."""
+    """List the networks: what each compares by, and what it learns."""
     table = Table(title="Hopfield networks: similarity, then separation", title_justify="left")
     for column in ("name", "class", "similarity", "separation", "learns", "energy"):
         table.add_column(column)
@@ -33,7 +33,7 @@ def models() -> None:
 
 @app.command("datasets")
 def list_datasets() -> None:
-    """What data there is, and where it comes from."""
+    """List the data sets, and where their files are."""
     table = Table(title="Data sets", title_justify="left")
     for column in ("name", "what it is", "where"):
         table.add_column(column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -9,20 +10,23 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 import ahop
 from ahop._extras import MissingExtraError
 from ahop._files import require_writable
 from ahop.paper import report
+from ahop.paper.pages.markdown import Grid
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 console = Console()
 
 Out = Annotated[Path | None, typer.Option(metavar="FILE.json", help="Where to write the report.")]
-Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, ...; auto.")]
+Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1 and so on, or auto.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
 Runs = Annotated[int, typer.Option(help="Repetitions, each with a seed of its own.")]
-Workers = Annotated[int, typer.Option(help="Processes to share the work; -1 is one a core.")]
+Workers = Annotated[int, typer.Option(help="Processes that share the work; -1 for one per core.")]
 
 
 def _say_version(wanted: bool) -> None:
@@ -34,7 +38,7 @@ def _say_version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", help="Say which version this is.", callback=_say_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version.", callback=_say_version, is_eager=True)
     ] = False,
 ) -> None:
     """Associative memory: every Hopfield network in one framework, with similarities that learn."""
@@ -63,7 +67,7 @@ def _check_shared(options: dict[str, Any]) -> None:
     if "runs" in options and options["runs"] < 1:
         raise ValueError(f"runs must be at least 1, got {options['runs']}")
     if "workers" in options and (options["workers"] == 0 or options["workers"] < -1):
-        raise ValueError(f"workers must be at least 1, or -1 for one a core; got {options['workers']}")
+        raise ValueError(f"workers must be at least 1, or -1 for one per core; got {options['workers']}")
     require_file(options.get("out"), ".json")
 
 
@@ -74,6 +78,26 @@ def require_file(path: Path | None, *endings: str) -> None:
     if path.suffix not in endings or path.is_dir():
         raise ValueError(f"{path} must be a file that ends in {' or '.join(sorted(endings))}")
     require_writable(path)
+
+
+def show(grid: Grid, title: str) -> None:
+    """Print a table as documents and the page have it; lines that leave their first cell out belong to those above."""
+    table = Table(title=title, title_justify="left")
+    for place, head in enumerate(grid.head):
+        cells = [line[place] for line in grid.lines if line[place]]
+        figures = place > 0 and all(re.match(r"\W*\d", cell) for cell in cells)
+        table.add_column(_marked(head), justify="right" if figures else "left")
+    parted = any(not line[0] for line in grid.lines)
+    for line in grid.lines:
+        if parted and line[0]:
+            table.add_section()
+        table.add_row(*map(_marked, line))
+    console.print(table)
+
+
+def _marked(cell: str) -> str:
+    """The marks of Markdown as those of the terminal."""
+    return re.sub(r"\*\*(.+?)\*\*(?!\*)", r"[bold]\1[/bold]", escape(cell)).replace("`", "")
 
 
 def keep(result: dict[str, Any], out: Path | None) -> None:
@@ -87,5 +111,5 @@ def as_names(text: str, option: str) -> tuple[str, ...]:
     """What stands between commas, each once; at least one."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise ValueError(f"{option} must name at least one, with commas between; got {text!r}")
+        raise ValueError(f"{option} must name at least one, separated by commas; got {text!r}")
     return names

@@ -34,19 +34,22 @@ def run_images(
         str, typer.Option(help="transformer (patches of 4), or published: the paper's, with patches of 32.")
     ] = "transformer",
     models: Annotated[
-        str | None, typer.Option(help="Networks to compare, with commas between; a-hop-1 has one base.")
+        str | None, typer.Option(help="Networks to compare, separated by commas; a-hop-1 has one base.")
     ] = None,
     epochs: Annotated[int, typer.Option(help="Passes over the data; 0 is the protocol's own number.")] = 0,
     runs: Annotated[int, typer.Option(help="Repetitions, each with a seed of its own.")] = 3,
     seed: Seed = 0,
     holdout: Annotated[
-        int, typer.Option(help="Measure on so many training images instead of the test images: to choose a recipe.")
+        int,
+        typer.Option(
+            help="Hold out this many training images and test on them, to choose a recipe without the test images."
+        ),
     ] = 0,
     device: Device = "cpu",
-    quick: Annotated[bool, typer.Option("--quick", help="64 images, twice: only to see that it runs.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="64 images, twice: only to see that it works.")] = False,
     out: Out = None,
 ) -> None:
-    """Image classification with Hopfield attention: Table 4 of the paper. With --out, a run can be gone on with."""
+    """Image classification with Hopfield attention: Table 4 of the paper. With --out, a run is resumable."""
     usual = "m-hop,k-hop,a-hop" if protocol == "published" else "m-hop,s-hop,k-hop,a-hop"
     config = images.Config(
         protocol=protocol,

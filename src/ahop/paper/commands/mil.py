@@ -26,8 +26,8 @@ from ahop.paper.pages.markdown import figure, with_spread
 @app.command("mil")
 @plain_errors
 def run_mil(
-    data: Annotated[str, typer.Option(help="Data sets, with commas between.")] = ",".join(mil.DATA),
-    models: Annotated[str, typer.Option(help="Poolings to compare, with commas between.")] = ",".join(
+    data: Annotated[str, typer.Option(help="Data sets, separated by commas.")] = ",".join(mil.DATA),
+    models: Annotated[str, typer.Option(help="Poolings to compare, separated by commas.")] = ",".join(
         mil.Config.models
     ),
     runs: Runs = 5,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from ahop._checks import as_device
 from ahop.paper import multimodal
-from ahop.paper.commands.common import Device, Out, Runs, Seed, app, console, keep, plain_errors
-from ahop.paper.pages.markdown import with_spread
+from ahop.paper.commands.common import Device, Out, Runs, Seed, app, keep, plain_errors, show
+from ahop.paper.pages import tables
 
 
 @app.command("multimodal")
@@ -25,18 +24,11 @@ def run_multimodal(
     quick: Annotated[bool, typer.Option("--quick", help="A small size that ends in a minute.")] = False,
     out: Out = None,
 ) -> None:
-    """A damaged pattern of one modality brings another's to mind, and that, damaged again, the concept."""
+    """Two modalities: a damaged picture recalls a sound, and the sound, damaged again, must recall its concept."""
     config = multimodal.Config(mask=mask, noise=noise, bias=bias, runs=runs, seed=seed, device=as_device(device))
     if quick:
         config = multimodal.quick(config)
     result = multimodal.run(config)
     size = f"{config.samples} samples, {config.queries} queries, mean ± std of {config.runs}; (paper, damage not told)"
-    table = Table(title=f"Concepts that are found through two modalities\n{size}", title_justify="left")
-    for column in ("first", "second", *(f"{count} concepts" for count in config.concepts)):
-        table.add_column(column, justify="right" if column.endswith("concepts") else "left")
-    found = {(row["first"], row["second"], row["concepts"]): row for row in result["rows"]}
-    for first, second in multimodal.PAPER:
-        rows = [found[first, second, count] for count in config.concepts]
-        table.add_row(first, second, *(with_spread(row["accuracy"], row["paper"]) for row in rows))
-    console.print(table)
+    show(tables.modalities(result), f"Concepts that are found through two modalities\n{size}")
     keep(result, out)

@@ -17,9 +17,7 @@ from ahop.paper.commands.common import Device, Workers, app, as_names, console, 
 @plain_errors
 def run_paper(
     full: Annotated[bool, typer.Option("--full", help="Full sizes, for a GPU: two cores would need days.")] = False,
-    only: Annotated[
-        str | None, typer.Option(help="Files to make, with commas between; all if nothing is said.")
-    ] = None,
+    only: Annotated[str | None, typer.Option(help="Files to make, separated by commas; all by default.")] = None,
     folder: Annotated[Path | None, typer.Option(help="Where to put what is made; paper-quick or paper-full.")] = None,
     device: Device = "cpu",
     workers: Workers = 1,

@@ -20,7 +20,7 @@ DOCUMENTS = [Path("README.md"), Path("docs/what-we-found.md")]
 def write_report(
     results: Annotated[Path, typer.Option(help="Folder of the reports.")] = Path("results"),
     document: Annotated[
-        list[Path], typer.Option(help="Document whose marked tables are made anew; repeat for several.")
+        list[Path], typer.Option(help="Document whose marked tables are made again; repeat for several.")
     ] = DOCUMENTS,
     page: Annotated[Path, typer.Option(metavar="FILE.html", help="Where to write all of it as one page.")] = Path(
         "report.html"
@@ -36,7 +36,7 @@ def write_report(
     for path, old, new in zip(document, before, after, strict=True):
         if new != old:
             write_whole(new, path)
-        console.print(f"{path}: " + ("tables made anew" if new != old else "says what the results say"))
+        console.print(f"{path}: " + ("tables made again" if new != old else "says what the results say"))
     write_whole(whole, page)
     console.print(f"page: {page}")
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from ahop import datasets
 from ahop._checks import as_device
 from ahop._extras import require
 from ahop.paper import plots, retrieval
@@ -29,10 +30,12 @@ from ahop.paper.pages.markdown import figure
 @app.command("retrieval")
 @plain_errors
 def run_retrieval(
-    models: Annotated[str, typer.Option(help="Networks to compare, with commas between.")] = ",".join(
-        retrieval.Config.models
+    models: Annotated[str, typer.Option(help="Networks to compare, separated by commas.")] = ",".join(
+        retrieval.Config().models
     ),
-    data: Annotated[str, typer.Option(help="synthetic, digits or mnist.")] = "synthetic",
+    data: Annotated[
+        str, typer.Option(help=f"synthetic, or a set of images: {', '.join(datasets.names_of(datasets.Dataset))}.")
+    ] = "synthetic",
     patterns: Annotated[int | None, typer.Option(help="Stored patterns; 2048, or 1024 of the digits.")] = None,
     dim: Annotated[int, typer.Option(help="Dimensions of synthetic patterns.")] = 64,
     preset: Annotated[str, typer.Option(help="Generator: published, literal or std.")] = "published",
@@ -56,13 +59,13 @@ def run_retrieval(
     ] = None,
 ) -> None:
     """Retrieval under masking, noise and bias: Table 2 and Figure 3 of the paper."""
-    defaults = {"synthetic": (0.4, 0.5), "digits": (0.4, 0.5), "mnist": (0.6, 0.7)}
+    defaults = {"mnist": (0.6, 0.7)}.get(data, (0.4, 0.5))
     settings = [_setting(text) for text in setting or []]
     settings += [retrieval.Setting(value, value, value) for value in difficulty or []]
-    settings = settings or [retrieval.Setting(value, value, value) for value in defaults.get(data, ())]
+    settings = settings or [retrieval.Setting(value, value, value) for value in defaults]
     config = retrieval.Config(
         models=as_names(models, "models"),
-        data=data,  # type: ignore[arg-type]
+        data=data,
         patterns=(1024 if data == "digits" else 2048) if patterns is None else patterns,
         dim=dim,
         preset=preset,  # type: ignore[arg-type]

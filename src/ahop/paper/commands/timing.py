@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from ahop._checks import as_device
 from ahop.paper import timing
-from ahop.paper.commands.common import Device, Out, app, console, keep, plain_errors
+from ahop.paper.commands.common import Device, Out, app, keep, plain_errors, show
+from ahop.paper.pages import tables
 
 
 @app.command("timing")
@@ -21,17 +21,11 @@ def run_timing(
     quick: Annotated[bool, typer.Option("--quick", help="The first size alone, once.")] = False,
     out: Out = None,
 ) -> None:
-    """How long a-hop takes to learn and to retrieve, with and without the sort: the paper's timing table."""
+    """How long a-hop takes to learn and to retrieve, with and without sorting: the paper's timing table."""
     config = timing.Config(samples=samples, batch=batch, device=as_device(device))
     result = timing.run(timing.quick(config) if quick else config)
-    unit = "relative to the first row" if config.device.startswith("cpu") else "milliseconds"
-    table = Table(title=f"a-hop, {samples} samples, batches of {batch}: {unit}", title_justify="left")
-    for column in ("d", "N", "sort", "fit", "paper", "fit by Adam", "a query", "paper"):
-        table.add_column(column, justify="right")
-    for row in result["rows"]:
-        paper = row["paper"]
-        figures = (row["fit"], paper["fit"], row["adam"], row["query"], paper["query"])
-        size = (str(row["dim"]), str(row["patterns"]), "yes" if row["sort"] else "no")
-        table.add_row(*size, *("" if figure is None else str(figure) for figure in figures))
-    console.print(table)
+    relative = config.device.startswith("cpu")
+    unit = "relative to the first cell" if relative else "milliseconds"
+    table = (tables.ratios if relative else tables.timing)(result)
+    show(table, f"a-hop, {samples} samples, batches of {batch}: {unit}")
     keep(result, out)

@@ -29,7 +29,7 @@ def run_worlds(
     world: Annotated[
         list[str] | None, typer.Option(help="A world by name; repeat for several; all by default.")
     ] = None,
-    models: Annotated[str, typer.Option(help="Networks to compare, with commas between.")] = "m-hop,b-hop*,b-hop",
+    models: Annotated[str, typer.Option(help="Networks to compare, separated by commas.")] = "m-hop,b-hop*,b-hop",
     patterns: Annotated[int, typer.Option(help="Stored patterns.")] = 2048,
     samples: Annotated[int, typer.Option(help="Queries to learn from.")] = 512,
     queries: Annotated[int, typer.Option(help="Queries to score on.")] = 1000,
@@ -38,7 +38,7 @@ def run_worlds(
     device: Device = "cpu",
     out: Out = None,
 ) -> None:
-    """How close to the Bayes ceiling memories come in many worlds; b-hop* learns without labels."""
+    """How close memories come to the best possible result under many corruptions; b-hop* learns without labels."""
     names = as_names(models, "models")
     config = worlds.Config(
         tuple(world or worlds.WORLDS),

@@ -1,1 +1,1 @@
-"""What is made of results: the tables of the README."""
+"""What is made of results: tables, documents and the page."""

@@ -6,9 +6,16 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 Report = dict[str, Any]
+
+
+class Grid(NamedTuple):
+    """A table: the head of each column, and lines of cells, with ``**`` around what is bold."""
+
+    head: list[str]
+    lines: list[list[str]]
 
 
 def read(folder: str | os.PathLike[str], name: str) -> Report:

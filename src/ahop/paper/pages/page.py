@@ -141,7 +141,7 @@ def page(results: str | os.PathLike[str]) -> str:
     parts = []
     for section in SECTIONS:
         parts.append(f"<h2>{escape(section.title)}</h2>\n<p>{escape(section.text)}</p>")
-        parts += [_table(made(name, results), TABLES[name].__doc__ or "") for name in section.tables]
+        parts += [_table(made(name, results), TABLES[name].title) for name in section.tables]
         parts += [_picture(Path(results) / name, section.title) for name in section.pictures]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><style>{_STYLE}</style>'
     title = "<title>ahop: results</title>"

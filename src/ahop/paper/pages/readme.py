@@ -11,7 +11,7 @@ _BLOCK = re.compile(r"<!-- table: (?P<name>[\w-]+) -->\n(?:(?!<!--).)*<!-- end o
 
 
 def filled(text: str, results: str | os.PathLike[str]) -> str:
-    """The text with every marked table made anew from the folder of results."""
+    """The text with every marked table made again from the folder of results."""
 
     def fill(found: re.Match[str]) -> str:
         name = found["name"]

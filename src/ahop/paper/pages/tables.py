@@ -1,290 +1,395 @@
-"""Results as tables in Markdown: one function a table, which reads the reports of its experiments.
+"""Results as tables: one function a table, which makes it of the reports of its experiments.
 
-The docstring of a table is its title on the page.
+Commands print what their table's function makes of the report that they have in hand, and documents and the page show
+what it makes of the reports in ``results/``: rows and columns are decided here, once. A cell whose figure is not in the
+report stays empty. The docstring of a table is its title on the page.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ahop.paper.pages.markdown import Report, figure, plain, read, short, table, with_spread
+from ahop import datasets
+from ahop._registry import Registry
+from ahop.paper import retrieval as benchmark
+from ahop.paper.pages.markdown import Grid, Report, figure, plain, read, short, table, with_spread
+from ahop.paper.real import MODELS as MEASURED
+from ahop.paper.table_models import CONTESTANTS
 
-MODELS = {
-    "mlp": "4-layer perceptron",
-    "a-hop-adam": "a-hop, Adam as in the paper",
-    "b-hop*": "**b-hop, no labels** (`b-hop*`)",
-    "b-hop": "**b-hop**",
-    "oracle": "Oracle (Bayes ceiling)",
-}
-
-CLASSIFIERS = {
-    "default": "`HopfieldClassifier()`",
-    "a-hop-cases": "a vote of a-hop, all rows as cases",
-    "ours": "**a vote of memories**",
-    "m-hop": "m-hop, prototypes as in the paper",
-    "k2-hop": "k2-hop, likewise",
-    "a-hop": "a-hop, likewise",
-    "xgboost": "XGBoost",
-    "lightgbm": "LightGBM",
-    "catboost": "CatBoost",
-    "adaboost": "AdaBoost",
-    "extra trees": "extra trees",
-    "random forest": "random forest",
-}
-
-BOTH = "queries and origins"
-LEARNS = {"whitening": BOTH, "a-hop": BOTH, "b-hop": BOTH, "b-hop*": "queries alone"}
+Row = dict[str, Any]
+Maker = Callable[..., Grid]
 
 
-def retrieval(folder: Path) -> str:
+class Table(NamedTuple):
+    """How a table is made, of which reports, and what it is called on the page."""
+
+    make: Maker
+    reads: tuple[str, ...]
+    title: str
+
+
+TABLES: Registry[Table] = Registry("table")
+
+
+def shown(name: str, *reads: str) -> Callable[[Maker], Maker]:
+    """A table that documents and the page show under ``name``, made of these reports."""
+
+    def join(make: Maker) -> Maker:
+        TABLES.add(name, Table(make, reads, make.__doc__ or ""))
+        return make
+
+    return join
+
+
+def made(name: str, folder: str | os.PathLike[str]) -> str:
+    """The table of this name in Markdown, from the reports of the folder."""
+    wanted = TABLES.named(name)
+    try:
+        return table(*wanted.make(*(read(folder, report) for report in wanted.reads)))
+    except (LookupError, TypeError, AttributeError) as error:
+        lacks = f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"table {name!r} cannot be made from the reports in {Path(folder)}, which lack a part: {lacks}"
+        ) from error
+
+
+# --- rows and columns -----------------------------------------------------------------------------------------
+
+
+def _each(rows: Iterable[Row], *keys: str) -> list[Any]:
+    """What stands under the key, or under several, in the order in which it comes first."""
+    return list(dict.fromkeys(row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys) for row in rows))
+
+
+def _by(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], Row]:
+    return {tuple(row[key] for key in keys): row for row in rows}
+
+
+def _cells(
+    found: dict[tuple[Any, ...], Row], places: Iterable[tuple[Any, ...]], write: Callable[[Row], str]
+) -> list[str]:
+    """What is written of the row at each place, and nothing where there is none."""
+    return [write(found[place]) if place in found else "" for place in places]
+
+
+def _beside_paper(what: str, digits: int = 3) -> Callable[[Row], str]:
+    return lambda row: with_spread(row[what], row["paper"], digits)
+
+
+def _model(name: str) -> str:
+    """What the benchmark calls a network, ours in bold."""
+    known = benchmark.MODELS.get(name)
+    if known is None:
+        return name
+    if not known.ours:
+        return known.title
+    return f"**{known.title}**" + ("" if known.title == name else f" (`{name}`)")
+
+
+def _set(name: str) -> str:
+    return datasets.ENTRIES[name].title if name in datasets.ENTRIES else name
+
+
+# --- the tables -----------------------------------------------------------------------------------------------
+
+
+@shown("retrieval", "retrieval-synthetic", "retrieval-mnist")
+def retrieval(*reports: Report) -> Grid:
     """Table 2: accuracy under mixed corruption."""
-    return _retrieval(folder, "accuracy")
+    return _retrieval(reports, "accuracy")
 
 
-def errors(folder: Path) -> str:
+@shown("errors", "retrieval-synthetic", "retrieval-mnist")
+def errors(*reports: Report) -> Grid:
     """Table 2: squared error a dimension."""
-    return _retrieval(folder, "error")
+    return _retrieval(reports, "error")
 
 
-def _retrieval(folder: Path, what: str) -> str:
-    rows: dict[tuple[str, str, float], dict[str, Any]] = {}
-    for data in ("synthetic", "mnist"):
-        for row in read(folder, f"retrieval-{data}")["rows"]:
-            rows[row["model"], data, row["intensities"][0]] = row
-    columns = sorted({key[1:] for key in rows}, key=lambda column: (column[0] == "mnist", column[1]))
-    lines = []
-    for model in dict.fromkeys(model for model, *_ in rows):
-        cells = []
-        for data, difficulty in columns:
-            row = rows.get((model, data, difficulty))
-            # Adam is ours to compare with, and the paper's figure stands beside the network once.
-            paper = row["paper"][what] if row and row["paper"] and model != "a-hop-adam" else None
-            cells.append(with_spread(row[what], paper) if row else "")
-        lines.append([MODELS.get(model, model), *cells])
-    names = {"synthetic": "synthetic", "mnist": "MNIST"}
-    return table(["", *(f"{names[data]} {figure(value, 1)}" for data, value in columns)], lines)
-
-
-def worlds(folder: Path) -> str:
-    """How close to the Oracle's first choices."""
-    rows = read(folder, "worlds")["rows"]
-    found = {(row["world"], row["model"]): row["fraction_of_oracle"] for row in rows}
-    lines = []
-    for world in dict.fromkeys(row["world"] for row in rows):
-        blind = found[world, "b-hop*"]
-        cells = [found[world, "m-hop"]["mean"], blind["mean"], min(blind["runs"]), found[world, "b-hop"]["mean"]]
-        lines.append([world, *map(figure, cells)])
-    return table(["world", "m-hop", "b-hop, no labels", "its worst run", "b-hop"], lines)
-
-
-def real(folder: Path) -> str:
-    """Items that were measured twice."""
-    rows = read(folder, "real")["rows"]
-    found = {(row["model"], row["data"]): row for row in rows}
-    names = {"tablets": "tablets", "gas": "gas", "wifi": "Wi-Fi"}
-    lines = []
-    for model in dict.fromkeys(row["model"] for row in rows):
-        title = f"**{model}**" if model.startswith("b-hop") else model
-        lines.append([title, LEARNS.get(model, "nothing"), *(figure(found[model, data]["accuracy"]) for data in names)])
-    return table(["", "learns from", *names.values()], lines)
-
-
-def bags(folder: Path) -> str:
-    """Table 4: multiple-instance learning."""
-    rows = read(folder, "mil")["rows"]
-    found = {(row["model"], row["data"]): row for row in rows}
-    names = {"ucsb": "UCSB", "musk1": "Musk 1", "musk2": "Musk 2"}
-    data = list(dict.fromkeys(row["data"] for row in rows))
-    lines = [
-        [model, *(with_spread(found[model, name]["auc"], found[model, name]["paper"]) for name in data)]
-        for model in dict.fromkeys(row["model"] for row in rows)
+def _retrieval(reports: Sequence[Report], what: str) -> Grid:
+    rows = [
+        {**row, "data": report["config"]["data"], "level": row["intensities"][0]}
+        for report in reports
+        for row in report["rows"]
     ]
-    return table(["", *(names.get(name, name.capitalize()) for name in data)], lines)
-
-
-def checks(folder: Path) -> str:
-    """What a pooling network may learn."""
-    rows = read(folder, "mil-checks")["rows"]
-    found = {(row["check"], row["model"]): row["test"]["mean"] for row in rows}
-    models = list(dict.fromkeys(row["model"] for row in rows))
-    titles = {"standard": "standard: a mark on negative bags", "frequency": "frequency: one concept many times, or two"}
-    lines = []
-    for check, title in titles.items():
-        figures = [found[check, model] for model in models]
-        cells = [f"**{figure(value)}**" if value > 0.9 else figure(value) for value in figures]
-        lines.append([title, *cells])
-    return table(["", *models], lines)
-
-
-def images(folder: Path) -> str:
-    """A transformer of Hopfield layers on CIFAR-10, and what a step costs."""
-    accuracy = {row["model"]: row["accuracy"] for row in read(folder, "images-cifar10")["rows"]}
-    costs = {row["model"]: row for row in read(folder, "layers-cuda")["rows"]}
-    models = list(costs)
-
-    def right(model: str) -> str:
-        if model not in accuracy:
-            return ""
-        return with_spread(accuracy[model]) + (" (one seed)" if len(accuracy[model]["runs"]) == 1 else "")
-
-    def cost(model: str) -> str:
-        if model == "m-hop":
-            return f"1 ({plain(costs[model]['milliseconds'])} ms)"
-        return plain(costs[model]["ratio"])
-
-    names = ["a-hop, one base" if model == "a-hop-1" else model for model in models]
-    most = max(len(figures["runs"]) for figures in accuracy.values())
-    lines = [[f"accuracy, {most} seeds", *map(right, models)], ["a training step", *map(cost, models)]]
-    return table(["", *names], lines)
-
-
-def published(folder: Path) -> str:
-    """The paper's protocol for images."""
-    titles = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "tiny-imagenet": "Tiny ImageNet"}
-    reports = {name: read(folder, f"images-published-{name}") for name in titles}
-    head = [""]
-    for name, report in reports.items():
-        part = report["images"]["train"] / report["images"]["published"]
-        head.append(titles[name] + ("" if part == 1 else f", {100 * part:.0f} % of it"))
-    found = {(row["model"], name): row for name, report in reports.items() for row in report["rows"]}
-    lines = [
-        [model, *(with_spread(found[model, name]["accuracy"], found[model, name]["paper"]) for name in titles)]
-        for model in dict.fromkeys(model for model, _ in found)
+    found = _by(rows, "model", "data", "level")
+    columns = [
+        (data, level)
+        for data in _each(rows, "data")
+        for level in sorted(_each([row for row in rows if row["data"] == data], "level"))
     ]
-    return table(head, lines)
+
+    def cell(row: Row) -> str:
+        # Adam is ours to compare with, and the paper's figure stands beside the network once.
+        paper = row["paper"][what] if row["paper"] and row["model"] != "a-hop-adam" else None
+        return with_spread(row[what], paper)
+
+    lines = [
+        [_model(model), *_cells(found, [(model, *column) for column in columns], cell)]
+        for model in _each(rows, "model")
+    ]
+    return Grid(["", *(f"{_set(data)} {figure(level, 1)}" for data, level in columns)], lines)
 
 
-def modalities(folder: Path) -> str:
-    """Concepts that are found through two modalities."""
-    rows = read(folder, "multimodal")["rows"]
-    counts = list(dict.fromkeys(row["concepts"] for row in rows))
-    found = {(row["first"], row["second"], row["concepts"]): row for row in rows}
-    lines = []
-    for first, second in dict.fromkeys((row["first"], row["second"]) for row in rows):
-        own = [found[first, second, count] for count in counts]
-        lines.append([f"{first}, then {second}", *(with_spread(row["accuracy"], row["paper"]) for row in own)])
-    return table(["", *(f"{count} concepts" for count in counts)], lines)
-
-
-def twelve(folder: Path) -> str:
+@shown("twelve", "retrieval-twelve-2048", "retrieval-twelve-4096")
+def twelve(*reports: Report) -> Grid:
     """The retrieval figure: accuracy in twelve settings, with 2,048 and with 4,096 patterns."""
-    reports = {count: read(folder, f"retrieval-twelve-{count}")["rows"] for count in (2048, 4096)}
-    models = list(dict.fromkeys(row["model"] for row in reports[2048]))
-    found = {
-        (count, row["setting"], row["model"]): row["accuracy"]["mean"]
-        for count, rows in reports.items()
-        for row in rows
-    }
+    rows = [{**row, "patterns": report["config"]["patterns"]} for report in reports for row in report["rows"]]
+    found = _by(rows, "patterns", "setting", "model")
+    models, counts = _each(rows, "model"), _each(rows, "patterns")
     lines = []
-    for setting in dict.fromkeys(row["setting"] for row in reports[2048]):
-        pairs = [[figure(found[count, setting, model], 2) for count in reports] for model in models]
-        lines.append([setting, *(", ".join(pair) for pair in pairs)])
-    return table(["", *("Oracle" if model == "oracle" else model for model in models)], lines)
+    for setting in _each(rows, "setting"):
+        pairs = [
+            _cells(found, [(count, setting, model) for count in counts], lambda row: figure(row["accuracy"]["mean"], 2))
+            for model in models
+        ]
+        lines.append([setting, *(", ".join(filter(None, pair)) for pair in pairs)])
+    return Grid(["", *("Oracle" if model == "oracle" else model for model in models)], lines)
 
 
-def generators(folder: Path) -> str:
+@shown("generators", "retrieval-literal", "retrieval-std", "retrieval-synthetic")
+def generators(*reports: Report) -> Grid:
     """Which way of drawing queries gives the paper's own figures for networks that learn nothing."""
     titles = {
         "literal": "as its text says: noise of variance d, mask, bias d",
         "std": "the same with noise of standard deviation d",
-        "synthetic": "`published`: noise of standard deviation d, bias 1.5 d, mask",
+        "published": "`published`: noise of standard deviation d, bias 1.5 d, mask",
     }
-    reports = {name: read(folder, f"retrieval-{name}")["rows"] for name in titles}
-    found = {
-        (name, row["model"], row["intensities"][0]): row
-        for name, rows in reports.items()
-        for row in rows
+    rows = [
+        {**row, "preset": report["config"]["preset"], "level": row["intensities"][0]}
+        for report in reports
+        for row in report["rows"]
         if row["model"] in ("m-hop", "u-hop")
-    }
-    columns = sorted({key[1:] for key in found})
-    paper = [figure(found[("literal", *column)]["paper"]["accuracy"]) for column in columns]
-    lines = [["**the paper**", *paper]]
-    for name, title in titles.items():
-        lines.append([title, *(with_spread(found[(name, *column)]["accuracy"]) for column in columns)])
-    return table(["", *(f"{model}, d = {figure(value, 1)}" for model, value in columns)], lines)
+    ]
+    found = _by(rows, "preset", "model", "level")
+    columns = sorted(_each(rows, "model", "level"))
+    papers = {(row["model"], row["level"]): row for row in rows if row["paper"]}
+    lines = [["**the paper**", *_cells(papers, columns, lambda row: figure(row["paper"]["accuracy"]))]]
+    for preset, title in titles.items():
+        places = [(preset, *column) for column in columns]
+        lines.append([title, *_cells(found, places, lambda row: with_spread(row["accuracy"]))])
+    return Grid(["", *(f"{model}, d = {figure(value, 1)}" for model, value in columns)], lines)
 
 
-def ablations(folder: Path) -> str:
+@shown("ablations", "ablations")
+def ablations(report: Report) -> Grid:
     """What each part of a-hop is good for."""
-    rows = read(folder, "ablations")["rows"]
-    found = {(row["study"], row["condition"], row["difficulty"]): row for row in rows}
-    difficulties = list(dict.fromkeys(row["difficulty"] for row in rows))
+    rows = report["rows"]
+    found = _by(rows, "study", "condition", "difficulty")
+    difficulties = _each(rows, "difficulty")
     lines, before = [], ""
-    for study, condition in dict.fromkeys((row["study"], row["condition"]) for row in rows):
-        own = [found[study, condition, difficulty] for difficulty in difficulties]
-        cells = [with_spread(row["accuracy"], row["paper"]) for row in own]
+    for study, condition in _each(rows, "study", "condition"):
+        places = [(study, condition, difficulty) for difficulty in difficulties]
+        cells = _cells(found, places, _beside_paper("accuracy"))
         lines.append([study if study != before else "", condition, *cells])
         before = study
-    return table(["", "", *(f"difficulty {figure(value, 1)}" for value in difficulties)], lines)
+    return Grid(["", "", *(f"difficulty {figure(value, 1)}" for value in difficulties)], lines)
 
 
-def sound(folder: Path) -> str:
+@shown("worlds", "worlds")
+def worlds(report: Report) -> Grid:
+    """How close to the Oracle's first choices."""
+    rows = [row for row in report["rows"] if row["model"] != "oracle"]
+    found = _by(rows, "world", "model")
+    columns: list[tuple[str, str, Callable[[Row], str]]] = []
+    for model in _each(rows, "model"):
+        title = benchmark.MODELS[model].title if model in benchmark.MODELS else model
+        columns.append((model, title, lambda row: figure(row["fraction_of_oracle"]["mean"])))
+        if model.endswith("*"):
+            columns.append((model, "its worst run", lambda row: figure(min(row["fraction_of_oracle"]["runs"]))))
+    lines = [
+        [world, *(cell for model, _, write in columns for cell in _cells(found, [(world, model)], write))]
+        for world in _each(rows, "world")
+    ]
+    return Grid(["world", *(title for _, title, _ in columns)], lines)
+
+
+@shown("real", "real")
+def real(report: Report) -> Grid:
+    """Items that were measured twice."""
+    rows = report["rows"]
+    found = _by(rows, "model", "data")
+    names = _each(rows, "data")
+    lines = []
+    for model in _each(rows, "model"):
+        known = MEASURED.get(model)
+        title = f"**{model}**" if known and known.ours else model
+        cells = _cells(found, [(model, data) for data in names], lambda row: figure(row["accuracy"]))
+        lines.append([title, known.learns if known else "", *cells])
+    return Grid(["", "learns from", *map(_set, names)], lines)
+
+
+@shown("bags", "mil")
+def bags(report: Report) -> Grid:
+    """Table 4: multiple-instance learning."""
+    rows = report["rows"]
+    found = _by(rows, "model", "data")
+    data = _each(rows, "data")
+    lines = [
+        [model, *_cells(found, [(model, name) for name in data], _beside_paper("auc"))]
+        for model in _each(rows, "model")
+    ]
+    return Grid(["", *map(_set, data)], lines)
+
+
+@shown("checks", "mil-checks")
+def checks(report: Report) -> Grid:
+    """What a pooling network may learn."""
+    rows = report["rows"]
+    found = _by(rows, "check", "model")
+    models = _each(rows, "model")
+    titles = {"standard": "standard: a mark on negative bags", "frequency": "frequency: one concept many times, or two"}
+
+    def cell(row: Row) -> str:
+        area = row["test"]["mean"]
+        return f"**{figure(area)}**" if area > 0.9 else figure(area)
+
+    lines = [
+        [titles.get(check, check), *_cells(found, [(check, model) for model in models], cell)]
+        for check in _each(rows, "check")
+    ]
+    return Grid(["", *models], lines)
+
+
+@shown("images", "images-cifar10", "layers-cuda")
+def images(trained: Report, timed: Report) -> Grid:
+    """A transformer of Hopfield layers on CIFAR-10, and what a step costs."""
+    accuracy, costs = _by(trained["rows"], "model"), _by(timed["rows"], "model")
+    models = [(model,) for model in _each([*timed["rows"], *trained["rows"]], "model")]
+
+    def right(row: Row) -> str:
+        return with_spread(row["accuracy"]) + (" (one seed)" if len(row["accuracy"]["runs"]) == 1 else "")
+
+    def cost(row: Row) -> str:
+        return f"1 ({plain(row['milliseconds'])} ms)" if row["model"] == "m-hop" else plain(row["ratio"])
+
+    most = max(len(row["accuracy"]["runs"]) for row in trained["rows"])
+    lines = [
+        [f"accuracy, {most} seeds", *_cells(accuracy, models, right)],
+        ["a training step", *_cells(costs, models, cost)],
+    ]
+    return Grid(["", *("a-hop, one base" if model == "a-hop-1" else model for (model,) in models)], lines)
+
+
+@shown("published", "images-published-cifar10", "images-published-cifar100", "images-published-tiny-imagenet")
+def published(*reports: Report) -> Grid:
+    """The paper's protocol for images."""
+    head = [""]
+    for report in reports:
+        part = report["images"]["train"] / report["images"]["published"]
+        head.append(_set(report["config"]["data"]) + ("" if part == 1 else f", {100 * part:.0f} % of it"))
+    rows = [{**row, "data": report["config"]["data"]} for report in reports for row in report["rows"]]
+    found = _by(rows, "model", "data")
+    lines = [
+        [model, *_cells(found, [(model, report["config"]["data"]) for report in reports], _beside_paper("accuracy"))]
+        for model in _each(rows, "model")
+    ]
+    return Grid(head, lines)
+
+
+@shown("modalities", "multimodal")
+def modalities(report: Report) -> Grid:
+    """Concepts that are found through two modalities."""
+    rows = report["rows"]
+    found = _by(rows, "first", "second", "concepts")
+    counts = _each(rows, "concepts")
+    lines = [
+        [
+            f"{first}, then {second}",
+            *_cells(found, [(first, second, count) for count in counts], _beside_paper("accuracy")),
+        ]
+        for first, second in _each(rows, "first", "second")
+    ]
+    return Grid(["", *(f"{count} concepts" for count in counts)], lines)
+
+
+@shown("tables-sound", "tabular-sound")
+def accuracies(report: Report) -> Grid:
     """Table 3 with sound features: accuracy."""
-    return _tabular(read(folder, "tabular-sound")["rows"], "accuracy")
+    return _tabular(report["rows"], "accuracy")
 
 
-def areas(folder: Path) -> str:
+@shown("tables-areas", "tabular-sound")
+def areas(report: Report) -> Grid:
     """The same: area under the curve."""
-    return _tabular(read(folder, "tabular-sound")["rows"], "auc")
+    return _tabular(report["rows"], "auc")
 
 
-def benchmark(folder: Path) -> str:
+@shown("tables-paper", "tabular-benchmark")
+def papers_accuracies(report: Report) -> Grid:
     """Table 3 with the paper's features: accuracy."""
-    return _tabular(read(folder, "tabular-benchmark")["rows"], "accuracy")
+    return _tabular(report["rows"], "accuracy")
 
 
-def benchmark_areas(folder: Path) -> str:
+@shown("tables-paper-areas", "tabular-benchmark")
+def papers_areas(report: Report) -> Grid:
     """The same: area under the curve."""
-    return _tabular(read(folder, "tabular-benchmark")["rows"], "auc")
+    return _tabular(report["rows"], "auc")
 
 
-def _tabular(rows: list[dict[str, Any]], what: str) -> str:
-    found = {(row["model"], row["data"]): row for row in rows}
-    data = list(dict.fromkeys(row["data"] for row in rows))
+def _tabular(rows: list[Row], what: str) -> Grid:
+    data = _each(rows, "data")
     best = {name: max(row[what]["mean"] for row in rows if row["data"] == name) for name in data}
 
-    def cell(model: str, name: str) -> str:
-        row = found.get((model, name))
-        if row is None:
-            return ""
+    def cell(row: Row) -> str:
         # Four figures, since the best differ by less than three show.
         text = with_spread(row[what], row["paper"] if what == "accuracy" else None, 4)
-        return f"**{text}**" if row[what]["mean"] == best[name] else text
+        return f"**{text}**" if row[what]["mean"] == best[row["data"]] else text
 
-    shown = [model for model in CLASSIFIERS if any(model == row["model"] for row in rows)]
-    lines = [[CLASSIFIERS[model], *(cell(model, name) for name in data)] for model in shown]
-    return table(["", *(name.capitalize() for name in data)], lines)
+    return _classifiers("", rows, cell)
 
 
-def times(folder: Path) -> str:
+def _classifiers(corner: str, rows: list[Row], cell: Callable[[Row], str]) -> Grid:
+    """A line for each model, in the order of the contestants; those that nobody knows any more come last."""
+    found, data, models = _by(rows, "model", "data"), _each(rows, "data"), _each(rows, "model")
+    known = [model for model in CONTESTANTS if model in models]
+    lines = [
+        [
+            CONTESTANTS[model].title if model in CONTESTANTS else model,
+            *_cells(found, [(model, name) for name in data], cell),
+        ]
+        for model in [*known, *(model for model in models if model not in CONTESTANTS)]
+    ]
+    return Grid([corner, *map(_set, data)], lines)
+
+
+@shown("times", "tabular-sound", "tabular-cpu")
+def times(report: Report, alone: Report) -> Grid:
     """How long classifiers of tables take to fit and to predict: ratios to XGBoost's time."""
-    rows = [row for row in read(folder, "tabular-sound")["rows"] if "fit" in row and row["model"] != "xgboost"]
-    rows += [{**row, "model": "alone"} for row in read(folder, "tabular-cpu")["rows"] if row["model"] == "default"]
-    found = {(row["model"], row["data"]): f"{plain(row['fit'])}, {plain(row['predict'])}" for row in rows}
-    data = list(dict.fromkeys(row["data"] for row in rows))
-    names = {"alone": "`HopfieldClassifier()`, no GPU", **CLASSIFIERS}
-    shown = [model for model in names if any(model == row["model"] for row in rows)]
-    lines = [[names[model], *(found.get((model, name), "") for name in data)] for model in shown]
-    return table(["fit, predict", *(name.capitalize() for name in data)], lines)
+    title = "`HopfieldClassifier()`, no GPU"
+    rows = [row for row in report["rows"] if "fit" in row and row["model"] != "xgboost"]
+    rows += [{**row, "model": title} for row in alone["rows"] if row["model"] == "default"]
+    head, lines = ratios_to_trees({"rows": rows})
+    return Grid(head, sorted(lines, key=lambda line: line[0] != title))
 
 
-def timing(folder: Path) -> str:
+def ratios_to_trees(report: Report) -> Grid:
+    """How long each model took to fit and to predict, as ratios to XGBoost's time."""
+
+    def cell(row: Row) -> str:
+        return f"{plain(row['fit'])}, {plain(row['predict'])}" if "fit" in row else "not timed"
+
+    return _classifiers("fit, predict", report["rows"], cell)
+
+
+@shown("timing", "timing-cuda")
+def timing(report: Report) -> Grid:
     """The timing table: milliseconds on an H200."""
-    return _timing(read(folder, "timing-cuda"), lambda what, own: figure(own, 4 if what == "query" else 0), short)
+    return _timing(report, lambda what, own: figure(own, 4 if what == "query" else 0), short)
 
 
-def ratios(folder: Path) -> str:
+@shown("ratios", "timing-cpu")
+def ratios(report: Report) -> Grid:
     """The timing table on two cores: ratios to its first cell, sorted."""
-    return _timing(read(folder, "timing-cpu"), lambda what, own: plain(own), plain)
+    return _timing(report, lambda what, own: plain(own), plain)
 
 
-def _timing(report: Report, ours: Callable[[str, float], str], papers: Callable[[float], str]) -> str:
+def _timing(report: Report, ours: Callable[[str, float], str], papers: Callable[[float], str]) -> Grid:
     rows = report["rows"]
-    sizes = list(dict.fromkeys((row["dim"], row["patterns"]) for row in rows))
-    found = {(row["sort"], (row["dim"], row["patterns"])): row for row in rows}
+    sizes = _each(rows, "dim", "patterns")
+    found = _by(rows, "sort", "dim", "patterns")
     lines = []
     # The paper learns by Adam.
     for what, title, paper in (
@@ -292,78 +397,42 @@ def _timing(report: Report, ours: Callable[[str, float], str], papers: Callable[
         ("adam", "fit by Adam", "fit"),
         ("query", "query", "query"),
     ):
+
+        def cell(row: Row, what: str = what, paper: str | None = paper) -> str:
+            printed = row["paper"][paper] if paper else None
+            return ours(what, row[what]) + ("" if printed is None else f" ({papers(printed)})")
+
         for sort, kind in ((True, "sorted"), (False, "not sorted")):
-            own = [found[sort, size] for size in sizes]
-            cells = [ours(what, row[what]) + (f" ({papers(row['paper'][paper])})" if paper else "") for row in own]
+            cells = _cells(found, [(sort, *size) for size in sizes], cell)
             lines.append([f"{title}, {kind}" + (" (paper)" if paper else ""), *cells])
-    return table(["d, N", *(f"{dim}, {count}" for dim, count in sizes)], lines)
+    return Grid(["d, N", *(f"{dim}, {count}" for dim, count in sizes)], lines)
 
 
-def kernels(folder: Path) -> str:
+@shown("kernels", "kernels-cpu", "kernels-cuda")
+def kernels(*reports: Report) -> Grid:
     """How many times faster than the plain definition."""
-    lines: list[list[str]] = []
-    dims: list[int] = []
-    asked = {
-        "cpu": ("two cores", ("scores", "weight_gradient", "gradients")),
-        "cuda": ("H200", ("scores", "gradients")),
-    }
+    places = (("two cores", ("scores", "weight_gradient", "gradients")), ("H200", ("scores", "gradients")))
     titles = {
         "scores": "scores, times the definition",
         "weight_gradient": "with the gradient to the weights",
         "gradients": "with all gradients",
     }
-    for device, (place, figures) in asked.items():
-        rows = {row["dim"]: row for row in read(folder, f"kernels-{device}")["rows"] if "scores_ratio" in row}
-        dims = dims or list(rows)
-        lines += [
-            [f"{place}: {titles[what]}", *(plain(rows[dim][f"{what}_ratio"]) for dim in dims)] for what in figures
-        ]
-    return table(["d", *map(str, dims)], lines)
+    timed = [[row for row in report["rows"] if "scores_ratio" in row] for report in reports]
+    dims = next((_each(rows, "dim") for rows in timed if rows), [])
+    lines = []
+    for (place, figures), rows in zip(places, timed, strict=True):
+        found = _by(rows, "dim")
+        for what in figures:
+            cells = _cells(found, [(dim,) for dim in dims], lambda row, what=what: plain(row[f"{what}_ratio"]))  # type: ignore[misc]
+            lines.append([f"{place}: {titles[what]}", *cells])
+    return Grid(["d", *map(str, dims)], lines)
 
 
-def claims(folder: Path) -> str:
+@shown("claims", "claims")
+def claims(report: Report) -> Grid:
     """What the paper proves, as printed and as it holds."""
-    rows = read(folder, "claims")["rows"]
     lines = [
         [row["where"], row["says"], row["measured"], short(row["printed"]), short(row["corrected"]), row["holds"]]
-        for row in rows
+        for row in report["rows"]
     ]
-    return table(["where", "the paper says", "measured", "as printed", "corrected", "what holds"], lines)
-
-
-TABLES: dict[str, Callable[[Path], str]] = {
-    "retrieval": retrieval,
-    "errors": errors,
-    "twelve": twelve,
-    "generators": generators,
-    "ablations": ablations,
-    "worlds": worlds,
-    "real": real,
-    "bags": bags,
-    "checks": checks,
-    "images": images,
-    "published": published,
-    "modalities": modalities,
-    "tables-sound": sound,
-    "tables-areas": areas,
-    "tables-paper": benchmark,
-    "tables-paper-areas": benchmark_areas,
-    "times": times,
-    "timing": timing,
-    "ratios": ratios,
-    "kernels": kernels,
-    "claims": claims,
-}
-
-
-def made(name: str, folder: str | os.PathLike[str]) -> str:
-    """The table of this name, from the reports of the folder."""
-    if name not in TABLES:
-        raise ValueError(f"there is no table {name!r}; known: {', '.join(TABLES)}")
-    try:
-        return TABLES[name](Path(folder))
-    except (LookupError, TypeError, AttributeError) as error:
-        lacks = f"{type(error).__name__}: {error}"
-        raise ValueError(
-            f"table {name!r} cannot be made from the reports in {folder}, which lack a part: {lacks}"
-        ) from error
+    return Grid(["where", "the paper says", "measured", "as printed", "corrected", "what holds"], lines)
