@@ -65,7 +65,8 @@ def test_a_layer_settles_as_a_memory_does(steps):
 
 
 def test_a_memory_answers_each_query_as_if_it_were_alone():
-    start = PATTERNS + torch.linspace(0, 1, 4, dtype=torch.float64)[:, None]
-    memory = ahop.ModernHopfield(PATTERNS, beta=0.8)
+    # The first rests at once, the second only after a long way.
+    start = torch.stack([PATTERNS[0], torch.tensor([1.0, 1.1, 0.9, 1.0], dtype=torch.float64)])
+    memory = ahop.ModernHopfield(PATTERNS, beta=1.2)
     alone = torch.stack([memory.retrieve(query, None, tolerance=0.05) for query in start])
     torch.testing.assert_close(memory.retrieve(start, None, tolerance=0.05), alone, atol=1e-12, rtol=0)

@@ -14,7 +14,7 @@ from ahop.similarity import Adaptive, Decomposable
 from ahop.similarity.mahalanobis import Mahalanobis
 
 
-@parametrize_with_checks([HopfieldBagClassifier(epochs=12, batch_size=32, learning_rate=2e-2, width=16)])
+@parametrize_with_checks([HopfieldBagClassifier(similarity="dot", epochs=12, learning_rate=2e-2, width=16)])
 def test_it_is_an_estimator(estimator, check):
     check(estimator)
 

@@ -17,7 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ahop._progress import progress
 from ahop.estimators import HopfieldClassifier, HopfieldRegressor
-from ahop.similarity import Adaptive, Cosine
+from ahop.similarity import Adaptive, Cosine, Decomposable
+from ahop.similarity.mahalanobis import Mahalanobis
 
 SMALL = {"width": 16, "epochs": 20, "cases_per_step": 256}
 # A row twice is not seen by itself, but by its twin: training goes another way, as with all that learns in batches.
@@ -99,6 +100,26 @@ def test_it_says_which_columns_mattered(fitted):
 def test_every_similarity_learns(similarity, readout):
     classifier = HopfieldClassifier(similarity=similarity, width=16, random_state=0, epochs=50, **readout)
     assert classifier.fit(*people()).score(*people(seed=1)) > 0.8
+
+
+class Gap(Decomposable):
+    """A similarity that nobody has told the library of."""
+
+    name = "gap of the tables"
+
+    def terms(self, patterns, queries):
+        return -(patterns - queries).abs()
+
+
+@pytest.mark.parametrize("similarity", ["mahalanobis", Mahalanobis(8), "gap of the tables", Gap()])
+@pytest.mark.parametrize("kind", [HopfieldClassifier, HopfieldRegressor])
+def test_any_similarity_serves_by_name_and_by_object(kind, similarity, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(80, 2))
+    labels = (rows[:, 0] > 0).astype(int)
+    estimator = kind(similarity=similarity, width=8, epochs=20, random_state=0).fit(rows, labels)
+    assert ((estimator.predict(rows) > 0.5) == labels).mean() > 0.9
+    joblib.dump(estimator, tmp_path / "kept")
+    np.testing.assert_array_equal(joblib.load(tmp_path / "kept").predict(rows), estimator.predict(rows))
 
 
 @pytest.mark.parametrize("embedding", ["periodic", "linear", "columns"])

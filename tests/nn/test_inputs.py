@@ -1,10 +1,15 @@
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import ahop
 from ahop.modulation import Kernel
 from ahop.nn import AttentionPooling, BagNetwork, Hopfield, HopfieldLayer, HopfieldPooling, MeanPooling, RowEmbedding
+from ahop.nn.inputs import check
 from ahop.similarity import Dot, Likelihood, Manhattan
 
 BATCH, STORED, STATES, WIDTH, HEADS = 3, 7, 5, 8, 2
@@ -186,3 +191,37 @@ def test_masks_that_cannot_be():
         HopfieldLayer(WIDTH)(inputs())
     with pytest.raises(ValueError, match=r"input must be a tensor or \(stored, projection\), got 3 tensors"):
         HopfieldPooling(WIDTH)(inputs())
+
+
+def test_a_side_that_is_stored_and_asks_is_hidden_as_stored_alone():
+    rows = inputs()[0]
+    hidden = torch.zeros(BATCH, STORED, dtype=torch.bool)
+    hidden[:, 2] = True
+    checked = check((rows, rows, rows), (WIDTH,) * 3, 1, hidden, None, single=False)
+    stored, state, projection = checked.sides
+    assert not stored[:, 2].any()
+    assert not projection[:, 2].any()
+    torch.testing.assert_close(state, rows)
+
+
+def test_inputs_of_a_layer_know_no_layer():
+    # Read from the file: what is imported for types alone is a circle as well.
+    tree = ast.parse(Path(ahop.nn.inputs.__file__).read_text())
+    imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert "ahop.nn.hopfield" not in imported
+
+
+@pytest.mark.parametrize("kind", [Hopfield, HopfieldLayer, HopfieldPooling])
+def test_a_layer_checks_projects_and_settles_in_that_order(kind, monkeypatch):
+    order = []
+    for step in ("_check", "_project", "_settle"):
+        plain = getattr(Hopfield, step)
+        monkeypatch.setattr(
+            Hopfield, step, lambda *given, _step=step, _plain=plain: order.append(_step) or _plain(*given)
+        )
+    layer, rows = kind(WIDTH), torch.randn(BATCH, STORED, WIDTH)
+    layer(rows)
+    layer.get_association_matrix(rows)
+    assert order == ["_check", "_project", "_settle"] * 2
+    layer.energy(rows)
+    assert order[6:] == ["_check", "_project"]

@@ -55,7 +55,8 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
             positive one.
         scaling: ``"standard"`` or ``"quantile"``, learned on all instances of the training bags; None for none.
         max_instances: Of a bag with more, each step of training sees so many, drawn anew; None for all.
-        epochs, batch_size, learning_rate, weight_decay, dropout: Of the training.
+        epochs: Passes over the bags; a few dozen bags may need more.
+        batch_size, learning_rate, weight_decay, dropout: Of the training.
         random_state: Seed of initial weights, order and dropout.
         device: ``"auto"`` is a GPU where there is one.
         verbose: Show a progress bar, on a terminal, where something takes more than a second.
@@ -76,7 +77,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         >>> draw = np.random.default_rng(0)
         >>> bags = [draw.normal(size=(3, 2)) for _ in range(40)]
         >>> labels = [int(bag[:, 0].max() > 1) for bag in bags]
-        >>> classifier = HopfieldBagClassifier(random_state=0).fit(bags, labels)
+        >>> classifier = HopfieldBagClassifier(epochs=100, random_state=0).fit(bags, labels)
         >>> bool(classifier.score(bags, labels) > 0.9)
         True
     """

@@ -31,7 +31,7 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
     Args:
         similarity: ``"euclidean"``, ``"distance"``, ``"dot"`` (m-hop), ``"kernel"`` (k2-hop: the dot product after a
             learned linear map), ``"adaptive"`` (a-hop: learned weights for footprints; choose a smaller width),
-            ``"likelihood"``, or an instance.
+            ``"likelihood"``, any other by name, or an instance.
         readout: ``"labels"`` as above, or ``"mlp"``: the paper's :math:`\mathrm{MLP}(\mathrm{LayerNorm}(scores))`.
         cases: What is stored: ``"all"`` rows; or ``n_cases`` of them, ``"sampled"`` at random or nearest to the
             centres of ``"kmeans"``.
