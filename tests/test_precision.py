@@ -38,6 +38,14 @@ def test_footprints_are_right_at_any_size(scale):
     assert torch.isfinite(ahop.AdaptiveHopfield(PATTERNS * scale).retrieve(QUERIES * scale)).all()
 
 
+def test_footprints_are_right_where_a_temperature_would_overflow():
+    memory = ahop.AdaptiveHopfield(PATTERNS * 1e17, separation=ahop.separation.Softmax(1e6))
+    plain = ahop.AdaptiveHopfield(PATTERNS).recall(QUERIES)
+    found = memory.recall(QUERIES * 1e17)
+    assert found.indices.equal(plain.indices)
+    torch.testing.assert_close(memory.retrieve(QUERIES * 1e17), memory.patterns[found.indices.squeeze(1)])
+
+
 def test_a_cosine_of_small_rows_beside_large_ones():
     sizes = torch.tensor([1e-25, 1.0, 1e25]).repeat(10)[:, None]
     plain = ahop.AssociativeMemory(PATTERNS, "cosine", "argmax").scores(QUERIES)

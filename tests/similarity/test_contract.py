@@ -104,7 +104,7 @@ def test_one_resolver_says_what_it_needs():
         Similarity.of("mahalanobis")
     with pytest.raises(ValueError, match="similarity was made for 4 dimensions, but is to compare in 5"):
         Similarity.of(Adaptive(4), 5)
-    with pytest.raises(ValueError, match="unknown similarity 'guess'; known: .*adaptive"):
+    with pytest.raises(ValueError, match=r"unknown similarity 'guess'; known: .*adaptive"):
         Similarity.of("guess")
 
 

@@ -228,10 +228,9 @@ class Adaptive(Similarity):
         beta: Tensor | float,
         log_prior: Tensor | None,
     ) -> Tensor | None:
-        names = self.kernel_bases(patterns)
-        if names is None:
+        names, weights = self.kernel_bases(patterns), beta * self.order_weights()
+        if names is None or not _fits(patterns, queries, weights):
             return None
-        weights = beta * self.order_weights()
         blend = kernels.retrieve(patterns, queries, weights, names, values, bias=log_prior, observed=observed)
         return blend.to(values.dtype)
 
@@ -244,10 +243,9 @@ class Adaptive(Similarity):
         beta: Tensor | float,
         log_prior: Tensor | None,
     ) -> tuple[Tensor, Tensor] | None:
-        names = self.kernel_bases(patterns)
-        if names is None:
+        names, weights = self.kernel_bases(patterns), beta * self.order_weights()
+        if names is None or not _fits(patterns, queries, weights):
             return None
-        weights = beta * self.order_weights()
         found = kernels.recall(patterns, queries, weights, names, k, bias=log_prior, observed=observed)
         return found.indices, (found.scores - found.log_sums[..., None]).exp().to(queries.dtype)
 
@@ -294,6 +292,15 @@ class Adaptive(Similarity):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, sort={self.sort}"
+
+
+def _fits(patterns: Tensor, queries: Tensor, weights: Tensor) -> bool:
+    """Whether no score can overflow in float32, where a fused pass could not tell it from a pattern left out."""
+    sides = [
+        float(torch.stack(torch.aminmax(rows.detach())).abs().max()) for rows in (patterns, queries) if rows.numel()
+    ]
+    largest = max(1.0, *sides)
+    return 4 * largest**2 * float(weights.detach().abs().sum()) < 1e37
 
 
 def _decomposable(base: Decomposable | str) -> Decomposable:
