@@ -120,3 +120,11 @@ def test_codes_do_not_follow_what_is_learned_later(memory):
     with torch.no_grad():
         memory.similarity.model.bias -= 1.0
     assert torch.equal(before, after)
+
+
+def test_scores_carry_gradients_however_many_they_are(memory, monkeypatch):
+    monkeypatch.setattr(similarity_codes, "_MANY", 1)
+    queries = Mixed(0.4, 0.4, 0.4).sample(PATTERNS, 200).queries
+    for part in (Likelihood(16), Regimes([Likelihood(16), Likelihood(16)])):
+        part(PATTERNS, queries).sum().backward()
+        assert all(parameter.grad is not None for parameter in part.parameters())

@@ -27,10 +27,10 @@ class Quick(Protocol):
     def exact(self, candidates: Tensor, queries: Tensor) -> Tensor: ...
 
 
-@torch.no_grad()
 def table(similarity: Quick, patterns: Tensor, queries: Tensor) -> Tensor | None:
     """Scores ``(Q, N)``, the best of each query exact; None where the exact way is as fast, or gradients are wanted."""
-    if _learning(patterns):
+    # Asked before gradients are off: what is computed here has none.
+    if torch.is_grad_enabled() or patterns.ndim != 2:
         return None
     rough = similarity.quick(patterns, len(queries))
     if rough is None:
@@ -68,7 +68,3 @@ def _exact(similarity: Quick, patterns: Tensor, queries: Tensor, candidates: Ten
     return torch.cat(
         [similarity.exact(patterns[candidates[part]], queries[part]) for part in split(len(queries), each)]
     )
-
-
-def _learning(patterns: Tensor) -> bool:
-    return torch.is_grad_enabled() or patterns.ndim != 2
