@@ -11,8 +11,6 @@ from torch import Tensor, nn
 
 from ahop._component import single
 
-Learned = Any
-
 # Scores all smaller than this are what is left of squares that vanished in float32.
 _VANISHED = 1e-25
 
@@ -59,11 +57,11 @@ class Units:
         """Rows in these units, in float32 or better."""
         return (single(rows) - self.centre) / self.unit
 
-    def leave(self, similarity: Learned) -> Learned:
+    def leave(self, similarity: Any) -> Any:
         """A similarity learned in these units, for the data as they are."""
         return similarity.rescaled(self.unit, self.centre)
 
-    def enter(self, similarity: Learned) -> Learned:
+    def enter(self, similarity: Any) -> Any:
         """The other way."""
         return similarity.rescaled(1 / self.unit, -self.centre / self.unit)
 

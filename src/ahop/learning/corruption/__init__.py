@@ -93,7 +93,8 @@ def follow(model: Any, lessons: Lessons, families: Families) -> tuple[Any, FitRe
         if lessons.observed is not None:
             raise ValueError("observed must be None: this memory has hidden causes, and learns from whole queries")
         new = correlated.follow(model, here.patterns.double(), here.queries.double(), here.origins)
-        found, report = new.to(here.patterns), _report(new.to(here.patterns), here)
+        found = new.to(here.patterns)
+        report = _report(found, here)
     else:
         fit = independent.followed(independent.Problem(here, families, 0), model)
         found, report = fit.similarity(), fit.report()
