@@ -5,7 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import ahop
-from ahop import _hardware
+from ahop import _hardware, nn
 from ahop._hardware import multiplies
 from ahop.paper.muon import orthogonal
 
@@ -66,3 +66,27 @@ def test_memories_in_half_are_not_multiplied_in_half(name, dtype):
         memory.retrieve(memory.patterns)
         memory.recall(memory.patterns)
     assert not products.types & set(HALVES)
+
+
+LAYERS = {
+    "layer": lambda: nn.Hopfield(32),
+    "pooling": lambda: nn.HopfieldPooling(32),
+    "lookup": lambda: nn.HopfieldLayer(32, quantity=8),
+}
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("name", list(LAYERS))
+def test_layers_multiply_in_half_only_where_the_processor_has_it(name, autocast, dtype, has_halves):
+    layer, inputs = LAYERS[name](), torch.randn(2, 40, 32, generator=torch.Generator().manual_seed(0))
+    if not autocast:
+        layer, inputs = layer.to(dtype), inputs.to(dtype)
+    inputs.requires_grad_()
+    with Products() as products:
+        with torch.autocast("cpu", dtype, enabled=autocast):
+            answer = layer(inputs)
+        answer.float().sum().backward()
+    assert answer.dtype == dtype
+    assert inputs.grad.isfinite().all()
+    assert (dtype in products.types) == has_halves

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._checks import as_tensor, require_finite, share, whole
+from ahop.nn.linear import Linear, linear
 from ahop.nn.start import reset
 
 
@@ -52,7 +53,7 @@ class AttentionPooling(nn.Module):
     def __init__(self, width: int, heads: int = 1) -> None:
         super().__init__()
         width, heads = whole(width, "width", 1), whole(heads, "heads", 1)
-        self.value, self.gate, self.score = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, heads)
+        self.value, self.gate, self.score = Linear(width, width), Linear(width, width), Linear(width, heads)
         self.pooled_size = heads * width
 
     def reset_parameters(self) -> None:
@@ -112,13 +113,11 @@ class BagNetwork(nn.Module):
             raise ValueError(f"monotone needs MaxPooling, got {type(pooling).__name__}")
         input_size, width = whole(input_size, "input_size", 1), whole(width, "width", 1)
         outputs, dropout = whole(outputs, "outputs", 1), share(dropout, "dropout")
-        self.embedding = nn.Sequential(
-            nn.Linear(input_size, width), nn.LayerNorm(width), nn.ReLU(), nn.Dropout(dropout)
-        )
+        self.embedding = nn.Sequential(Linear(input_size, width), nn.LayerNorm(width), nn.ReLU(), nn.Dropout(dropout))
         self.pooling, self.input_size, self.width, self.monotone = pooling, input_size, width, monotone
         self.largest = MaxPooling(width) if join_max else None
         self.dropout = nn.Dropout(dropout)
-        self.head = nn.Linear(int(pooling.pooled_size) + (width if join_max else 0), outputs)  # type: ignore[arg-type]
+        self.head = Linear(int(pooling.pooled_size) + (width if join_max else 0), outputs)  # type: ignore[arg-type]
 
     def reset_parameters(self) -> None:
         """Begin anew, the pooling first: it was there first."""
@@ -136,7 +135,7 @@ class BagNetwork(nn.Module):
             pooled = torch.cat([pooled, self.largest(embedded, padding)], -1)
         pooled = self.dropout(pooled)
         if self.monotone:
-            return nn.functional.linear(pooled, self.head.weight.abs(), self.head.bias)
+            return linear(pooled, self.head.weight.abs(), self.head.bias)
         return self.head(pooled)
 
 

@@ -12,7 +12,8 @@ from ahop._settle import settle
 from ahop.modulation import Kernel, Modulation
 from ahop.nn.association import Association
 from ahop.nn.inputs import Heads, Input, Inputs, Side, Sizes, check, kind, project
-from ahop.nn.start import Unbiased, reset
+from ahop.nn.linear import Unbiased
+from ahop.nn.start import reset
 from ahop.separation import Separation
 from ahop.similarity import Similarity
 

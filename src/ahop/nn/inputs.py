@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from ahop._checks import whole
 from ahop.nn.association import Mask
-from ahop.nn.start import Projection, reset
+from ahop.nn.linear import Projection
+from ahop.nn.start import reset
 
 Input = Tensor | tuple[Tensor, ...]
 

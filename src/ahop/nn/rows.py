@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._checks import choice, share, whole, within
+from ahop.nn.linear import Linear, linear
 from ahop.nn.start import reset
 
 EMBEDDINGS = ("periodic", "linear", "columns")
@@ -126,7 +127,7 @@ class RowEmbedding(nn.Module):
                 self.table.new_ones(len(codes), self.count + codes.shape[1]), self.column_dropout
             )
             inner, shares = inner * kept[:, : self.count, None], kept[:, self.count :]
-        vectors = nn.functional.linear(inner.flatten(1), self.weight, self.bias)
+        vectors = linear(inner.flatten(1), self.weight, self.bias)
         if codes.shape[1]:
             places = codes + self.starts
             known = nn.functional.embedding_bag(places, self.table, mode="sum", per_sample_weights=shares)
@@ -180,8 +181,8 @@ class _Block(nn.Sequential):
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__(
             nn.LayerNorm(width),
-            nn.Linear(width, 2 * width),
+            Linear(width, 2 * width),
             nn.ReLU(),
             nn.Dropout(dropout),
-            nn.Linear(2 * width, width),
+            Linear(2 * width, width),
         )

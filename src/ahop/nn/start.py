@@ -5,23 +5,6 @@ from __future__ import annotations
 from torch import nn
 
 
-class Unbiased(nn.Linear):
-    """A linear map that begins without a bias."""
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
-
-
-class Projection(Unbiased):
-    """A linear map into the heads: it begins with Xavier's uniform weights."""
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        nn.init.xavier_uniform_(self.weight)
-
-
 def reset(*modules: nn.Module | None) -> None:
     """Let modules begin anew, in this order; one that does not know how lets its own parts do so."""
     for module in modules:
