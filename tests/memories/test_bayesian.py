@@ -5,7 +5,7 @@ import torch
 
 import ahop
 from ahop import BayesianHopfield, metrics
-from ahop.learning.corruption import em
+from ahop.learning.corruption import em, terms
 from ahop.metrics import retrieval_accuracy
 from ahop.similarity import Adaptive, Likelihood, Regimes
 from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Scaled
@@ -50,18 +50,18 @@ def test_it_comes_close_to_the_ceiling_without_labels_in_every_world(name):
 @pytest.mark.parametrize("shifted", [False, True])
 @pytest.mark.parametrize("components", [1, 2])
 @pytest.mark.parametrize("candidates", [1, 8])
-@pytest.mark.parametrize("shrinkage", [em.Shrinkage(), em.Shrinkage(mask=5.0, scale=8.0, rate=0.3)])
+@pytest.mark.parametrize("shrinkage", [terms.Shrinkage(), terms.Shrinkage(mask=5.0, scale=8.0, rate=0.3)])
 def test_the_evidence_never_falls(shifted, components, candidates, shrinkage):
     seen = Mixed(0.4, 0.4, 0.4).sample(PATTERNS, 60)
     near = torch.cat(
         [seen.origins[:, None], torch.randint(200, (60, 7), generator=torch.Generator().manual_seed(0))], 1
     )
-    chosen = PATTERNS[near[:, :candidates]].double()
-    evidence = em.Evidence(seen.queries.double(), chosen, torch.zeros(60, candidates, dtype=torch.float64))
+    chosen, owner = PATTERNS[near[:, :candidates]].double(), torch.arange(60).repeat_interleave(candidates)
+    log_prior = torch.zeros(60 * candidates, dtype=torch.float64)
+    evidence = terms.Evidence(seen.queries.double(), chosen.flatten(0, 1), owner, log_prior)
     likelihood = Likelihood(32, components, shifted=shifted, low=-4, high=4).double()
-    trace = em.iterate(
-        evidence, [likelihood], torch.zeros(1).double(), steps=40, shrinkage=shrinkage, floor=1e-3, tolerance=-1
-    )
+    learner = terms.Learner(evidence, [likelihood], torch.zeros(1).double(), shrinkage, floor=1e-3)
+    trace = em.iterate(learner, steps=40)
     assert min(after - before for before, after in pairwise(trace)) > -1e-9
     assert trace[-1] > trace[0] + 1
 
@@ -158,17 +158,22 @@ def test_the_very_queries_to_be_retrieved_are_enough():
     assert metrics.fraction_of_ceiling(memory, ahop.Oracle(few, world), asked) > 0.95
 
 
+# In batches of 256, four of which fill the window that is learned from; and in small ones.
 @pytest.mark.parametrize(
-    ("labelled", "kept", "parts"),
-    [(True, 200, 12), (False, 60, 6), pytest.param(False, 200, 12, marks=pytest.mark.slow)],
+    ("labelled", "kept", "size", "batches"),
+    [
+        (True, 200, 0.6, [50] + 11 * [100]),
+        (False, 60, 0.25, 5 * [256]),
+        pytest.param(False, 200, 0.6, [50] + 11 * [100], marks=pytest.mark.slow),
+    ],
 )
-def test_a_stream_is_followed_when_the_corruption_changes(labelled, kept, parts):
+def test_a_stream_is_followed_when_the_corruption_changes(labelled, kept, size, batches):
     patterns = PATTERNS[:kept]
     memory = BayesianHopfield(patterns)
-    for bias in (0.6, -0.6):
+    for bias in (size, -size):
         world = ahop.variants.Compose([Noisy(0.3), Biased(torch.full((32,), bias))])
-        for part in range(parts):
-            seen = world.sample(patterns, 100) if part else world.sample(patterns, 50)
+        for count in batches:
+            seen = world.sample(patterns, count)
             memory.partial_fit(seen.queries, seen.origins if labelled else None)
         assert memory.similarity.model.bias.mean().item() == pytest.approx(bias, abs=0.1)
         assert metrics.first_choice_accuracy(memory, world.sample(patterns, 200)) > 0.95

@@ -53,7 +53,7 @@ def test_scoring_takes_the_fast_way_when_terms_are_many(memory, monkeypatch):
         monkeypatch.setattr(quick, "_EXACT", 5)
         fast = memory.similarity(PATTERNS, queries)
     best = exact.topk(3).indices
-    torch.testing.assert_close(fast.gather(1, best), exact.gather(1, best))
+    torch.testing.assert_close(fast.gather(1, best), exact.gather(1, best), rtol=1e-5, atol=1e-3)
     assert float((fast - exact).abs().max()) > 0
     assert float((fast - exact).square().mean().sqrt()) < 0.03
 

@@ -19,8 +19,8 @@ _TO_THE_WIDTH = 8
 _FEWEST, _MOST = 48, 256
 _SHARPEST = 1.3 * _MOST
 _ASKED = 256
-# Terms from which on dot products are faster; a GPU has so many at once that they never are.
-_MANY = 2**25
+# Terms from which on dot products are faster, their making included; a GPU has so many at once that they never are.
+_MANY = 2**28
 
 
 class ByDimension(Protocol):

@@ -119,12 +119,16 @@ class Likelihood(Decomposable, Density):
         density = torch.where(inside, density, 0.0).clamp_min(_LEAST_SHARE / (self.high - self.low))
         return nn.functional.logsigmoid(self.mask_logits) + density.log()
 
+    @property
+    def level(self) -> Tensor:
+        r"""The log of :math:`(1-m_i) \, \pi_j N(\cdot)` for a value without noise, ``(J, d)``."""
+        level = nn.functional.logsigmoid(-self.mask_logits) - _LOG_ROOT_TAU
+        return level + torch.log_softmax(self.mix_logits, 0)[:, None] - self.log_sigma[:, None] - self.log_scale
+
     def kept(self, patterns: Tensor, queries: Tensor) -> Tensor:
         r"""The log of :math:`(1-m_i) \, \pi_j N(\cdot)` for each kind of noise, ``(J, ..., d)``."""
         patterns, queries = patterns - self.centre, queries - self.centre - self.bias
-        level = nn.functional.logsigmoid(-self.mask_logits) - _LOG_ROOT_TAU
-        level = level + torch.log_softmax(self.mix_logits, 0)[:, None] - self.log_sigma[:, None] - self.log_scale
-        inverse = 1 / self.sigma
+        level, inverse = self.level, 1 / self.sigma
         return torch.stack(
             [
                 level[j] - 0.5 * ((queries - self.gain[j] * patterns) * inverse[j]).square()
@@ -140,6 +144,8 @@ class Likelihood(Decomposable, Density):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         if observed is None and (table := quick.table(self, patterns, queries)) is not None:
             return table
+        if (table := self._compiled(patterns, queries, observed)) is not None:
+            return table
 
         def block(patterns: Tensor, queries: Tensor, lost: Tensor, observed: Tensor | None) -> Tensor:
             kept = self.kept(patterns.unsqueeze(-3), queries.unsqueeze(-2))
@@ -151,6 +157,18 @@ class Likelihood(Decomposable, Density):
         return pairwise(
             block, patterns, queries, width=width, per_query=(self.lost(queries), observed), learned=self.parameters()
         )
+
+    def _compiled(self, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor | None:
+        """The scores by :mod:`ahop.kernels.mixture`; None where it has no part: elsewhere, or with gradients."""
+        single = patterns.dtype == queries.dtype == self.bias.dtype == torch.float32
+        if torch.is_grad_enabled() or not single or patterns.ndim != 2 or patterns.device.type != "cpu":
+            return None
+        # Numba takes a while to import.
+        from ahop.kernels import mixture
+
+        asked = queries - self.centre - self.bias
+        arguments = self.lost(queries), self.gain, self.sigma, self.level, observed
+        return mixture.scores(patterns - self.centre, asked, *arguments)
 
     def quick(self, patterns: Tensor, queries: int) -> quick.Table | None:
         """A way to the scores of so many queries by dot products, or None where it would not be faster."""

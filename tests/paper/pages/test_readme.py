@@ -25,7 +25,7 @@ def test_a_table_is_made_anew(tmp_path):
     asked = ["report", "--document", str(document), "--results", str(ROOT / "results"), *page]
     assert "tables made again" in CliRunner().invoke(app, asked, env={"COLUMNS": "300"}).output
     text = document.read_text()
-    assert "old" not in text and "| a-hop | .912" in text
+    assert "old" not in text and "| a-hop | .906" in text
     assert text.startswith("before\n") and text.endswith("after\n")
     assert "says what the results say" in CliRunner().invoke(app, asked, env={"COLUMNS": "300"}).output
 

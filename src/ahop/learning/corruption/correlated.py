@@ -1,10 +1,10 @@
 r"""Learn a corruption that moves many dimensions at once, whether or not the origins of the queries are known.
 
-Fits :class:`~ahop.similarity.Correlated` by expectation maximisation: an M-step is a factor analysis of the
-residuals, weighed by the origins' posteriors and by the heavy tails. What no likelihood can tell is how many hidden
-causes to allow: it rises with every one of them, while they begin to explain away what tells patterns apart. So
-their number is chosen by retrieval where origins are known (:func:`by_retrieval`), and by the mutual information
-between query and origin where they are not (:func:`by_information`).
+Fits :class:`~ahop.similarity.Correlated` by :mod:`.em`: an M-step is a factor analysis (Rubin and Thayer, 1982) of the
+residuals, weighed by the origins' posteriors and by the heavy tails (Liu and Rubin, 1995). What no likelihood can tell
+is how many hidden causes to allow: it rises with every one of them, while they begin to explain away what tells
+patterns apart. So their number is chosen by retrieval where origins are known (:func:`by_retrieval`), and by the mutual
+information between query and origin where they are not (:func:`by_information`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
+from ahop.learning.corruption import em
 from ahop.learning.corruption.held_out import Judgement, Jury
 
 # The numbers of hidden causes worth a try, and after how many failures in a row to stop.
@@ -146,14 +147,32 @@ def _heaviness(model: Any, squares: Tensor) -> Tensor:
 # --- with labels ---------------------------------------------------------------------------------------------
 
 
+@dataclass
+class _OfPairs:
+    """One form of a model, learned from queries ``(n, d)`` and the patterns they came from ``(n, d)``."""
+
+    model: Any
+    form: Form
+    queries: Tensor
+    origins: Tensor
+
+    def expect(self) -> tuple[float, Tensor]:
+        """Every query is its origin's; what the tails leave to say is how much each counts, ``(n,)``."""
+        rows, log_determinant = self.model.whiten(self.queries - self.model.bias - self.model.gain * self.origins)
+        squares = rows.square().sum(-1)
+        bound = self.model.density(squares, log_determinant, self.model.dim).mean()
+        return float(bound), _heaviness(self.model, squares)
+
+    def maximise(self, shares: Tensor) -> None:
+        maximise(self.model, Moments.of_pairs(self.queries, self.origins, shares), self.form)
+
+
 @torch.no_grad()
 def fit_pairs(queries: Tensor, origins: Tensor, form: Form) -> Any:
     """Fit one form to queries ``(n, d)`` and the patterns they came from ``(n, d)``."""
     gaps = queries - origins
     model = _begin(gaps.mean(0), gaps.var(0, unbiased=False), form)
-    for _ in range(3 if math.isfinite(form.tails) else 1 + form.learn_gain):
-        rows, _ = model.whiten(queries - model.bias - model.gain * origins)
-        maximise(model, Moments.of_pairs(queries, origins, _heaviness(model, rows.square().sum(-1))), form)
+    em.iterate(_OfPairs(model, form, queries, origins), 3 if math.isfinite(form.tails) else 1 + form.learn_gain)
     return model
 
 
@@ -212,6 +231,33 @@ def mutual_information(scores: Tensor) -> float:
     return float(torch.special.entr(posterior.mean(0)).sum() - torch.special.entr(posterior).sum(-1).mean())
 
 
+@dataclass
+class _OfQueries:
+    """The same, from queries alone: their origins are shared out among all patterns ``(N, d)``."""
+
+    model: Any
+    form: Form
+    queries: Tensor
+    patterns: Tensor
+
+    def expect(self) -> tuple[float, Tensor]:
+        """The posterior of every origin, times how much the tails let it count, ``(n, N)``."""
+        model = self.model
+        stored, log_determinant = model.whiten(model.gain * self.patterns)
+        asked, _ = model.whiten(self.queries - model.bias)
+        weights, bound = self.queries.new_empty(len(asked), len(stored)), 0.0
+        for part in split(len(asked), 4 * len(stored) * asked.element_size()):
+            squares = torch.cdist(asked[part], stored).square()
+            scores = model.density(squares, log_determinant, model.dim)
+            evidence = scores.logsumexp(-1, keepdim=True)
+            weights[part] = (scores - evidence).exp() * _heaviness(model, squares)
+            bound += float(evidence.sum()) / len(asked)
+        return bound - math.log(len(stored)), weights
+
+    def maximise(self, shares: Tensor) -> None:
+        maximise(self.model, Moments.of_shares(self.queries, self.patterns, shares, len(self.queries)), self.form)
+
+
 @torch.no_grad()
 def fit_queries(patterns: Tensor, queries: Tensor, form: Form, steps: int, start: Any) -> Any:
     """Fit one form to queries alone; their origins are shared out among all patterns each time.
@@ -220,15 +266,7 @@ def fit_queries(patterns: Tensor, queries: Tensor, form: Form, steps: int, start
     """
     gap = queries.mean(0) - patterns.mean(0)
     model = _begin(gap, (queries - patterns.mean(0)).var(0, unbiased=False), form, start)
-    for _ in range(steps):
-        stored, log_determinant = model.whiten(model.gain * patterns)
-        asked, _ = model.whiten(queries - model.bias)
-        weights = queries.new_empty(len(queries), len(patterns))
-        for part in split(len(queries), 4 * len(patterns) * queries.element_size()):
-            squares = torch.cdist(asked[part], stored).square()
-            shares = torch.softmax(model.density(squares, log_determinant, model.dim), -1)
-            weights[part] = shares * _heaviness(model, squares)
-        maximise(model, Moments.of_shares(queries, patterns, weights, len(queries)), form)
+    em.iterate(_OfQueries(model, form, queries, patterns), steps)
     return model
 
 

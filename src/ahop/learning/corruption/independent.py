@@ -1,6 +1,7 @@
 """Learn a corruption that hits every dimension by itself, whether or not the origins of the queries are known.
 
-Fits a :class:`~ahop.similarity.Likelihood`, or :class:`~ahop.similarity.Regimes` of several, by :mod:`.em`, and
+Fits a :class:`~ahop.similarity.Likelihood`, or :class:`~ahop.similarity.Regimes` of several, by :mod:`.em` with
+the steps of :mod:`.terms`, and
 decides what a user should not have to: where to start, whether dimensions differ, how many kinds of noise and how
 many regimes there are.
 """
@@ -19,9 +20,9 @@ from torch import Tensor
 from ahop._blocks import split
 from ahop._precision import reach
 from ahop._progress import progress
-from ahop.learning.corruption import correlated, em
-from ahop.learning.corruption.em import Evidence, Shrinkage
+from ahop.learning.corruption import correlated, em, terms
 from ahop.learning.corruption.lessons import Families, Lessons
+from ahop.learning.corruption.terms import Evidence, Shrinkage
 from ahop.learning.report import FitReport
 
 # Patterns that stand for all of them in the share-out of an unlabelled query, and the share that may be left out.
@@ -102,32 +103,26 @@ class Problem:
     def candidates(self, state: State) -> Evidence:
         """Queries beside the patterns that are likeliest to be their origins under what is known now."""
         patterns, queries, log_prior = self.lessons.patterns, self.lessons.queries, self.lessons.log_prior
-        similarity, chosen = self.similarity(state), []
+        similarity, chosen, needed = self.similarity(state), [], []
         most = min(len(patterns), max(8, min(_CANDIDATES, _WORK // queries.numel())))
-        needed = 1
         for part in split(len(queries), len(patterns) * patterns.element_size()):
             seen = None if self.lessons.observed is None else self.lessons.observed[part]
             scores = similarity(patterns, queries[part], seen)
             best = (scores if log_prior is None else scores + log_prior).topk(most, dim=-1)
+            left = torch.softmax(best.values, -1).flip(-1).cumsum(-1).flip(-1)
             chosen.append(best.indices)
-            missing = 1 - torch.softmax(best.values, -1).cumsum(-1)
-            needed = max(needed, int(((missing > _LEFT_OUT).sum(-1) + 1).double().quantile(0.99)))
-        indices = torch.cat(chosen)[:, :needed]
-        level = math.log(1 / len(patterns))
-        priors = patterns.new_full(indices.shape, level) if log_prior is None else log_prior[indices]
-        return Evidence(queries, patterns[indices], priors, self.lessons.observed)
+            # Each query keeps as many as it needs for little to be left out, the likeliest among them.
+            needed.append(left > _LEFT_OUT)
+        indices, kept = torch.cat(chosen), torch.cat(needed)
+        owner, origins = kept.nonzero()[:, 0], indices[kept]
+        level = -math.log(len(patterns))
+        priors = patterns.new_full(origins.shape, level) if log_prior is None else log_prior[origins]
+        return Evidence(queries, patterns[origins], owner, priors, self.lessons.observed)
 
     def iterate(self, state: State, evidence: Evidence, steps: int) -> list[float]:
         """Expectation maximisation, in place; the bound after every step."""
-        return em.iterate(
-            evidence,
-            state.regimes,
-            state.log_rho,
-            steps=steps,
-            shrinkage=state.shrinkage,
-            floor=1e-3 * self.spread,
-            tolerance=1e-4,
-        )
+        learner = terms.Learner(evidence, state.regimes, state.log_rho, state.shrinkage, floor=1e-3 * self.spread)
+        return em.iterate(learner, steps, tolerance=1e-4)
 
 
 @dataclass
@@ -148,13 +143,17 @@ class Fit:
 
     def log_evidence(self) -> Tensor:
         """The log evidence of each query, ``(n,)``."""
-        return em.expect(self.evidence, self.state.regimes, self.state.log_rho)[0]
+        return terms.expect(self.evidence, self.state.regimes, self.state.log_rho)[0]
 
     def residuals(self) -> Tensor:
         """What the likeliest candidate of each query leaves unexplained, ``(n, d)``."""
-        best = self.evidence.scores(self.evidence.explained(self.state.regimes[0])).argmax(1)
-        rows = torch.arange(len(best), device=best.device)
-        return self.evidence.queries - self.evidence.candidates[rows, best]
+        evidence = self.evidence
+        scores = evidence.explained(self.state.regimes[0]).total.sum(-1)
+        top = scores.new_full((len(evidence.queries),), -torch.inf)
+        top = top.scatter_reduce(0, evidence.owner, scores, "amax")
+        first = (scores == top[evidence.owner]).nonzero().squeeze(1)
+        best = torch.zeros_like(evidence.owner[:1]).expand(len(top)).scatter(0, evidence.owner[first], first)
+        return evidence.queries - evidence.candidates[best]
 
     def relearned(self, rows: Tensor) -> Any:
         """The corruption as these queries alone show it, as a similarity."""
@@ -269,7 +268,7 @@ def followed(problem: Problem, model: Any) -> Fit:
     problem = problem if labelled else problem.thinned(_WORK // (8 * problem.lessons.queries.shape[1]))
     evidence = problem.pairs() if labelled else problem.candidates(state)
     if any(_unlike_dimensions(regime) for regime in state.regimes):
-        state.shrinkage = em.estimate_shrinkage(evidence, state.regimes, state.log_rho)
+        state.shrinkage = terms.estimate_shrinkage(evidence, state.regimes, state.log_rho)
     if labelled:
         return Fit(problem, state, evidence, problem.iterate(state, evidence, steps=20))
     return settled(problem, state, 5)
@@ -289,7 +288,7 @@ def refined(fit: Fit) -> Fit:
     def judged(state: State) -> Tensor:
         """Fit on some queries, and give the log evidence of each of the others."""
         problem.iterate(state, here, steps=30)
-        return em.expect(there, state.regimes, state.log_rho)[0]
+        return terms.expect(there, state.regimes, state.log_rho)[0]
 
     def more_regimes(state: State, here: Evidence) -> State:
         return _more_regimes(state, here, 1e-3 * problem.spread)
@@ -323,14 +322,14 @@ def of_either_start(first: Fit, second: State) -> Fit:
 
 def _more_regimes(state: State, here: Evidence, floor: float) -> State:
     """One more regime: the commonest splits into the queries it explains well and those it explains badly."""
-    total, shares = em.expect(here, state.regimes, state.log_rho)
-    common = int(shares.sum((0, 1)).argmax())
+    total, shares = terms.expect(here, state.regimes, state.log_rho)
+    common = int(shares.sum(0).argmax())
     hard = total < total.median()
     new = copy.deepcopy(state.regimes[common])
     for regime, rows in ((state.regimes[common], ~hard), (new, hard)):
-        weights = shares[..., common] * rows[:, None]
+        weights = shares[:, common] * rows[here.owner]
         for _ in range(8):
-            em.maximise(here, regime, weights, state.shrinkage, floor)
+            terms.maximise(here, regime, weights, state.shrinkage, floor)
     log_rho = torch.cat([state.log_rho, state.log_rho[common : common + 1]])
     return State([*state.regimes, new], torch.log_softmax(log_rho, 0), state.shrinkage)
 
@@ -340,7 +339,7 @@ def _unlike_dimensions(regime: Any) -> bool:
 
 
 def _differing(state: State, here: Evidence) -> State:
-    return State(state.regimes, state.log_rho, em.estimate_shrinkage(here, state.regimes, state.log_rho))
+    return State(state.regimes, state.log_rho, terms.estimate_shrinkage(here, state.regimes, state.log_rho))
 
 
 def _more_kinds(state: State, here: Evidence) -> State:

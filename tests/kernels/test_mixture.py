@@ -1,0 +1,46 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ahop.similarity import Likelihood
+
+
+def likelihood(dim, components, seed):
+    made = Likelihood(dim, components, shifted=bool(seed % 2))
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in made.parameters():
+        parameter.data += torch.randn(parameter.shape, generator=generator)
+    return made
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 99), st.integers(1, 70), st.integers(1, 3), st.booleans())
+def test_scores_of_the_compiled_way_are_those_of_the_definition(seed, dim, components, masked):
+    similarity, generator = likelihood(dim, components, seed), torch.Generator().manual_seed(seed)
+    patterns, queries = torch.randn(13, dim, generator=generator), 2 * torch.randn(5, dim, generator=generator)
+    observed = torch.rand(5, dim, generator=generator) < 0.6 if masked else None
+    with torch.no_grad():
+        fast = similarity(patterns, queries, observed)
+        assert similarity._compiled(patterns, queries, observed) is not None
+        exact = similarity.double()(patterns.double(), queries.double(), observed)
+    torch.testing.assert_close(fast.double(), exact, rtol=1e-5, atol=1e-4)
+
+
+def test_what_a_float_does_not_hold_goes_the_long_way():
+    similarity = likelihood(4, 1, 0)
+    similarity.log_sigma.data.fill_(-40.0)
+    similarity.mask_logits.data.fill_(-60.0)
+    similarity.bias.data.zero_()
+    similarity.gain.data.fill_(1.0)
+    patterns = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert similarity._compiled(patterns, patterns, None) is None
+        assert similarity(patterns, patterns).argmax(1).equal(torch.arange(6))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_no_queries_and_no_patterns_have_no_scores(shape):
+    queries, patterns = shape
+    with torch.no_grad():
+        assert likelihood(4, 1, 0)(torch.zeros(patterns, 4), torch.zeros(queries, 4)).shape == shape
