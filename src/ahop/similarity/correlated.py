@@ -73,10 +73,20 @@ class Correlated(Density):
 
         ``beside`` is variance to be added to :math:`\psi`.
         """
-        covariance = self.loading @ self.loading.mT + torch.diag(self.log_psi.exp() + beside)
-        factor = torch.linalg.cholesky(covariance)
-        whitened = torch.linalg.solve_triangular(factor, rows.mT, upper=False).mT
-        return whitened, 2 * factor.diagonal().log().sum()
+        variance = self.log_psi.exp() + beside
+        if torch.is_grad_enabled():
+            # Its gradient exists even where hidden causes are equally strong.
+            factor = torch.linalg.cholesky(self.loading @ self.loading.mT + torch.diag(variance))
+            whitened = torch.linalg.solve_triangular(factor, rows.mT, upper=False).mT
+            return whitened, 2 * factor.diagonal().log().sum()
+        # The symmetric root of the inverse, by way of the few hidden causes.
+        causes = self.loading / variance.sqrt()[:, None]
+        strength, turn = torch.linalg.eigh(causes.mT @ causes)
+        strength = strength.clamp_min(0)
+        root, causes = (1 + strength).sqrt(), causes @ turn
+        rows = rows / variance.sqrt()
+        rows = rows - (rows @ causes / (root * (1 + root))) @ causes.mT
+        return rows, variance.log().sum() + strength.log1p().sum()
 
     def density(self, squares: Tensor, log_determinant: Tensor, count: Tensor | int) -> Tensor:
         """The log density at a squared whitened distance in so many dimensions."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -25,6 +25,8 @@ from ahop.learning.corruption.held_out import Judgement, Jury
 RANKS = (0, 1, 2, 4, 8, 16)
 _PATIENCE = 2
 _HEAVY = 4.0
+# Dimensions up to which all eigenvectors take no longer than a few.
+_SMALL = 128
 
 
 def ladder(queries: int, dim: int) -> list[int]:
@@ -32,41 +34,107 @@ def ladder(queries: int, dim: int) -> list[int]:
     return [rank for rank in RANKS if rank <= min(dim // 2, queries // 4)]
 
 
-@dataclass
-class Moments:
-    """Weighted means and covariances of queries x and the patterns k they are taken to come from.
-
-    ``amount`` counts queries, before the heavy tails weigh them.
-    """
+class Moments(Protocol):
+    """Weighted means and variances of queries x and the patterns k that they are taken to come from, ``(d,)`` each."""
 
     mean_x: Tensor
     mean_k: Tensor
-    xx: Tensor
     xk: Tensor
     kk: Tensor
-    amount: float
 
-    @classmethod
-    def of_pairs(cls, queries: Tensor, origins: Tensor, weights: Tensor) -> Moments:
-        share = weights / weights.sum()
-        mean_x, mean_k = share @ queries, share @ origins
-        x, k = queries - mean_x, origins - mean_k
-        heavy = weights[:, None]
-        return cls(mean_x, mean_k, x.mT @ (heavy * x), x.mT @ (heavy * k), k.mT @ (heavy * k), len(queries))
+    def covariance(self, gain: Tensor) -> Spread:
+        """The covariance of what the patterns leave unexplained."""
 
-    @classmethod
-    def of_shares(cls, queries: Tensor, patterns: Tensor, weights: Tensor, amount: float) -> Moments:
-        """``weights`` ``(n, N)`` share every query out among all patterns."""
-        by_query, by_pattern = weights.sum(1), weights.sum(0)
+
+class Spread(Protocol):
+    """A covariance matrix ``(d, d)``, however it is kept."""
+
+    def diagonal(self) -> Tensor: ...
+
+    def leading(self, scale: Tensor, count: int, start: Tensor) -> tuple[Tensor, Tensor]:
+        """The largest eigenvalues ``(count,)``, last the largest, and their vectors ``(d, count)``, after every
+        dimension was divided by its scale; ``start`` ``(d, count)`` is a guess of them."""
+
+
+@dataclass
+class OfRows:
+    """The sum of the outer products of rows ``(n, d)``."""
+
+    rows: Tensor
+
+    def diagonal(self) -> Tensor:
+        return self.rows.square().sum(0)
+
+    def leading(self, scale: Tensor, count: int, start: Tensor) -> tuple[Tensor, Tensor]:
+        rows = self.rows / scale
+        if len(rows) >= rows.shape[1]:
+            return OfMatrix(rows.mT @ rows).leading(torch.ones_like(scale), count, start)
+        # Fewer rows than dimensions: their own products have the same eigenvalues.
+        values, turn = (part[..., -count:] for part in torch.linalg.eigh(rows @ rows.mT))
+        return values, rows.mT @ turn / values.clamp_min(1e-30).sqrt()
+
+
+@dataclass
+class OfMatrix:
+    """The matrix itself."""
+
+    matrix: Tensor
+
+    def diagonal(self) -> Tensor:
+        return self.matrix.diagonal()
+
+    def leading(self, scale: Tensor, count: int, start: Tensor) -> tuple[Tensor, Tensor]:
+        matrix = self.matrix / scale[:, None] / scale
+        if len(matrix) <= _SMALL or not count:
+            values, vectors = torch.linalg.eigh(matrix)
+            return values[len(values) - count :], vectors[:, len(values) - count :]
+        # By iterating on a subspace: a few of many eigenvectors, from those of the last time.
+        generator = torch.Generator().manual_seed(0)
+        more = torch.randn(len(matrix), count + 8, generator=generator, dtype=torch.float64).to(matrix)
+        basis = torch.cat([start / scale[:, None], more], 1)
+        for _ in range(8):
+            basis, _ = torch.linalg.qr(matrix @ basis)
+        values, turn = torch.linalg.eigh(basis.mT @ matrix @ basis)
+        return values[-count:], basis @ turn[:, -count:]
+
+
+@dataclass
+class PairMoments:
+    """Of queries and the patterns they came from, ``(n, d)`` each, and how much each counts, ``(n,)``."""
+
+    queries: Tensor
+    origins: Tensor
+    weights: Tensor
+
+    def __post_init__(self) -> None:
+        share = self.weights / self.weights.sum()
+        self.mean_x, self.mean_k = share @ self.queries, share @ self.origins
+        self._x, self._k = self.queries - self.mean_x, self.origins - self.mean_k
+        self.xk, self.kk = self.weights @ (self._x * self._k), self.weights @ self._k.square()
+
+    def covariance(self, gain: Tensor) -> Spread:
+        return OfRows((self._x - gain * self._k) * (self.weights / len(self._x)).sqrt()[:, None])
+
+
+@dataclass
+class ShareMoments:
+    """Of queries that ``weights`` ``(n, N)`` share out among all patterns."""
+
+    queries: Tensor
+    patterns: Tensor
+    weights: Tensor
+
+    def __post_init__(self) -> None:
+        by_query, by_pattern = self.weights.sum(1), self.weights.sum(0)
         total = by_query.sum()
-        mean_x, mean_k = by_query @ queries / total, by_pattern @ patterns / total
-        x, k = queries - mean_x, patterns - mean_k
-        xx, kk = x.mT @ (by_query[:, None] * x), k.mT @ (by_pattern[:, None] * k)
-        return cls(mean_x, mean_k, xx, x.mT @ (weights @ k), kk, amount)
+        self.mean_x, self.mean_k = by_query @ self.queries / total, by_pattern @ self.patterns / total
+        x, k = self.queries - self.mean_x, self.patterns - self.mean_k
+        self._xx, self._kk = x.mT @ (by_query[:, None] * x), k.mT @ (by_pattern[:, None] * k)
+        self._xk = x.mT @ (self.weights @ k)
+        self.xk, self.kk = self._xk.diagonal(), self._kk.diagonal()
 
-    def residuals(self, gain: Tensor) -> Tensor:
-        """The covariance of what the patterns leave unexplained, ``(d, d)``."""
-        return (self.xx - gain * (self.xk + self.xk.mT) + gain**2 * self.kk) / self.amount
+    def covariance(self, gain: Tensor) -> Spread:
+        return OfMatrix((self._xx - gain * (self._xk + self._xk.mT) + gain**2 * self._kk) / len(self.queries))
 
 
 @dataclass(frozen=True)
@@ -97,30 +165,32 @@ def maximise(model: Any, moments: Moments, form: Form) -> None:
     """Solve for gain, bias, hidden causes and noise, given the moments."""
     if form.learn_gain:
         precision = (-model.log_psi).exp()
-        power = (moments.kk.diagonal() * precision).sum()
+        power = (moments.kk * precision).sum()
         if power > 0:
-            model.gain.copy_(((moments.xk.diagonal() * precision).sum() / power).clamp_min(0.05))
+            model.gain.copy_(((moments.xk * precision).sum() / power).clamp_min(0.05))
     model.bias.copy_(moments.mean_x - model.gain * moments.mean_k)
-    _factor(model, moments.residuals(model.gain), form)
+    _factor(model, moments.covariance(model.gain), form)
 
 
-def _factor(model: Any, covariance: Tensor, form: Form, rounds: int = 2) -> None:
+def _factor(model: Any, covariance: Spread, form: Form, rounds: int = 2) -> None:
     """Split a covariance into hidden causes and noises of single dimensions (factor analysis)."""
-    least = 1e-3 * _floored(covariance.diagonal())
+    diagonal = covariance.diagonal()
+    least = 1e-3 * _floored(diagonal)
 
     def noise(rest: Tensor) -> Tensor:
         rest = _floored(torch.maximum(rest, least))
         return rest.mean().expand_as(rest) if form.shared_noise else rest
 
-    psi = noise(covariance.diagonal())
+    psi = noise(diagonal)
     if form.rank:
         psi = torch.minimum(model.log_psi.exp(), psi)
         for _ in range(rounds):
             root = psi.sqrt()
-            values, vectors = torch.linalg.eigh(covariance / root[:, None] / root)
-            strength = (values[-form.rank :] - 1).clamp_min(0).sqrt()
-            model.loading.copy_(root[:, None] * vectors[:, -form.rank :] * strength)
-            psi = noise(covariance.diagonal() - model.loading.square().sum(1))
+            values, vectors = covariance.leading(root, form.rank, model.loading)
+            strength = (values - 1).clamp_min(0).sqrt()
+            model.loading.zero_()
+            model.loading[:, form.rank - len(values) :] = root[:, None] * vectors * strength
+            psi = noise(diagonal - model.loading.square().sum(1))
     model.log_psi.copy_(psi.log())
 
 
@@ -164,7 +234,7 @@ class _OfPairs:
         return float(bound), _heaviness(self.model, squares)
 
     def maximise(self, shares: Tensor) -> None:
-        maximise(self.model, Moments.of_pairs(self.queries, self.origins, shares), self.form)
+        maximise(self.model, PairMoments(self.queries, self.origins, shares), self.form)
 
 
 @torch.no_grad()
@@ -255,7 +325,7 @@ class _OfQueries:
         return bound - math.log(len(stored)), weights
 
     def maximise(self, shares: Tensor) -> None:
-        maximise(self.model, Moments.of_shares(self.queries, self.patterns, shares, len(self.queries)), self.form)
+        maximise(self.model, ShareMoments(self.queries, self.patterns, shares), self.form)
 
 
 @torch.no_grad()
