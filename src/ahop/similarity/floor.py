@@ -132,20 +132,20 @@ class Floor(Density):
         places = self.place(queries)
         heard = places < self.bins if observed is None else (places < self.bins) & observed
         row, dim = heard.nonzero(as_tuple=True)
-        entry, counts = dim * self.bins + places[row, dim], heard.sum(1)
-        scores = []
+        entry, counts = dim * (self.bins + 1) + places[row, dim], heard.sum(1)
+        levels, scores = self.level(patterns), []
         for outcome in self.outcomes():
-            codes = self.pattern_codes(outcome, patterns)
-            silent = codes[..., -1].sum(-1) if observed is None else observed.to(codes) @ codes[..., -1].mT
-            table = codes[..., :-1].permute(1, 2, 0).flatten(0, 1)
+            codes = self.pattern_codes(outcome, levels)
+            silent = codes[:, -1].sum(0) if observed is None else observed.to(codes) @ codes[:, -1]
             # Only what is off the floor is looked up: most values are not.
-            scores.append(silent + nn.functional.embedding_bag(entry, table, counts.cumsum(0) - counts, mode="sum"))
+            table, starts = codes.flatten(0, 1), counts.cumsum(0) - counts
+            scores.append(silent + nn.functional.embedding_bag(entry, table, starts, mode="sum"))
         return torch.stack(scores, -1)
 
-    def pattern_codes(self, outcome: Tensor, patterns: Tensor) -> Tensor:
-        """What each bin says more than the floor does and, last, what the floor says, ``(N, d, bins + 1)``."""
+    def pattern_codes(self, outcome: Tensor, levels: Tensor) -> Tensor:
+        """What each bin says more than the floor does and, last, what the floor says, ``(d, bins + 1, N)``."""
         terms = torch.cat([outcome[..., :-1] - outcome[..., -1:], outcome[..., -1:]], -1)
-        return terms[torch.arange(self.dim, device=patterns.device), self.level(patterns)]
+        return terms.mT.gather(2, levels.mT[:, None].expand(-1, self.bins + 1, -1))
 
     def _mixed(self, scores: Tensor) -> Tensor:
         return torch.logsumexp(scores + torch.log_softmax(self.log_rho, 0), -1)
@@ -263,7 +263,8 @@ class OneHot(Similarity):
     def encode_patterns(self, patterns: Tensor) -> Tensor:
         r"""The codes :math:`\phi(\xi)` to store."""
         patterns = as_tensor(patterns, "patterns").to(self.likelihood.edges)
-        return self.likelihood.pattern_codes(self.likelihood.outcomes()[0], patterns).flatten(-2)
+        codes = self.likelihood.pattern_codes(self.likelihood.outcomes()[0], self.likelihood.level(patterns))
+        return codes.permute(2, 0, 1).flatten(1)
 
     def encode_queries(self, queries: Tensor) -> Tensor:
         r"""The codes :math:`\psi(x)` to ask with."""

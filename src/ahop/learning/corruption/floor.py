@@ -35,7 +35,7 @@ _FIRST_REGIME = 0.8
 _FIRST_ORIGIN = 60.0
 # A query is shared out among so many patterns.
 _CANDIDATES = 8
-_STEPS_OF_PAIRS, _STEPS_OF_QUERIES = 8, 5
+_STEPS_OF_PAIRS, _STEPS_OF_QUERIES = 5, 5
 # Queries x patterns that origins are shared out in, and queries that tell how much to trust scores.
 _TABLE = 2**21
 _WITNESSES = 256
@@ -113,61 +113,55 @@ class Cells:
         """Queries in ``rows`` beside the patterns they are taken to come from."""
         known, inverse = origins.unique(return_inverse=True)
         pair, dim = self.heard[rows].nonzero(as_tuple=True)
-        level, place = self.levels[origins[pair], dim], self.places[rows[pair], dim]
-        return Pairs(self.levels[known], inverse, self.seen(rows), pair, dim, level, place)
+        # A cell is a dimension and a level there; those off the floor are cut into bins.
+        first = torch.arange(self.empty.dim, device=rows.device) * (self.empty.levels + 1)
+        cells = first + self.levels[known]
+        off = cells[inverse[pair], dim] * self.empty.bins + self.places[rows[pair], dim]
+        return Pairs(cells, inverse, self.seen(rows), pair, off)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of queries and patterns: the patterns' levels, which of them is whose, and what is off the floor."""
+    """Pairs of queries and patterns: the patterns' cells ``(K, d)``, which of the K is whose, and what is off the floor,
+    by pair and binned cell."""
 
-    levels: Tensor
+    cells: Tensor
     inverse: Tensor
     observed: Tensor | None
     pair: Tensor
-    dim: Tensor
-    level: Tensor
-    place: Tensor
+    off: Tensor
 
     def maximise(self, model: Any, weights: Tensor, pull: float) -> None:
         """Count, each pair in each regime as often as its weight ``(m, R)`` says, and solve for the likelihood."""
-        dim, levels, bins = model.dim, model.levels + 1, model.bins
-        regimes = weights.shape[1]
-        share = weights[self.pair]
-        above = _summed(share, self.dim * levels + self.level, dim * levels).reshape(regimes, dim, levels)
-        values = _summed(share, self.level * bins + self.place, levels * bins).reshape(regimes, levels, bins)
-        total = torch.stack([self._total(own, levels) for own in weights.mT])
-        model.heard_logits.copy_(_drawn_together(above, total, pull).logit())
+        regimes, (_, dim, levels) = weights.shape[1], model.heard_logits.shape
+        counts = weights.new_zeros(dim * levels * model.bins, regimes).index_add_(0, self.off, weights[self.pair])
+        counts = counts.mT.reshape(regimes, dim, levels, model.bins)
+        total = torch.stack([self._total(own, dim * levels) for own in weights.mT]).reshape(regimes, dim, levels)
+        model.heard_logits.copy_(_drawn_together(counts.sum(-1), total, pull).logit())
+        values = counts.sum(1)
         common = values.sum(0) + 0.5
-        common = common / common.sum(-1, keepdim=True)
-        model.value_logits.copy_((values + pull * common).log())
+        model.value_logits.copy_((values + pull * common / common.sum(-1, keepdim=True)).log())
         model.log_rho.copy_(((weights.sum(0) + 1) / (weights.sum() + regimes)).log())
 
-    def _total(self, weights: Tensor, levels: int) -> Tensor:
-        """How often a value was seen, on the floor or off it, where its pattern is at each level, ``(d, levels)``."""
-        count, dim = self.levels.shape
+    def _total(self, weights: Tensor, cells: int) -> Tensor:
+        """How often values were seen in each cell, at the floor or off it."""
+        count, dim = self.cells.shape
         each = weights[:, None] if self.observed is None else weights[:, None] * self.observed
-        by_pattern = torch.zeros(count, each.shape[1]).to(each).index_add_(0, self.inverse, each).expand(-1, dim)
-        return torch.zeros(dim, levels).to(each).scatter_add_(1, self.levels.mT, by_pattern.mT)
+        by_pattern = each.new_zeros(count, each.shape[1]).index_add_(0, self.inverse, each).expand(-1, dim)
+        return each.new_zeros(cells).index_add_(0, self.cells.flatten(), by_pattern.flatten())
 
     def scores(self, model: Any) -> Tensor:
         """The log-probability of each query under its pattern, in each regime, ``(m, R)``."""
-        outcomes = model.outcomes()
-        dims = torch.arange(model.dim, device=self.levels.device)
-        by_regime = []
-        for outcome in outcomes:
-            silent = outcome[..., -1][dims, self.levels]
-            if self.observed is None:
-                scores = silent.sum(1)[self.inverse]
-            else:
-                scores = (silent[self.inverse] * self.observed).sum(1)
-            more = (outcome[..., :-1] - outcome[..., -1:])[self.dim, self.level, self.place]
-            by_regime.append(scores.index_add(0, self.pair, more))
-        return torch.stack(by_regime, -1)
-
-
-def _summed(share: Tensor, cell: Tensor, cells: int) -> Tensor:
-    return torch.zeros(cells, share.shape[1]).to(share).index_add_(0, cell, share).mT
+        outcomes = model.outcomes().permute(1, 2, 3, 0)
+        floor = outcomes[:, :, -1].flatten(0, 1)
+        bags = torch.nn.functional.embedding_bag
+        if self.observed is None:
+            silent = bags(self.cells, floor, mode="sum")[self.inverse]
+        else:
+            seen = self.observed.to(floor)
+            silent = bags(self.cells[self.inverse], floor, mode="sum", per_sample_weights=seen)
+        more = (outcomes[:, :, :-1] - outcomes[:, :, -1:]).flatten(0, 2)
+        return silent.index_add(0, self.pair, more[self.off])
 
 
 def _drawn_together(above: Tensor, total: Tensor, pull: float) -> Tensor:
