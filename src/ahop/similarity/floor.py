@@ -28,8 +28,8 @@ class Floor(Density):
         h_{r,i}(\xi_i) \, v_r(b \mid \xi_i) \, / \, w_b & x_i \text{ in bin } b \text{, which is } w_b \text{ wide}
         \end{cases}
 
-    A pattern's value counts by its level alone: its own floor, or one of a few ranges above it. A value is off the floor
-    with a probability h that depends on the level and the dimension; where in that case it lies, v, depends on the level,
+    A pattern's value counts by its level alone: the floor, or one of a few ranges off it. A query's value is off the
+    floor with a probability h that depends on the level and the dimension. Where it lies then, v, depends on the level,
     in all dimensions alike. A whole query belongs to one of a few regimes r, which says how much it hears.
     :mod:`ahop.learning.corruption.floor` fits all of it.
 

@@ -25,11 +25,11 @@ from ahop.learning.report import FitReport
 # The share of one value among all that makes it a floor, and how many values are enough to see it.
 _SHARE = 0.25
 _SEEN = 2**20
-# Ranges of values above the floor; patterns and queries that are looked at.
-_BINS = 8
+# Ranges of values off the floor, at most.
+_BINS = 12
 # Numbers of regimes worth a try, and pseudo-counts with which a cell is drawn to what others share.
 REGIMES = (1, 2, 4, 8)
-PULLS = (3.0, 30.0, 300.0)
+PULLS = (10.0, 100.0)
 # How sure the first guess at a regime is, and the first at an origin, which goes by the cosine above the floor.
 _FIRST_REGIME = 0.8
 _FIRST_ORIGIN = 60.0
@@ -37,7 +37,7 @@ _FIRST_ORIGIN = 60.0
 _CANDIDATES = 8
 _STEPS_OF_PAIRS, _STEPS_OF_QUERIES = 5, 5
 # Queries x patterns that origins are shared out in, and queries that tell how much to trust scores.
-_TABLE = 2**21
+_TABLE = 2**20
 _WITNESSES = 256
 
 
@@ -122,8 +122,8 @@ class Cells:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of queries and patterns: the patterns' cells ``(K, d)``, which of the K is whose, and what is off the floor,
-    by pair and binned cell."""
+    """Pairs of queries and patterns: the cells of K patterns ``(K, d)``, which of them is whose, and what is off the
+    floor: of which pair it is, and in which bin of its cell."""
 
     cells: Tensor
     inverse: Tensor
@@ -207,18 +207,19 @@ def _of_regimes(empty: Any, regimes: int) -> Any:
 
 @torch.no_grad()
 def by_retrieval(jury: Jury, kind: Any) -> tuple[Any, Judgement]:
-    """The form that retrieves best on origins it has not seen; more regimes have to be better by more than chance."""
+    """The form that retrieves best on origins it has not seen; others than the plain one have to be clearly better."""
     cells = Cells(begin(kind, jury.patterns, jury.queries), jury.patterns, jury.queries, None)
 
     def judged(form: Form) -> Judgement:
         return jury.each(lambda rows: fit_pairs(cells, rows, jury.origins[rows], form))
 
-    forms = [Form(pull=pull) for pull in PULLS]
-    judgements = [judged(form) for form in forms]
-    form, judgement = max(zip(forms, judgements, strict=True), key=lambda one: float(one[1].log_posterior.mean()))
+    form = Form()
+    judgement = judged(form)
+    for pull in PULLS:
+        if (second := judged(other := Form(pull=pull))).beats(judgement):
+            form, judgement = other, second
     for regimes in REGIMES[1:]:
-        richer = replace(form, regimes=regimes)
-        if not (second := judged(richer)).beats(judgement):
+        if not (second := judged(richer := replace(form, regimes=regimes))).beats(judgement):
             break
         form, judgement = richer, second
     return fit_pairs(cells, torch.arange(len(jury.queries)).to(jury.origins), jury.origins, form), judgement
@@ -308,8 +309,7 @@ def by_evidence(cells: Cells, rows: Tensor, origins: Tensor, log_prior: Tensor, 
     if len(rows) >= 8 * REGIMES[-1]:
         evidence = judged(form)
         for regimes in REGIMES[1:]:
-            richer = replace(form, regimes=regimes)
-            gain = (second := judged(richer)) - evidence
+            gain = (second := judged(richer := replace(form, regimes=regimes))) - evidence
             if float(gain.mean()) <= float(gain.std()) / math.sqrt(len(gain)):
                 break
             form, evidence = richer, second
