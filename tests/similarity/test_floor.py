@@ -191,7 +191,7 @@ def test_independent_dimensions_are_trusted_and_repeated_ones_are_not():
         patterns, queries = PATTERNS.repeat(1, copies), alike.queries.repeat(1, copies)
         cells = learning.Cells(learning.begin(Floor, patterns, queries), patterns, queries, None)
         rows = torch.arange(len(queries))
-        model = learning.fit_pairs(cells, rows, alike.origins, learning.Form())
+        model = learning.fit_pairs(cells, rows, alike.origins)
         return learning.trust(model, cells, rows, model.by_regime(patterns, queries), torch.Generator().manual_seed(0))
 
     alike = Unheard((0.8,)).sample(PATTERNS, 1000)

@@ -11,7 +11,7 @@ temperature that makes up for it (:func:`trust`): by how much more do scores var
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,9 +27,10 @@ _SHARE = 0.25
 _SEEN = 2**20
 # Ranges of values off the floor, at most.
 _BINS = 12
-# Numbers of regimes worth a try, and pseudo-counts with which a cell is drawn to what others share.
+# Numbers of regimes worth a try.
 REGIMES = (1, 2, 4, 8)
-PULLS = (10.0, 100.0)
+# A cell is drawn to what others share as if these had been seen in it so many times.
+_PULL = 30.0
 # How sure the first guess at a regime is, and the first at an origin, which goes by the cosine above the floor.
 _FIRST_REGIME = 0.8
 _FIRST_ORIGIN = 60.0
@@ -39,14 +40,6 @@ _STEPS_OF_PAIRS, _STEPS_OF_QUERIES = 5, 5
 # Queries x patterns that origins are shared out in, and queries that tell how much to trust scores.
 _TABLE = 2**20
 _WITNESSES = 256
-
-
-@dataclass(frozen=True)
-class Form:
-    """What is decided before a fit: how many regimes, and how strongly rare cells are drawn to what others share."""
-
-    regimes: int = 1
-    pull: float = 30.0
 
 
 def floor_of(queries: Tensor, observed: Tensor | None = None) -> float | None:
@@ -131,16 +124,16 @@ class Pairs:
     pair: Tensor
     off: Tensor
 
-    def maximise(self, model: Any, weights: Tensor, pull: float) -> None:
+    def maximise(self, model: Any, weights: Tensor) -> None:
         """Count, each pair in each regime as often as its weight ``(m, R)`` says, and solve for the likelihood."""
         regimes, (_, dim, levels) = weights.shape[1], model.heard_logits.shape
         counts = weights.new_zeros(dim * levels * model.bins, regimes).index_add_(0, self.off, weights[self.pair])
         counts = counts.mT.reshape(regimes, dim, levels, model.bins)
         total = torch.stack([self._total(own, dim * levels) for own in weights.mT]).reshape(regimes, dim, levels)
-        model.heard_logits.copy_(_drawn_together(counts.sum(-1), total, pull).logit())
+        model.heard_logits.copy_(_drawn_together(counts.sum(-1), total).logit())
         values = counts.sum(1)
         common = values.sum(0) + 0.5
-        model.value_logits.copy_((values + pull * common / common.sum(-1, keepdim=True)).log())
+        model.value_logits.copy_((values + _PULL * common / common.sum(-1, keepdim=True)).log())
         model.log_rho.copy_(((weights.sum(0) + 1) / (weights.sum() + regimes)).log())
 
     def _total(self, weights: Tensor, cells: int) -> Tensor:
@@ -164,16 +157,16 @@ class Pairs:
         return silent.index_add(0, self.pair, more[self.off])
 
 
-def _drawn_together(above: Tensor, total: Tensor, pull: float) -> Tensor:
+def _drawn_together(above: Tensor, total: Tensor) -> Tensor:
     """Rates off the floor ``(R, d, levels)``, rare cells drawn to what their dimension and their regime lead to expect.
 
     A dimension is drawn to the rate of all; in a regime, the odds of its dimensions move together.
     """
     of_regime = ((above.sum(1) + 0.5) / (total.sum(1) + 1))[:, None]
     whole = (above.sum((0, 1)) + 0.5) / (total.sum((0, 1)) + 1)
-    of_dimension = (above.sum(0) + pull * whole) / (total.sum(0) + pull)
+    of_dimension = (above.sum(0) + _PULL * whole) / (total.sum(0) + _PULL)
     expected = (of_dimension.logit() + of_regime.logit() - whole.logit()).sigmoid()
-    return ((above + pull * expected) / (total + pull)).clamp(1e-5, 1 - 1e-5)
+    return ((above + _PULL * expected) / (total + _PULL)).clamp(1e-5, 1 - 1e-5)
 
 
 def _first_regimes(cells: Cells, rows: Tensor, regimes: int) -> Tensor:
@@ -188,13 +181,13 @@ def _first_regimes(cells: Cells, rows: Tensor, regimes: int) -> Tensor:
 
 
 @torch.no_grad()
-def fit_pairs(cells: Cells, rows: Tensor, origins: Tensor, form: Form) -> Any:
-    """Fit one form to the queries in ``rows`` and the patterns they came from."""
-    model = _of_regimes(cells.empty, form.regimes)
-    pairs, weights = cells.pairs(rows, origins), _first_regimes(cells, rows, form.regimes)
-    pairs.maximise(model, weights, form.pull)
-    for _ in range(_STEPS_OF_PAIRS if form.regimes > 1 else 0):
-        pairs.maximise(model, torch.softmax(pairs.scores(model) + model.log_rho, 1), form.pull)
+def fit_pairs(cells: Cells, rows: Tensor, origins: Tensor, regimes: int = 1) -> Any:
+    """Fit so many regimes to the queries in ``rows`` and the patterns they came from."""
+    model = _of_regimes(cells.empty, regimes)
+    pairs, weights = cells.pairs(rows, origins), _first_regimes(cells, rows, regimes)
+    pairs.maximise(model, weights)
+    for _ in range(_STEPS_OF_PAIRS if regimes > 1 else 0):
+        pairs.maximise(model, torch.softmax(pairs.scores(model) + model.log_rho, 1))
     return model
 
 
@@ -207,38 +200,33 @@ def _of_regimes(empty: Any, regimes: int) -> Any:
 
 @torch.no_grad()
 def by_retrieval(jury: Jury, kind: Any) -> tuple[Any, Judgement]:
-    """The form that retrieves best on origins it has not seen; others than the plain one have to be clearly better."""
+    """As many regimes as retrieve best on origins that were not seen; more have to be better by more than chance."""
     cells = Cells(begin(kind, jury.patterns, jury.queries), jury.patterns, jury.queries, None)
 
-    def judged(form: Form) -> Judgement:
-        return jury.each(lambda rows: fit_pairs(cells, rows, jury.origins[rows], form))
+    def judged(regimes: int) -> Judgement:
+        return jury.each(lambda rows: fit_pairs(cells, rows, jury.origins[rows], regimes))
 
-    form = Form()
-    judgement = judged(form)
-    for pull in PULLS:
-        if (second := judged(other := Form(pull=pull))).beats(judgement):
-            form, judgement = other, second
-    for regimes in REGIMES[1:]:
-        if not (second := judged(richer := replace(form, regimes=regimes))).beats(judgement):
-            break
-        form, judgement = richer, second
-    return fit_pairs(cells, torch.arange(len(jury.queries)).to(jury.origins), jury.origins, form), judgement
+    regimes, judgement = 1, judged(1)
+    for more in REGIMES[1:]:
+        if (second := judged(more)).beats(judgement):
+            regimes, judgement = more, second
+    return fit_pairs(cells, torch.arange(len(jury.queries)).to(jury.origins), jury.origins, regimes), judgement
 
 
 # --- without labels, or with a few ---------------------------------------------------------------------------
 
 
 @torch.no_grad()
-def fit_queries(cells: Cells, rows: Tensor, origins: Tensor, log_prior: Tensor, form: Form, seed: int) -> Any:
-    """Fit one form to the queries in ``rows``; an origin of -1 is shared out among the likeliest patterns."""
+def fit_queries(cells: Cells, rows: Tensor, origins: Tensor, log_prior: Tensor, regimes: int, seed: int) -> Any:
+    """Fit so many regimes to the queries in ``rows``; an origin of -1 is shared out among the likeliest patterns."""
     generator = torch.Generator().manual_seed(seed)
-    model = _of_regimes(cells.empty, form.regimes)
-    first = _first_regimes(cells, rows, form.regimes)[:, None]
+    model = _of_regimes(cells.empty, regimes)
+    first = _first_regimes(cells, rows, regimes)[:, None]
     logits = _FIRST_ORIGIN * _cosines(cells, rows)[..., None] + first.log()
     for step in range(_STEPS_OF_QUERIES):
         candidates, weights = _shared_out(logits, origins, log_prior)
         copies = rows.repeat_interleave(candidates.shape[1])
-        cells.pairs(copies, candidates.flatten()).maximise(model, weights, form.pull)
+        cells.pairs(copies, candidates.flatten()).maximise(model, weights)
         if step < _STEPS_OF_QUERIES - 1:
             scores = model.by_regime(cells.patterns, cells.queries[rows], cells.seen(rows)) + model.log_rho
             logits = trust(model, cells, rows, scores, generator) * scores
@@ -301,19 +289,19 @@ def by_evidence(cells: Cells, rows: Tensor, origins: Tensor, log_prior: Tensor, 
     held = torch.zeros_like(rows, dtype=torch.bool)
     held[::5] = True
 
-    def judged(form: Form) -> Tensor:
-        model = fit_queries(cells, rows[~held], origins[~held], log_prior, form, seed)
+    def judged(regimes: int) -> Tensor:
+        model = fit_queries(cells, rows[~held], origins[~held], log_prior, regimes, seed)
         return _evidence(model, cells, rows[held], log_prior)
 
-    form = Form()
+    regimes = 1
     if len(rows) >= 8 * REGIMES[-1]:
-        evidence = judged(form)
-        for regimes in REGIMES[1:]:
-            gain = (second := judged(richer := replace(form, regimes=regimes))) - evidence
+        evidence = judged(1)
+        for more in REGIMES[1:]:
+            gain = (second := judged(more)) - evidence
             if float(gain.mean()) <= float(gain.std()) / math.sqrt(len(gain)):
                 break
-            form, evidence = richer, second
-    return fit_queries(cells, rows, origins, log_prior, form, seed)
+            regimes, evidence = more, second
+    return fit_queries(cells, rows, origins, log_prior, regimes, seed)
 
 
 def _evidence(model: Any, cells: Cells, rows: Tensor, log_prior: Tensor) -> Tensor:
@@ -340,6 +328,6 @@ def learn(lessons: Lessons, kind: Any, seed: int = 0) -> tuple[Any, FitReport]:
     elif observed is None and len(origins.unique()) > 1:
         model, _ = by_retrieval(Jury(patterns, queries, origins, seed), kind)
     else:
-        model = fit_pairs(cells, rows, origins[rows], Form())
+        model = fit_pairs(cells, rows, origins[rows])
     loss = -float(_evidence(model, cells, some[-_WITNESSES:], log_prior).mean())
     return model, FitReport("em", loss, _STEPS_OF_QUERIES, converged=True)
