@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import ahop
+from ahop._precision import Units
 from ahop.learning.corruption import floor as learning
 from ahop.learning.corruption.held_out import Jury
 from ahop.similarity import Correlated, Floor
@@ -96,6 +97,16 @@ def test_what_is_learned_is_the_same_in_any_unit(scale, labelled):
     with torch.no_grad():
         choices = [s(PATTERNS * u, TEST.queries * u).argmax(1) for s, u in ((plain, 1.0), (moved, scale))]
     assert (choices[0] == choices[1]).double().mean() > 0.99
+
+
+def test_a_floor_stays_one_when_units_are_left():
+    # In float32 the way there and back does not end where it began.
+    units = Units(0.37, 0.123)
+    there = learned(patterns=units.measure(PATTERNS), queries=units.measure(SEEN.queries))
+    back = units.leave(there)
+    assert torch.equal(back.at_floor(PATTERNS), PATTERNS == 0)
+    assert torch.equal(back.at_floor(SEEN.queries), SEEN.queries == 0)
+    assert accuracy(back) > TRUTH - 0.06
 
 
 @pytest.mark.parametrize(("unit", "shift"), [(1e3, 0.0), (0.01, -7.0), (2.0, 100.0)])

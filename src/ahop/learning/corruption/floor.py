@@ -49,8 +49,8 @@ def floor_of(queries: Tensor, observed: Tensor | None = None) -> float | None:
         >>> floor_of(torch.eye(3)), floor_of(torch.rand(5, 3))
         (0.0, None)
     """
-    values = queries.flatten() if observed is None else queries[observed]
-    values = values[:: 1 + len(values) // _SEEN]
+    some = slice(None, None, 1 + queries.numel() // _SEEN)
+    values = queries[some].flatten() if observed is None else queries[some][observed[some]]
     if not len(values):
         return None
     most = values.mode().values
