@@ -49,7 +49,7 @@ def items(count=200, dim=40):
 
 PATTERNS = items()
 WORLD = Unheard((0.9, 0.3))
-SEEN, TEST = WORLD.sample(PATTERNS, 900), WORLD.sample(PATTERNS, 500)
+SEEN, TEST = WORLD.sample(PATTERNS, 600), WORLD.sample(PATTERNS, 500)
 TRUTH = (WORLD.log_likelihood(PATTERNS, TEST.queries).argmax(1) == TEST.origins).double().mean()
 
 
@@ -86,11 +86,11 @@ def test_it_is_close_to_the_true_likelihood():
 
 def test_queries_that_hear_more_and_less_are_told_apart():
     assert LABELLED.regimes > 1 and len(LABELLED.parts()) == LABELLED.regimes
-    alike = Unheard((0.6,)).sample(PATTERNS, 1000)
+    alike = Unheard((0.6,)).sample(PATTERNS, 600)
     assert learned(alike.origins, queries=alike.queries).regimes == 1
 
 
-@pytest.mark.parametrize(("scale", "labelled"), [(1e-6, True), (1e-6, False), (255.0, False)])
+@pytest.mark.parametrize(("scale", "labelled"), [(1e-6, True), (255.0, False)])
 def test_what_is_learned_is_the_same_in_any_unit(scale, labelled):
     plain = LABELLED if labelled else ALONE
     moved = learned(SEEN.origins if labelled else None, PATTERNS * scale, SEEN.queries * scale)
@@ -192,7 +192,7 @@ def test_a_known_origin_stays():
 
 def test_labels_are_heeded():
     few, wrong = torch.full_like(SEEN.origins, -1), torch.full_like(SEEN.origins, -1)
-    few[:50], wrong[:800] = SEEN.origins[:50], (SEEN.origins[:800] + 1) % len(PATTERNS)
+    few[:50], wrong[:550] = SEEN.origins[:50], (SEEN.origins[:550] + 1) % len(PATTERNS)
     assert accuracy(learned(few)) > TRUTH - 0.08
     assert accuracy(learned(wrong)) < 0.3
 
@@ -205,7 +205,7 @@ def test_independent_dimensions_are_trusted_and_repeated_ones_are_not():
         model = learning.fit_pairs(cells, rows, alike.origins)
         return learning.trust(model, cells, rows, model.by_regime(patterns, queries), torch.Generator().manual_seed(0))
 
-    alike = Unheard((0.8,)).sample(PATTERNS, 1000)
+    alike = Unheard((0.8,)).sample(PATTERNS, 600)
     with torch.no_grad():
         assert trusted(1) > 0.8
         assert trusted(4) == pytest.approx(trusted(1) / 4, rel=0.25)
