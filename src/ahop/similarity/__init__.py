@@ -9,6 +9,7 @@ from ahop.similarity.correlated import Correlated
 from ahop.similarity.corruption import Corruption
 from ahop.similarity.density import Density
 from ahop.similarity.fixed import Cosine, Distance, Dot, Euclidean, Manhattan, Matches, Precision, Unified
+from ahop.similarity.floor import Floor, OneHot
 from ahop.similarity.footprint import Adaptive, footprint, k_optimal
 from ahop.similarity.likelihood import Likelihood
 from ahop.similarity.regimes import Regimes
@@ -28,10 +29,12 @@ __all__ = [
     "Distance",
     "Dot",
     "Euclidean",
+    "Floor",
     "InnerProduct",
     "Likelihood",
     "Manhattan",
     "Matches",
+    "OneHot",
     "Precision",
     "Regimes",
     "Similarity",
