@@ -8,7 +8,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
 # What comes with a library of the core.
-CORE = {"torch", "numpy", "numba", "sklearn", "entmax", "safetensors", "scipy", "joblib"}
+CORE = {"torch", "numpy", "numba", "llvmlite", "sklearn", "entmax", "safetensors", "scipy", "joblib"}
 
 
 def name_of(path):

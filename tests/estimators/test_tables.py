@@ -332,7 +332,7 @@ print(right, peak() - before)
     ("rows", "asked", "most"),
     [
         # All scores would have 400 MB, beside 230 for PyTorch to begin with.
-        (20_000, 5_000, 400),
+        (10_000, 10_000, 400),
         # The table has 16 MB; its vectors would have 64, and all scores 1.2 GB.
         pytest.param(1_000_000, 300, 1000, marks=pytest.mark.slow),
     ],
