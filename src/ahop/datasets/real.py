@@ -131,8 +131,9 @@ def ms2() -> Measured:
 
 def _register_embeddings(version: str, about: str) -> None:
     name = "embeddings-" + version.replace("_", "-")
+    title = "embeddings, " + version.replace("_", " ")
 
-    @register(name, title=version, about=f"10,000 images as one model embeds them, and {about}", files=[EMBEDDINGS])
+    @register(name, title=title, about=f"10,000 images as one model embeds them, and {about}", files=[EMBEDDINGS])
     def embeddings() -> Measured:
         with np.load(fetch(EMBEDDINGS), allow_pickle=False) as archive:
             memory, queries = archive["old"], archive[version]
