@@ -27,13 +27,14 @@ Done = dict[str, Any]
 class Config:
     """What a run does, by default with every set of items measured twice and every model that is meant for it.
 
-    The splits are ``seed``, ``seed + 1`` and so on; 0 is the published one.
+    The splits are ``seed``, ``seed + 1`` and so on; 0 is the published one. ``items`` bounds the size of each set.
     """
 
     data: tuple[str, ...] = field(default_factory=lambda: datasets.names_of(Measured))
     models: tuple[str, ...] = field(default_factory=lambda: tuple(MODELS))
     runs: int = 5
     seed: int = 0
+    items: int | None = None
     quick: bool = False
 
     def __post_init__(self) -> None:
@@ -56,17 +57,17 @@ class Config:
 
 def quick(config: Config) -> Config:
     """Two splits of a few items: to see that it works, not to be read."""
-    return Config(**{**vars(config), "runs": 2, "quick": True})
+    return Config(**{**vars(config), "runs": 2, "items": 40, "quick": True})
 
 
 def load(name: str, config: Config) -> Measured:
-    """The set, or a few of its items in a quick run."""
+    """The set, or as much of it as is wanted."""
     data: Measured = datasets.load(name)
-    return small(data) if config.quick else data
+    return data if config.items is None else small(data, config.items, 4 * config.items)
 
 
-def small(data: Measured, items: int = 40, queries: int = 160) -> Measured:
-    """A few of the items, and a few queries for them."""
+def small(data: Measured, items: int, queries: int) -> Measured:
+    """So many of the items, and so many queries for them, at most."""
     generator = torch.Generator().manual_seed(0)
     known = data.origins.unique()
     kept = known[torch.randperm(len(known), generator=generator)[:items]].sort().values
