@@ -100,20 +100,22 @@ def partly_labelled(data: Measured, seed: int, count: int) -> tuple[Tensor, Tens
 # --- anyone's -------------------------------------------------------------------------------------------------
 
 
-def _join_fixed(metric: str) -> None:
+def _join_metric(metric: str) -> None:
     @model(metric, learns=NOTHING, for_data=one_space)
-    def plain(data: Measured, seed: int) -> Compared:
+    def raw(data: Measured, seed: int) -> Compared:
         return Compared(data.patterns.double(), lambda asked: asked, METRICS[metric])
 
-    for title, standardise in (("centred", baselines.centred), ("z-scored", baselines.z_scored)):
+    @model(f"centred {metric}", learns=ALONE, for_data=one_space)
+    def centred(data: Measured, seed: int) -> Compared:
+        return baselines.centred(data.patterns, data.queries[data.learn], metric)
 
-        @model(f"{title} {metric}", learns=ALONE, for_data=one_space)
-        def standardised(data: Measured, seed: int, standardise: Callable[..., Compared] = standardise) -> Compared:
-            return standardise(data.patterns, data.queries[data.learn], metric)
+    @model(f"z-scored {metric}", learns=ALONE, for_data=one_space)
+    def z_scored(data: Measured, seed: int) -> Compared:
+        return baselines.z_scored(data.patterns, data.queries[data.learn], metric)
 
 
 for _metric in METRICS:
-    _join_fixed(_metric)
+    _join_metric(_metric)
 
 
 @model("whitening", learns=BOTH, for_data=one_space)
@@ -199,7 +201,7 @@ for _count in (500, 2000):
     _join_maps(_count)
 
 
-# --- ours -----------------------------------------------------------------------------------------------------
+# --- networks --------------------------------------------------------------------------------------------------
 
 
 @model("a-hop", learns=BOTH, for_data=lambda name, data: one_space(name, data) and not of("embeddings")(name, data))

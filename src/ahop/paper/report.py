@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from scipy import stats
+from scipy.special import stdtrit
 
 import ahop
 from ahop._files import write_whole
@@ -74,7 +74,7 @@ def paired(ours: Sequence[float], theirs: Sequence[float], ratio: float) -> dict
     mean = statistics.fmean(gaps)
     if len(gaps) < 2:
         return {"mean": round(mean, 4), "low": None, "high": None}
-    reach = stats.t.ppf(0.975, len(gaps) - 1) * math.sqrt((1 / len(gaps) + ratio) * statistics.variance(gaps))
+    reach = float(stdtrit(len(gaps) - 1, 0.975)) * math.sqrt((1 / len(gaps) + ratio) * statistics.variance(gaps))
     return {"mean": round(mean, 4), "low": round(mean - reach, 4), "high": round(mean + reach, 4)}
 
 
