@@ -46,9 +46,9 @@ def one_space(name: str, data: Measured) -> bool:
     return data.patterns.shape[1] == data.queries.shape[1]
 
 
-def of(kind: str) -> ForData:
-    """The set of this name, or its versions."""
-    return lambda name, data: name.split("-")[0] == kind
+def of(*kinds: str) -> ForData:
+    """The sets of these names, or their versions."""
+    return lambda name, data: name.split("-")[0] in kinds
 
 
 class Model(NamedTuple):
@@ -147,8 +147,9 @@ def _piecewise(data: Measured, seed: int) -> Compared:
     return baselines.tuned(baselines.piecewise, options, data.patterns, *pairs(data, seed), seed)
 
 
-@model("orthogonal projection", learns=BOTH, for_data=of("tablets"))
+@model("orthogonal projection", learns=BOTH, for_data=of("tablets", "gas"))
 def _orthogonal(data: Measured, seed: int) -> Compared:
+    """For sensors that drift it is known as component correction."""
     options = list(product((0, 1, 2, 4, 8, 16, 32), METRICS))
     return baselines.tuned(baselines.orthogonal, options, data.patterns, *pairs(data, seed), seed)
 
