@@ -208,10 +208,7 @@ def worlds(report: Report) -> Grid:
 
 @shown("real", "real")
 def real(report: Report) -> Grid:
-    """Items measured twice: first choices that are right, beside the best other model that is given no more labels.
-
-    In brackets the 95 % interval of the difference; bold is what it says is better.
-    """
+    """Items measured twice: ours, the best other with no more labels, 95 % of the difference; bold is better."""
     rows = [row for row in report["rows"] if row["model"] in MEASURED and MEASURED[row["model"]].ours]
     found = _by(rows, "model", "data")
     names = _each(rows, "data")
