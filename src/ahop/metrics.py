@@ -110,17 +110,25 @@ def _answers(memory: AssociativeMemory, samples: Samples, steps: int | None) -> 
 
 
 def calibration_error(memory: AssociativeMemory, samples: Samples, bins: int = 15) -> float:
-    r"""How far the probability of the first choice is from how often it is right.
-
-    .. math:: \mathrm{ECE} = \sum_b \frac{n_b}{n} \lvert \mathrm{accuracy}_b - \mathrm{confidence}_b \rvert
-
-    over equal bins of the probability.
-    """
+    """How far the probability of the first choice is from how often it is right; see :func:`calibration_gap`."""
     queries, origins = Samples(*samples)
     indices, probabilities = memory.recall(queries)
     origins = as_origins(origins, len(indices), len(memory)).to(indices.device)
-    confidence, right = probabilities.squeeze(-1), (indices.squeeze(-1) == origins).to(probabilities.dtype)
+    return calibration_gap(probabilities.squeeze(-1), indices.squeeze(-1) == origins, bins)
+
+
+def calibration_gap(confidence: Tensor, right: Tensor, bins: int = 15) -> float:
+    r"""The expected calibration error of answers of which one is this sure, given which are right; both ``(n,)``.
+
+    .. math:: \mathrm{ECE} = \sum_b \frac{n_b}{n} \lvert \mathrm{accuracy}_b - \mathrm{confidence}_b \rvert
+
+    over equal bins of the confidence.
+
+    Example:
+        >>> calibration_gap(torch.tensor([0.75, 0.75, 0.75, 0.75]), torch.tensor([True, True, False, False]))
+        0.25
+    """
     bin_of = (confidence * bins).long().clamp(0, bins - 1)
     gaps = torch.zeros(bins, dtype=confidence.dtype, device=confidence.device)
-    gaps.index_add_(0, bin_of, right - confidence)
-    return float(gaps.abs().sum()) / max(1, len(origins))
+    gaps.index_add_(0, bin_of, right.to(confidence) - confidence)
+    return float(gaps.abs().sum()) / max(1, len(right))

@@ -155,6 +155,18 @@ def measured(tmp_path, monkeypatch):
             "space": np.arange(40) // 8,
             "relpos": np.ones(40, dtype=int),
         },
+        "MS2": {
+            "shape": np.array([12, 5]),
+            "row": np.arange(12),
+            "col": np.arange(12) % 5,
+            "val": np.where(np.arange(12) < 8, 9999, 2500).astype(np.uint16),
+            "compound": np.arange(12) % 4,
+            "reference": np.arange(12) < 4,
+        },
+        "EMBEDDINGS": {
+            name: generator.normal(size=(10, 6 if name == "wide" else 4)).astype(np.float16)
+            for name in ("old", *real.VERSIONS)
+        },
     }
     for name, arrays in tables.items():
         file = getattr(real, name)
@@ -164,7 +176,7 @@ def measured(tmp_path, monkeypatch):
     return tables
 
 
-@pytest.mark.parametrize("name", ["tablets", "gas", "wifi"])
+@pytest.mark.parametrize("name", datasets.names_of(datasets.Measured))
 def test_real_variants_are_learned_and_scored_on_different_items(measured, name):
     data = datasets.load(name)
     assert len(data.queries) == len(data.origins) == len(data.learn)
@@ -178,3 +190,17 @@ def test_a_place_is_what_its_commonest_phone_heard(measured):
     heard = np.where(measured["WIFI"]["rss"] == 100, -1, 2 * (-60 + 105) / 105 - 1)
     np.testing.assert_allclose(data.patterns[1].numpy(), heard[[8, 9, 12, 13]].mean(0), rtol=1e-6)
     assert (data.queries > -1).any(1).all()
+
+
+def test_a_compound_is_its_reference_at_a_base_peak_of_one(measured):
+    data = datasets.load("ms2")
+    assert data.patterns.amax(1).tolist() == [1, 1, 1, 1]
+    assert data.origins.tolist() == [0, 1, 2, 3] * 2
+    np.testing.assert_allclose(data.queries.amax(1).numpy(), [1] * 4 + [(2500 / 9999) ** 0.5] * 4, rtol=1e-6)
+
+
+def test_a_wider_space_may_ask(measured):
+    data = datasets.load("embeddings-wide")
+    assert (data.patterns.shape, data.queries.shape) == ((10, 4), (10, 6))
+    assert data.origins.tolist() == list(range(10))
+    assert int(data.learn.sum()) == 5

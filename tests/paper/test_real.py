@@ -8,9 +8,10 @@ from ahop import datasets
 from ahop._registry import Registry
 from ahop.datasets import Measured
 from ahop.memories import AssociativeMemory
-from ahop.paper import plots, real
+from ahop.paper import plots, real, real_models
 from ahop.paper.commands import app
 from ahop.paper.pages import tables
+from ahop.paper.real_models import MODELS, partly_labelled
 from ahop.similarity import Correlated, Distance, Likelihood, Regimes
 
 
@@ -23,40 +24,129 @@ def small(name):
     return Measured(patterns, queries, origins, origins % 2 == 0)
 
 
+def wide(name):
+    """The same with queries of more dimensions than patterns have."""
+    data = small(name)
+    return data._replace(queries=torch.cat([data.queries, data.queries[:, :3]], 1))
+
+
+CHEAP = ("distance", "z-scored cosine", "whitening", "ridge")
+
+
 def test_the_table_of_real_variants(monkeypatch, tmp_path):
     monkeypatch.setattr(datasets, "load", small)
-    result = CliRunner().invoke(app, ["real", "--data", "gas", "--out", str(tmp_path / "real.json")])
+    out = tmp_path / "real.json"
+    asked = ["real", "--data", "gas", "--runs", "1", "--models", ",".join((*CHEAP, "b-hop*", "b-hop"))]
+    result = CliRunner().invoke(app, [*asked, "--out", str(out)], env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.output
-    rows = {row["model"]: row for row in json.loads((tmp_path / "real.json").read_text())["rows"]}
-    assert set(rows) == set(real.MODELS)
-    assert rows["b-hop"]["accuracy"] > rows["distance"]["accuracy"]
-    assert rows["whitening"]["accuracy"] > rows["distance"]["accuracy"]
+    rows = {row["model"]: row for row in json.loads(out.read_text())["rows"]}
+    assert rows["b-hop"]["accuracy"]["mean"] > rows["distance"]["accuracy"]["mean"]
+    assert rows["whitening"]["accuracy"]["mean"] > rows["distance"]["accuracy"]["mean"]
     assert "shifted by" in rows["b-hop"]["learned"]
-    assert "gas: learning without labels" in result.output
+    assert {"confidence", "calibration_error"} <= rows["b-hop*"].keys()
+    assert "best other for queries alone" in " ".join(result.output.split())
 
 
-def test_a_set_and_a_model_join_by_registering_themselves(monkeypatch, tmp_path):
+@pytest.mark.xfail(reason="waits for memories to take -1 for an unknown origin", raises=ValueError, strict=True)
+def test_a_few_labels_are_learned_from(monkeypatch):
+    monkeypatch.setattr(datasets, "load", small)
+    assert real.score("gas", "b-hop 10", 0, real.Config())["accuracy"] > 0.9
+
+
+def test_all_but_a_few_labels_are_unknown():
+    data = small("gas")
+    queries, origins = partly_labelled(data, seed=0, count=10)
+    assert (len(queries), int((origins >= 0).sum()), int(origins.min())) == (80, 10, -1)
+    torch.testing.assert_close(queries.sum(0), data.queries[data.learn].sum(0))
+    for query, origin in zip(queries[origins >= 0], origins[origins >= 0], strict=True):
+        assert int(data.origins[(data.queries == query).all(1)]) == origin
+
+
+def test_a_run_goes_on_where_it_ended(monkeypatch, tmp_path):
+    monkeypatch.setattr(datasets, "load", small)
+    out, config = tmp_path / "real.json", real.Config(("gas",), ("distance", "L1"), runs=2)
+    first = real.run(config, out)
+    assert {(one["model"], one["split"]) for one in first["done"]} == {(m, s) for m in config.models for s in (0, 1)}
+    monkeypatch.setattr(real, "score", lambda *job: pytest.fail(f"{job} was done again"))
+    assert real.run(config, out)["rows"] == first["rows"]
+    with pytest.raises(ValueError, match="holds a run with other settings"):
+        real.run(real.quick(config), out)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_no_item_is_on_both_sides_of_a_split(number):
+    data = real.split(small("gas"), number)
+    learned, scored = (set(data.origins[rows].tolist()) for rows in (data.learn, ~data.learn))
+    assert not learned & scored
+    assert len(learned) == len(scored) == 20
+    assert data.learn.equal(small("gas").learn) == (number == 0)
+
+
+def test_a_small_set_asks_for_the_same_items():
+    whole = small("gas")
+    few = real.small(whole, items=10, queries=30)
+    assert (len(few.patterns), len(few.queries)) == (10, 30)
+    for query, origin in zip(few.queries, few.origins, strict=True):
+        row = int((whole.queries == query).all(1).nonzero())
+        assert few.patterns[origin].equal(whole.patterns[whole.origins[row]])
+
+
+def test_models_take_part_where_they_are_meant_to():
+    data = small("gas")
+    meant = {name: {model for model in MODELS if MODELS[model].suits(name, data)} for name in ("gas", "ms2")}
+    assert "spectral entropy" in meant["ms2"] - meant["gas"]
+    assert not any(MODELS[model].labels in (500, 2000) for model in meant["gas"]), "there are but 80 queries"
+    suited = {model for model in MODELS if MODELS[model].suits("embeddings-wide", wide("wide"))}
+    assert suited == {"ridge", "b-hop*", "b-hop 10", "b-hop"}
+
+
+def test_ours_stands_beside_the_best_that_was_given_no_more_labels():
+    def done(model, *accuracies):
+        return [
+            {"data": "gas", "model": model, "split": split, "items": [10, 10], "accuracy": accuracy}
+            for split, accuracy in enumerate(accuracies)
+        ]
+
+    config = real.Config(("gas",), ("distance", "cosine", "ridge", "b-hop*", "b-hop"), runs=2)
+    parts = [
+        done("distance", 0.3, 0.5),
+        done("cosine", 0.9),
+        done("ridge", 0.8, 0.8),
+        done("b-hop*", 0.6, 0.8),
+        done("b-hop", 0.7, 0.8),
+    ]
+    rows = {row["model"]: row for row in real.summary(config, {}, [one for part in parts for one in part])["rows"]}
+    assert rows["b-hop*"]["best_other"]["model"] == "distance", "cosine was not there in both splits"
+    assert rows["b-hop*"]["difference"] == {"mean": 0.3, "low": 0.3, "high": 0.3}
+    assert rows["b-hop"]["best_other"]["model"] == "ridge"
+    assert rows["b-hop"]["difference"]["low"] < -0.05 < rows["b-hop"]["difference"]["high"]
+    assert "best_other" not in rows["ridge"]
+
+
+def test_a_set_and_a_model_join_by_registering_themselves(monkeypatch):
     """In the experiment, in its options, in the terminal and on the page, with nothing else edited."""
     sets, models = Registry("data set"), Registry("model")
     monkeypatch.setattr("ahop.datasets.base.ENTRIES", sets)
     monkeypatch.setattr(datasets, "ENTRIES", sets)
-    monkeypatch.setattr(real, "MODELS", models)
-    monkeypatch.setattr(tables, "MEASURED", models)
+    for module, name in ((real, "MODELS"), (real_models, "MODELS"), (tables, "MEASURED")):
+        monkeypatch.setattr(module, name, models)
 
     @datasets.register("smoke", about="made up", title="Smoke")
     def smoke() -> Measured:
         return small("smoke")
 
-    @real.model("first", learns=real.NOTHING)
-    def first(data, samples, seed):
+    @real_models.model("first", learns=real_models.NOTHING)
+    def first(data, seed):
         return AssociativeMemory(data.patterns, "dot", "argmax")
 
     assert real.Config() == real.Config(data=("smoke",), models=("first",))
-    grid = tables.real(real.run(real.Config()))
+    grid = tables.real_models(real.run(real.Config(runs=1)))
     assert grid.head == ["", "learns from", "Smoke"]
     assert grid.lines[0][:2] == ["first", "nothing"]
     with pytest.raises(ValueError, match="unknown model 'b-hop'; known: first"):
         real.Config(models=("b-hop",))
+    with pytest.raises(ValueError, match=r"learns must be one of 'nothing', .*, got 'books'"):
+        real_models.model("second", learns="books")
     with pytest.raises(ValueError, match="data set 'smoke' is known already"):
         datasets.register("smoke", about="again")(smoke)
     with pytest.raises(TypeError, match="data set 'mute' must say what it returns"):

@@ -26,12 +26,31 @@ WIFI = DataFile(
     sha256=("5bc75c31ca0356e406909b339a3cc3b3f894c0a2e90e0226ef0a77bf11c77f08",),
     source="UJIIndoorLoc (UCI), repacked",
 )
+MS2 = DataFile(
+    path="real/ms2_crosslab.npz",
+    sha256=("c95bd2576f0f49014659a0e8da32259b391fdd1cc2563b599396382b738f8fe4",),
+    source="MassBank-data (2025-05), [M+H]+ spectra of compounds seen by two laboratories or more, repacked",
+)
+EMBEDDINGS = DataFile(
+    path="real/embeddings.npz",
+    sha256=("a5b1cc6b2be1376a8347b22811a38f7b6f2b23e924316f6c1343d936fe4738d1",),
+    source="the CIFAR-10 test images as small networks embed them that were trained by contrast",
+)
+# A version of the embeddings, and who made it.
+VERSIONS = {
+    "tuned": "by the old model, trained on",
+    "old_photo": "of another photo, by the old model",
+    "new": "by a new model",
+    "new_photo": "of another photo, by a new model",
+    "wide": "by a third model, in 192 dimensions",
+}
 
 
 class Measured(NamedTuple):
-    """Stored patterns ``(N, d)``, queries ``(n, d)``, their origins ``(n,)``, and which of them may be learned from.
+    """Stored patterns ``(N, d)``, queries ``(n, e)``, their origins ``(n,)``, and which of them may be learned from.
 
-    No item is on both sides: the corruption is learned on some items and scored on others.
+    No item is on both sides: the corruption is learned on some items and scored on others. Where queries come from
+    another space, they may have another number of dimensions.
     """
 
     patterns: Tensor
@@ -90,6 +109,41 @@ def wifi() -> Measured:
         asked[here[~own]] = True
     asked &= (scans > -1).any(1)
     return _measured(np.array(memory), scans[asked], places[asked], places[asked] % 2 == 0)
+
+
+@register(
+    "ms2",
+    title="MS2",
+    about="1,092 compounds by the mass spectrometer of one laboratory, and by those of others",
+    files=[MS2],
+)
+def ms2() -> Measured:
+    """Square roots of intensities at 700 nominal masses; peaks are missing, added, stronger and weaker."""
+    with np.load(fetch(MS2), allow_pickle=False) as archive:
+        spectra = np.zeros(archive["shape"])
+        spectra[archive["row"], archive["col"]] = np.sqrt(archive["val"] / 9999)
+        compounds, reference = archive["compound"].astype(int), archive["reference"]
+    stored = [spectra[reference & (compounds == compound)].mean(0) for compound in range(compounds.max() + 1)]
+    memory = np.array([spectrum / spectrum.max() for spectrum in stored])
+    origins = compounds[~reference]
+    return _measured(memory, spectra[~reference], origins, origins % 2 == 0)
+
+
+def _register_embeddings(version: str, about: str) -> None:
+    name = "embeddings-" + version.replace("_", "-")
+    title = "embeddings, " + version.replace("_", " ")
+
+    @register(name, title=title, about=f"10,000 images as one model embeds them, and {about}", files=[EMBEDDINGS])
+    def embeddings() -> Measured:
+        with np.load(fetch(EMBEDDINGS), allow_pickle=False) as archive:
+            memory, queries = archive["old"], archive[version]
+        images = np.arange(len(memory))
+        order = np.random.default_rng(0).permutation(len(memory))
+        return _measured(memory, queries, images, np.isin(images, order[: len(order) // 2]))
+
+
+for _version, _about in VERSIONS.items():
+    _register_embeddings(_version, _about)
 
 
 def _measured(patterns: Any, queries: Any, origins: Any, learn: Any) -> Measured:

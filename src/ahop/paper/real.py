@@ -2,108 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from ahop import datasets
 from ahop._checks import whole
 from ahop._progress import progress
-from ahop._registry import Registry
 from ahop.datasets import Measured
-from ahop.memories import AdaptiveHopfield
 from ahop.memories.base import AssociativeMemory
-from ahop.memories.bayesian import BayesianHopfield
+from ahop.metrics import calibration_gap
 from ahop.paper import report as reports
+from ahop.paper.parallel import each
+from ahop.paper.real_models import MODELS
 from ahop.similarity import Density, Similarity
 
-Builder = Callable[[Measured, int, int], AssociativeMemory]
-
-
-class Model(NamedTuple):
-    """A memory of the comparison: how it is made of the data, a number of samples and a seed; and what it learns from.
-
-    A model that learns from nothing is fixed. ``ours`` stand in bold.
-    """
-
-    build: Builder
-    learns: str
-    ours: bool
-
-
-MODELS: Registry[Model] = Registry("model")
-NOTHING, BOTH, ALONE = "nothing", "queries and origins", "queries alone"
-
-
-def model(name: str, *, learns: str, ours: bool = False) -> Callable[[Builder], Builder]:
-    """Let a memory take part under this name, in ``ahop real`` and in its tables."""
-
-    def join(build: Builder) -> Builder:
-        MODELS.add(name, Model(build, learns, ours))
-        return build
-
-    return join
-
-
-@model("distance", learns=NOTHING)
-def _distance(data: Measured, samples: int, seed: int) -> AssociativeMemory:
-    return AssociativeMemory(data.patterns, "distance", "softmax")
-
-
-@model("cosine", learns=NOTHING)
-def _cosine(data: Measured, samples: int, seed: int) -> AssociativeMemory:
-    return AssociativeMemory(data.patterns, "cosine", "softmax")
-
-
-@model("manhattan", learns=NOTHING)
-def _manhattan(data: Measured, samples: int, seed: int) -> AssociativeMemory:
-    return AssociativeMemory(data.patterns, "manhattan", "softmax")
-
-
-@model("whitening", learns=BOTH)
-def _whitening(data: Measured, samples: int, seed: int) -> AssociativeMemory:
-    """The usual metric learning: distances after whitening by the shrunk covariance of what queries differ by."""
-    return AssociativeMemory(data.patterns.double(), "mahalanobis", "softmax").fit(*_seen(data, samples, seed))
-
-
-@model("a-hop", learns=BOTH)
-def _adaptive(data: Measured, samples: int, seed: int) -> AssociativeMemory:
-    return AdaptiveHopfield(data.patterns).fit(*_seen(data, samples, seed))
-
-
-@model("b-hop*", learns=ALONE, ours=True)
-def _unlabelled(data: Measured, samples: int, seed: int) -> AssociativeMemory:
-    return BayesianHopfield(data.patterns).fit(data.queries[data.learn], seed=seed)
-
-
-@model("b-hop", learns=BOTH, ours=True)
-def _labelled(data: Measured, samples: int, seed: int) -> AssociativeMemory:
-    return BayesianHopfield(data.patterns).fit(data.queries[data.learn], data.origins[data.learn], seed=seed)
-
-
-def _seen(data: Measured, samples: int, seed: int) -> tuple[Tensor, Tensor]:
-    """As many of the queries to learn from as a slow learner is given."""
-    rows = data.learn.nonzero().squeeze(1)
-    rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:samples]]
-    return data.queries[rows], data.origins[rows]
-
-
-def _told(similarity: Similarity) -> str:
-    return similarity.describe() if isinstance(similarity, Density) else ""
+Done = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Config:
-    """What a run does, by default with every set of items measured twice and every model; ``samples`` bounds what
-    a-hop and whitening learn from."""
+    """What a run does, by default with every set of items measured twice and every model that is meant for it.
+
+    The splits are ``seed``, ``seed + 1`` and so on; 0 is the published one. ``items`` bounds the size of each set.
+    """
 
     data: tuple[str, ...] = field(default_factory=lambda: datasets.names_of(Measured))
     models: tuple[str, ...] = field(default_factory=lambda: tuple(MODELS))
-    samples: int = 2048
+    runs: int = 5
     seed: int = 0
+    items: int | None = None
+    quick: bool = False
 
     def __post_init__(self) -> None:
         sets = datasets.names_of(Measured)
@@ -115,24 +47,130 @@ class Config:
         for kind, chosen in (("data sets", self.data), ("models", self.models)):
             if not chosen:
                 raise ValueError(f"{kind} must be at least one, got none")
-        whole(self.samples, "samples", 1)
+        whole(self.runs, "runs", 1)
         reports.require_seed(self.seed)
 
+    @property
+    def splits(self) -> range:
+        return range(self.seed, self.seed + self.runs)
 
-def run(config: Config) -> dict[str, Any]:
-    """How often the first choice is right on items that were not learned from, by data set and model."""
+
+def quick(config: Config) -> Config:
+    """Two splits of a few items: to see that it works, not to be read."""
+    return Config(**{**vars(config), "runs": 2, "items": 40, "quick": True})
+
+
+def load(name: str, config: Config) -> Measured:
+    """The set, or as much of it as is wanted."""
+    data: Measured = datasets.load(name)
+    return data if config.items is None else small(data, config.items, 4 * config.items)
+
+
+def small(data: Measured, items: int, queries: int) -> Measured:
+    """So many of the items, and so many queries for them, at most."""
+    generator = torch.Generator().manual_seed(0)
+    known = data.origins.unique()
+    kept = known[torch.randperm(len(known), generator=generator)[:items]].sort().values
+    rows = torch.isin(data.origins, kept).nonzero().squeeze(1)
+    rows = rows[torch.randperm(len(rows), generator=generator)[:queries]]
+    origins = torch.searchsorted(kept, data.origins[rows])
+    return Measured(data.patterns[kept], data.queries[rows], origins, data.learn[rows])
+
+
+def split(data: Measured, number: int) -> Measured:
+    """The published split for 0; for others as many items to learn from, drawn anew."""
+    if number == 0:
+        return data
+    items, count = data.origins.unique(), len(data.origins[data.learn].unique())
+    order = torch.randperm(len(items), generator=torch.Generator().manual_seed(number))
+    return data._replace(learn=torch.isin(data.origins, items[order[:count]]))
+
+
+def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1) -> dict[str, Any]:
+    """How often the first choice is right on items that were not learned from, by data set, model and split.
+
+    What ``out`` already holds is not done again, and each part is kept when ready.
+    """
     head = reports.stamp("real", asdict(config))
+    journal = reports.Journal(out, head, ("data", "models", "runs", "seed"), partial(summary, config))
+    with reports.reading(out):
+        known = {(one["data"], one["model"], one["split"]) for one in journal.done}
     # All before the work, which would be in vain where one is not to be had.
-    measured: dict[str, Measured] = {name: datasets.load(name) for name in config.data}
+    meant = {name: _suited(load(name, config), name, config) for name in config.data}
+    jobs = [(name, model, number) for number in config.splits for name in config.data for model in meant[name]]
+    left = [job for job in jobs if job not in known]
+    with progress("real variants", len(left)) as bar:
+        for one in each(score, [(*job, config) for job in left], workers):
+            journal.add([one])
+            bar.advance(f"{one['data']}, {one['model']}, split {one['split']}: {one['accuracy']:.3f}")
+    return journal.report()
+
+
+def _suited(data: Measured, name: str, config: Config) -> list[str]:
+    return [model for model in config.models if MODELS[model].suits(name, data)]
+
+
+def score(name: str, model: str, number: int, config: Config) -> Done:
+    """What one model finds on one split of one data set, and how sure it is where it learned to be."""
+    data = split(load(name, config), number)
+    learned, scored = (len(data.origins[rows].unique()) for rows in (data.learn, ~data.learn))
+    queries, origins = data.queries[~data.learn], data.origins[~data.learn]
+    made = MODELS[model].build(data, number)
+    found: Done = {"data": name, "model": model, "split": number, "items": [learned, scored]}
+    if not isinstance(made, AssociativeMemory):
+        return {**found, "accuracy": float((made.first(queries) == origins).double().mean())}
+    indices, sure = (part.squeeze(-1) for part in made.recall(queries.to(made.patterns.dtype)))
+    right = (indices == origins).to(sure.dtype)
+    found["accuracy"] = float(right.double().mean())
+    if made.learns:
+        found["confidence"] = float(sure.double().mean())
+        found["calibration_error"] = calibration_gap(sure, right)
+    return {**found, "learned": _told(made.similarity)}
+
+
+def _told(similarity: Similarity) -> str:
+    return similarity.describe() if isinstance(similarity, Density) else ""
+
+
+def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str, Any]:
+    """The report: one row for a data set and model, ours beside the best other that is given no more labels."""
     rows = []
-    with progress("real variants", len(config.data) * len(config.models)) as bar:
-        for name, data in measured.items():
-            queries, origins = data.queries[~data.learn], data.origins[~data.learn]
-            for model in config.models:
-                memory = MODELS[model].build(data, config.samples, config.seed)
-                first = memory.recall(queries.to(memory.patterns)).indices.squeeze(-1)
-                accuracy = float((first == origins).double().mean())
-                learned = _told(memory.similarity)
-                rows.append({"data": name, "model": model, "accuracy": round(accuracy, 4), "learned": learned})
-                bar.advance(f"{name}, {model}")
-    return {**head, "rows": rows}
+    for name in config.data:
+        found: dict[str, dict[int, Done]] = {model: {} for model in config.models}
+        for one in done:
+            if one["data"] == name and one["model"] in found and one["split"] in config.splits:
+                found[one["model"]][one["split"]] = one
+        for model, runs in found.items():
+            if runs:
+                rows.append({"data": name, "model": model, **_figures(runs), **_beside(model, found)})
+    return {**head, "rows": rows, "done": done}
+
+
+def _figures(runs: dict[int, Done]) -> dict[str, Any]:
+    each_split = [runs[number] for number in sorted(runs)]
+    figures: dict[str, Any] = {
+        key: reports.spread([one[key] for one in each_split])
+        for key in ("accuracy", "confidence", "calibration_error")
+        if key in each_split[0]
+    }
+    return {**figures, "learned": each_split[0].get("learned", "")}
+
+
+def _beside(model: str, found: dict[str, dict[int, Done]]) -> dict[str, Any]:
+    """For a model of ours: the best of the others on the same splits, and the difference to it."""
+    own = found[model]
+    rivals = [
+        other
+        for other, runs in found.items()
+        if not MODELS[other].ours and MODELS[other].labels <= MODELS[model].labels and own.keys() <= runs.keys()
+    ]
+    if not MODELS[model].ours or not rivals:
+        return {}
+    ours = [own[number]["accuracy"] for number in sorted(own)]
+    theirs = {other: [found[other][number]["accuracy"] for number in sorted(own)] for other in rivals}
+    best = max(rivals, key=lambda other: sum(theirs[other]))
+    learned, scored = next(iter(own.values()))["items"]
+    return {
+        "best_other": {"model": best, "accuracy": reports.spread(theirs[best])},
+        "difference": reports.paired(ours, theirs[best], scored / learned),
+    }

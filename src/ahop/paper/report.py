@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import platform
 import statistics
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from scipy.special import stdtrit
 
 import ahop
 from ahop._files import write_whole
@@ -54,6 +56,26 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
         "std": round(deviation, 4),
         "runs": [round(value, 4) for value in values],
     }
+
+
+def paired(ours: Sequence[float], theirs: Sequence[float], ratio: float) -> dict[str, float | None]:
+    r"""The mean difference of figures from the same splits, and where it lies in 95 % of cases.
+
+    .. math:: \bar d \pm t_{.975,\, k-1} \sqrt{\left(\tfrac1k + r\right) s^2_d}
+
+    Splits of one set share items, so that their spread alone says too little: r, how many items are scored for one
+    that is learned from, makes up for that (Nadeau and Bengio, 2003). One split has no interval.
+
+    Example:
+        >>> paired([0.9, 0.8, 0.7], [0.6, 0.5, 0.4], ratio=1.0)
+        {'mean': 0.3, 'low': 0.3, 'high': 0.3}
+    """
+    gaps = [own - other for own, other in zip(ours, theirs, strict=True)]
+    mean = statistics.fmean(gaps)
+    if len(gaps) < 2:
+        return {"mean": round(mean, 4), "low": None, "high": None}
+    reach = float(stdtrit(len(gaps) - 1, 0.975)) * math.sqrt((1 / len(gaps) + ratio) * statistics.variance(gaps))
+    return {"mean": round(mean, 4), "low": round(mean - reach, 4), "high": round(mean + reach, 4)}
 
 
 def resume(

@@ -1,0 +1,233 @@
+"""What anyone would try first on items that were measured twice, and what the fields of these data use.
+
+Each brings patterns and queries to one space and compares them there. What learns, learns from pairs: queries
+``(n, e)`` and the patterns ``(N, d)`` that their origins ``(n,)`` name. All in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ahop._blocks import split
+from ahop.similarity import Cosine, Distance, Manhattan
+
+Move = Callable[[Tensor], Tensor]
+Score = Callable[[Tensor, Tensor], Tensor]
+METRICS: dict[str, Score] = {"distance": Distance(), "L1": Manhattan(), "cosine": Cosine()}
+# A choice is settled by so many of the pairs held out, at most.
+_HELD = 500
+
+
+class Compared(NamedTuple):
+    """Patterns as they are stored, how a query comes to them, and the score of each pair, ``(n, N)``."""
+
+    patterns: Tensor
+    move: Move
+    score: Score
+
+    @torch.no_grad()
+    def first(self, queries: Tensor) -> Tensor:
+        """The pattern of the highest score for each query, ``(n,)``."""
+        moved = self.move(queries.double())
+        parts = split(len(moved), len(self.patterns) * moved.element_size())
+        return torch.cat([self.score(self.patterns, moved[part]).argmax(1) for part in parts])
+
+
+def tuned(
+    make: Callable[..., Compared],
+    options: Sequence[tuple[Any, ...]],
+    patterns: Tensor,
+    queries: Tensor,
+    origins: Tensor,
+    seed: int,
+) -> Compared:
+    """``make(patterns, queries, origins, *option)`` by the option that is right most often on origins held out.
+
+    Example:
+        >>> patterns, origins = torch.eye(10), torch.arange(10)
+        >>> found = tuned(ridge, [(1e-6, "distance"), (1e6, "distance")], patterns, 1 - patterns, origins, seed=0)
+        >>> bool((found.first(1 - patterns) == origins).all())
+        True
+    """
+    patterns, queries = patterns.double(), queries.double()
+    items = origins.unique()
+    items = items[torch.randperm(len(items), generator=torch.Generator().manual_seed(seed))]
+    held = torch.isin(origins, items[: max(1, len(items) // 5)])
+    asked, wanted = queries[held], origins[held]
+    some = torch.randperm(len(asked), generator=torch.Generator().manual_seed(seed))[:_HELD]
+
+    def right(option: tuple[Any, ...]) -> int:
+        found = make(patterns, queries[~held], origins[~held], *option)
+        return int((found.first(asked[some]) == wanted[some]).sum())
+
+    return make(patterns, queries, origins, *max(options, key=right))
+
+
+# --- anyone's -------------------------------------------------------------------------------------------------
+
+
+def centred(patterns: Tensor, queries: Tensor, metric: str) -> Compared:
+    """Each side around its own mean."""
+    return _standardised(patterns.double(), queries.double(), metric, lambda rows: torch.ones_like(rows[0]))
+
+
+def z_scored(patterns: Tensor, queries: Tensor, metric: str) -> Compared:
+    """Each side around its own mean, in units of its own deviation."""
+
+    def deviation(rows: Tensor) -> Tensor:
+        found = rows.std(0)
+        return torch.where(found > 0, found, 1.0)
+
+    return _standardised(patterns.double(), queries.double(), metric, deviation)
+
+
+def _standardised(patterns: Tensor, queries: Tensor, metric: str, unit: Move) -> Compared:
+    mean, scale = queries.mean(0), unit(queries)
+    stored = (patterns - patterns.mean(0)) / unit(patterns)
+    return Compared(stored, lambda asked: (asked - mean) / scale, METRICS[metric])
+
+
+def ridge(patterns: Tensor, queries: Tensor, origins: Tensor, strength: float, metric: str) -> Compared:
+    """The linear map from query to pattern, drawn to zero in units of the queries' mean square."""
+    wanted, centre, mean = patterns[origins], queries.mean(0), patterns[origins].mean(0)
+    gaps = queries - centre
+    gram = gaps.T @ gaps
+    penalty = strength * gram.diagonal().mean() * torch.eye(len(gram)).to(gram)
+    slope = torch.linalg.solve(gram + penalty, gaps.T @ (wanted - mean))
+    return Compared(patterns, lambda asked: (asked - centre) @ slope + mean, METRICS[metric])
+
+
+# --- of embeddings --------------------------------------------------------------------------------------------
+
+
+def procrustes(patterns: Tensor, queries: Tensor, origins: Tensor) -> Compared:
+    """The rotation (between spaces of unlike width: the matrix of orthonormal rows or columns) nearest to the pairs."""
+    left, _, right = torch.linalg.svd(queries.T @ patterns[origins], full_matrices=False)
+    rotation = left @ right
+    return Compared(patterns, lambda asked: asked @ rotation, METRICS["cosine"])
+
+
+def perceptron(
+    patterns: Tensor, queries: Tensor, origins: Tensor, strength: float, steps: int, seed: int, width: int = 256
+) -> Compared:
+    """Ridge, and a small network trained to say what it leaves of the pattern."""
+    start = ridge(patterns, queries, origins, strength, "cosine")
+    unit = queries.std()
+    inputs, targets = (queries / unit).float(), (patterns[origins] - start.move(queries)).float()
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed)
+        last = nn.Linear(width, targets.shape[1])
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        network = nn.Sequential(nn.Linear(inputs.shape[1], width), nn.GELU(), nn.Dropout(0.2), last)
+        optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1)
+        for _ in range(steps):
+            rows = torch.randint(len(inputs), (256,))
+            loss = (network(inputs[rows]) - targets[rows]).square().sum(1).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    network.eval()
+    return start._replace(move=lambda asked: start.move(asked) + network((asked / unit).float()))
+
+
+# --- of spectrometers that measure light ----------------------------------------------------------------------
+
+
+def direct(patterns: Tensor, queries: Tensor, origins: Tensor, rank: int, metric: str) -> Compared:
+    """Direct standardisation (Wang and others, 1991): regression on the leading components of the queries."""
+    wanted, centre, mean = patterns[origins], queries.mean(0), patterns[origins].mean(0)
+    left, values, right = (part[..., :rank] for part in _components(queries - centre))
+    slope = right / values @ (left.T @ (wanted - mean))
+    return Compared(patterns, lambda asked: (asked - centre) @ slope + mean, METRICS[metric])
+
+
+def piecewise(patterns: Tensor, queries: Tensor, origins: Tensor, reach: int, strength: float, metric: str) -> Compared:
+    """Piecewise direct standardisation: each channel from those of the queries within ``reach`` of it."""
+    wanted, mean = patterns[origins], patterns[origins].mean(0)
+
+    def windows(rows: Tensor) -> Tensor:
+        return nn.functional.pad(rows[:, None], (reach, reach), "replicate")[:, 0].unfold(1, 2 * reach + 1, 1)
+
+    near = windows(queries)
+    centre = near.mean(0)
+    gaps = near - centre
+    gram = torch.einsum("ndi,ndj->dij", gaps, gaps)
+    penalty = strength * gram.diagonal(dim1=1, dim2=2).mean(1)[:, None, None] * torch.eye(2 * reach + 1).to(gram)
+    slope = torch.linalg.solve(gram + penalty, torch.einsum("ndi,nd->di", gaps, wanted - mean))
+    return Compared(
+        patterns, lambda asked: torch.einsum("ndi,di->nd", windows(asked) - centre, slope) + mean, METRICS[metric]
+    )
+
+
+def orthogonal(patterns: Tensor, queries: Tensor, origins: Tensor, count: int, metric: str) -> Compared:
+    """Transfer by orthogonal projection (Andrew and Fearn, 2004): both sides without what differs most in pairs."""
+    gaps = queries - patterns[origins]
+    bias = gaps.mean(0)
+    away = _components(gaps - bias)[2][:, :count]
+
+    def project(rows: Tensor) -> Tensor:
+        return rows - rows @ away @ away.T
+
+    return Compared(project(patterns), lambda asked: project(asked - bias), METRICS[metric])
+
+
+def _components(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Left vectors ``(n, k)``, values ``(k,)`` and right vectors ``(d, k)``, largest first, none of them noise."""
+    left, values, right = torch.linalg.svd(rows, full_matrices=False)
+    sound = values > 1e-10 * values[0]
+    return left[:, sound], values[sound], right.T[:, sound]
+
+
+# --- of spectrometers that weigh ------------------------------------------------------------------------------
+
+
+def weighted_cosine(patterns: Tensor, mass: float, intensity: float) -> Compared:
+    """The cosine of m/z^mass * intensity^intensity, from square roots of intensities at nominal masses."""
+    masses = torch.arange(1, patterns.shape[1] + 1).double()
+
+    def weigh(roots: Tensor) -> Tensor:
+        return roots.double() ** (2 * intensity) * masses**mass
+
+    return Compared(weigh(patterns), weigh, METRICS["cosine"])
+
+
+def spectral_entropy(patterns: Tensor, power: float) -> Compared:
+    """Weighted spectral entropy (Li and others, 2021) of square roots of intensities to this power."""
+
+    def weigh(roots: Tensor) -> Tensor:
+        peaks = _to_one(roots.double() ** power)
+        entropy = -_log_times(peaks).sum(1, keepdim=True)
+        return _to_one(torch.where(entropy < 3, peaks ** (0.25 + 0.25 * entropy), peaks))
+
+    return Compared(weigh(patterns), weigh, shared_entropy)
+
+
+def shared_entropy(patterns: Tensor, queries: Tensor) -> Tensor:
+    r"""One minus the Jensen-Shannon divergence in bits, which only masses with a peak on both sides add to.
+
+    .. math:: s(\xi, x) = \tfrac{1}{\ln 4} \sum_i (\xi_i + x_i) \ln(\xi_i + x_i) - \xi_i \ln \xi_i - x_i \ln x_i
+
+    Example:
+        >>> shared_entropy(torch.eye(2), torch.tensor([[1.0, 0.0]]))
+        tensor([[1., 0.]])
+    """
+    scores = queries.new_zeros(len(queries), len(patterns))
+    for stored, asked in zip(patterns.T, queries.T, strict=True):
+        here, there = asked.nonzero(), stored.nonzero().squeeze(1)
+        mine, theirs = asked[here], stored[there]
+        scores[here, there] += _log_times(mine + theirs) - _log_times(mine) - _log_times(theirs)
+    return scores / math.log(4)
+
+
+def _log_times(values: Tensor) -> Tensor:
+    return torch.special.xlogy(values, values)
+
+
+def _to_one(rows: Tensor) -> Tensor:
+    return rows / rows.sum(1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)

@@ -1,0 +1,230 @@
+"""Who takes part in the comparison on items that were measured twice, and what each learns from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ahop._registry import Registry
+from ahop.datasets import Measured
+from ahop.memories import AdaptiveHopfield
+from ahop.memories.base import AssociativeMemory
+from ahop.memories.bayesian import BayesianHopfield
+from ahop.paper import baselines
+from ahop.paper.baselines import METRICS, Compared
+
+Builder = Callable[[Measured, int], AssociativeMemory | Compared]
+ForData = Callable[[str, Measured], bool]
+
+NOTHING, ALONE, BOTH = "nothing", "queries alone", "queries and origins"
+# What a model learns from, and how many labels that is.
+LABELS: dict[str, float] = {
+    NOTHING: 0,
+    ALONE: 0,
+    "queries, 10 labels": 10,
+    "500 pairs": 500,
+    "queries, 500 labels": 500,
+    "2,000 pairs": 2000,
+    BOTH: math.inf,
+}
+# What a-hop learns from, at most: it is slow.
+_MOST = 2048
+
+
+def every_set(name: str, data: Measured) -> bool:
+    """All data, also where queries have another number of dimensions than patterns."""
+    return True
+
+
+def one_space(name: str, data: Measured) -> bool:
+    """Patterns and queries have as many dimensions."""
+    return data.patterns.shape[1] == data.queries.shape[1]
+
+
+def of(*kinds: str) -> ForData:
+    """The sets of these names, or their versions."""
+    return lambda name, data: name.split("-")[0] in kinds
+
+
+class Model(NamedTuple):
+    """How it is made of the data and a seed, what it learns from, whether it is ours, and the data it is meant for."""
+
+    build: Builder
+    learns: str
+    ours: bool
+    for_data: ForData
+
+    @property
+    def labels(self) -> float:
+        """How many labels it is given; infinity is all there are."""
+        return LABELS[self.learns]
+
+    def suits(self, name: str, data: Measured) -> bool:
+        """Whether it is meant for this set, and is given fewer labels than there are, or all."""
+        return self.for_data(name, data) and (math.isinf(self.labels) or self.labels < int(data.learn.sum()))
+
+
+MODELS: Registry[Model] = Registry("model")
+
+
+def model(name: str, *, learns: str, ours: bool = False, for_data: ForData = every_set) -> Callable[[Builder], Builder]:
+    """Let a memory or a baseline take part under this name, in ``ahop real`` and in its tables."""
+    if learns not in LABELS:
+        raise ValueError(f"learns must be one of {', '.join(map(repr, LABELS))}, got {learns!r}")
+
+    def join(build: Builder) -> Builder:
+        MODELS.add(name, Model(build, learns, ours, for_data))
+        return build
+
+    return join
+
+
+def pairs(data: Measured, seed: int, count: int | None = None) -> tuple[Tensor, Tensor]:
+    """Queries to learn from and their origins, all or so many of them."""
+    rows = data.learn.nonzero().squeeze(1)
+    rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:count]]
+    return data.queries[rows], data.origins[rows]
+
+
+def partly_labelled(data: Measured, seed: int, count: int) -> tuple[Tensor, Tensor]:
+    """All queries to learn from and their origins, of which all but so many are -1: unknown."""
+    queries, origins = pairs(data, seed)
+    return queries, torch.where(torch.arange(len(origins)) < count, origins, -1)
+
+
+# --- anyone's -------------------------------------------------------------------------------------------------
+
+
+def _join_metric(metric: str) -> None:
+    @model(metric, learns=NOTHING, for_data=one_space)
+    def raw(data: Measured, seed: int) -> Compared:
+        return Compared(data.patterns.double(), lambda asked: asked, METRICS[metric])
+
+    @model(f"centred {metric}", learns=ALONE, for_data=one_space)
+    def centred(data: Measured, seed: int) -> Compared:
+        return baselines.centred(data.patterns, data.queries[data.learn], metric)
+
+    @model(f"z-scored {metric}", learns=ALONE, for_data=one_space)
+    def z_scored(data: Measured, seed: int) -> Compared:
+        return baselines.z_scored(data.patterns, data.queries[data.learn], metric)
+
+
+for _metric in METRICS:
+    _join_metric(_metric)
+
+
+@model("whitening", learns=BOTH, for_data=one_space)
+def _whitening(data: Measured, seed: int) -> AssociativeMemory:
+    """The usual metric learning: distances after whitening by the shrunk covariance of what queries differ by."""
+    return AssociativeMemory(data.patterns.double(), "mahalanobis", "softmax").fit(*pairs(data, seed))
+
+
+_RIDGES = list(product((1e-6, 1e-4, 1e-2, 1e-1, 1.0), METRICS))
+
+
+@model("ridge", learns=BOTH)
+def _ridge(data: Measured, seed: int) -> Compared:
+    return baselines.tuned(baselines.ridge, _RIDGES, data.patterns, *pairs(data, seed), seed)
+
+
+# --- the fields' own ------------------------------------------------------------------------------------------
+
+
+@model("direct standardisation", learns=BOTH, for_data=of("tablets"))
+def _direct(data: Measured, seed: int) -> Compared:
+    options = list(product((2, 4, 8, 16, 32, 64), METRICS))
+    return baselines.tuned(baselines.direct, options, data.patterns, *pairs(data, seed), seed)
+
+
+@model("piecewise standardisation", learns=BOTH, for_data=of("tablets"))
+def _piecewise(data: Measured, seed: int) -> Compared:
+    options = list(product((1, 3, 8), (1e-6, 1e-4, 1e-2), METRICS))
+    return baselines.tuned(baselines.piecewise, options, data.patterns, *pairs(data, seed), seed)
+
+
+@model("orthogonal projection", learns=BOTH, for_data=of("tablets", "gas"))
+def _orthogonal(data: Measured, seed: int) -> Compared:
+    """For sensors that drift it is known as component correction."""
+    options = list(product((0, 1, 2, 4, 8, 16, 32), METRICS))
+    return baselines.tuned(baselines.orthogonal, options, data.patterns, *pairs(data, seed), seed)
+
+
+@model("weighted cosine", learns=NOTHING, for_data=of("ms2"))
+def _weighted(data: Measured, seed: int) -> Compared:
+    """With the powers of Kim and others (2012)."""
+    return baselines.weighted_cosine(data.patterns, 1.3, 0.53)
+
+
+@model("tuned weighted cosine", learns=BOTH, for_data=of("ms2"))
+def _weighted_tuned(data: Measured, seed: int) -> Compared:
+    options = list(product((0.0, 0.25, 0.5, 1.0, 1.5), (0.1, 0.2, 0.3, 0.4, 0.5)))
+
+    def make(patterns: Tensor, queries: Tensor, origins: Tensor, mass: float, intensity: float) -> Compared:
+        return baselines.weighted_cosine(patterns, mass, intensity)
+
+    return baselines.tuned(make, options, data.patterns, *pairs(data, seed), seed)
+
+
+@model("spectral entropy", learns=NOTHING, for_data=of("ms2"))
+def _entropy(data: Measured, seed: int) -> Compared:
+    return baselines.spectral_entropy(data.patterns, power=2)
+
+
+@model("spectral entropy of roots", learns=NOTHING, for_data=of("ms2"))
+def _entropy_of_roots(data: Measured, seed: int) -> Compared:
+    return baselines.spectral_entropy(data.patterns, power=1)
+
+
+def _join_maps(count: int) -> None:
+    learns, meant = f"{count:,} pairs", of("embeddings")
+
+    @model(f"Procrustes {count}", learns=learns, for_data=meant)
+    def procrustes(data: Measured, seed: int) -> Compared:
+        queries, origins = pairs(data, seed, count)
+        return baselines.procrustes(data.patterns.double(), queries.double(), origins)
+
+    @model(f"ridge {count}", learns=learns, for_data=meant)
+    def ridge(data: Measured, seed: int) -> Compared:
+        return baselines.tuned(baselines.ridge, _RIDGES, data.patterns, *pairs(data, seed, count), seed)
+
+    @model(f"residual MLP {count}", learns=learns, for_data=meant)
+    def perceptron(data: Measured, seed: int) -> Compared:
+        options = [(1.0, 30, seed), (1.0, 150, seed), (0.1, 500, seed)]
+        return baselines.tuned(baselines.perceptron, options, data.patterns, *pairs(data, seed, count), seed)
+
+
+for _count in (500, 2000):
+    _join_maps(_count)
+
+
+# --- networks --------------------------------------------------------------------------------------------------
+
+
+@model("a-hop", learns=BOTH, for_data=lambda name, data: one_space(name, data) and not of("embeddings")(name, data))
+def _adaptive(data: Measured, seed: int) -> AssociativeMemory:
+    return AdaptiveHopfield(data.patterns).fit(*pairs(data, seed, _MOST))
+
+
+@model("b-hop*", learns=ALONE, ours=True)
+def _unlabelled(data: Measured, seed: int) -> AssociativeMemory:
+    return BayesianHopfield(data.patterns).fit(data.queries[data.learn], seed=seed)
+
+
+@model("b-hop 10", learns="queries, 10 labels", ours=True)
+def _ten(data: Measured, seed: int) -> AssociativeMemory:
+    return BayesianHopfield(data.patterns).fit(*partly_labelled(data, seed, 10), seed=seed)
+
+
+@model("b-hop 500", learns="queries, 500 labels", ours=True)
+def _some(data: Measured, seed: int) -> AssociativeMemory:
+    return BayesianHopfield(data.patterns).fit(*partly_labelled(data, seed, 500), seed=seed)
+
+
+@model("b-hop", learns=BOTH, ours=True)
+def _labelled(data: Measured, seed: int) -> AssociativeMemory:
+    return BayesianHopfield(data.patterns).fit(data.queries[data.learn], data.origins[data.learn], seed=seed)

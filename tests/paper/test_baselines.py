@@ -1,0 +1,96 @@
+import math
+
+import pytest
+import torch
+
+from ahop.paper import baselines
+from ahop.paper.baselines import METRICS
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+ORIGINS = torch.arange(60)
+
+
+def right(found, queries):
+    return float((found.first(queries) == ORIGINS).double().mean())
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_centring_undoes_a_shift_and_z_scoring_a_gain_too(metric):
+    patterns = drawn(60, 8)
+    shifted = patterns + 5
+    scaled = 3 * torch.arange(1, 9) * patterns - 4
+    assert right(baselines.centred(patterns, shifted, metric), shifted) == 1
+    assert right(baselines.z_scored(patterns, scaled, metric), scaled) == 1
+    assert right(baselines.centred(patterns, scaled, "distance"), scaled) < 1
+
+
+def test_a_dimension_that_never_moves_says_nothing():
+    patterns = torch.cat([drawn(60, 8), torch.ones(60, 1)], 1)
+    assert right(baselines.z_scored(patterns, patterns, "distance"), patterns) == 1
+
+
+def test_ridge_finds_any_linear_map_and_procrustes_any_rotation():
+    patterns = drawn(60, 8)
+    wider = patterns @ drawn(8, 11, seed=1) + 2
+    assert right(baselines.ridge(patterns, wider[:30], ORIGINS[:30], 1e-9, "distance"), wider) == 1
+    turned = patterns @ torch.linalg.qr(drawn(8, 8, seed=1)).Q
+    assert right(baselines.procrustes(patterns, turned[:30], ORIGINS[:30]), turned) == 1
+
+
+def test_what_holds_on_held_out_pairs_is_chosen():
+    patterns = drawn(60, 8)
+    queries = patterns @ drawn(8, 8, seed=1)
+    options = [(1e9, "distance"), (1e-6, "distance"), (1e6, "distance")]
+    assert right(baselines.tuned(baselines.ridge, options, patterns, queries, ORIGINS, seed=0), queries) == 1
+
+
+def test_a_network_learns_what_ridge_cannot():
+    patterns = torch.nn.functional.normalize(drawn(60, 4), dim=1)
+    queries = (patterns**3).repeat(1, 2)
+    line = baselines.ridge(patterns, queries, ORIGINS, 1e-3, "cosine")
+    bent = baselines.perceptron(patterns, queries, ORIGINS, 1e-3, 300, seed=0)
+    same = baselines.perceptron(patterns, queries, ORIGINS, 1e-3, 0, seed=0)
+    torch.testing.assert_close(same.move(queries), line.move(queries))
+    error = [float((found.move(queries) - patterns).detach().square().sum()) for found in (line, bent)]
+    assert error[1] < 0.7 * error[0]
+
+
+def test_spectra_are_standardised_by_what_their_instrument_does():
+    """A blur of neighbours for the piecewise way, a cause common to all channels for the orthogonal one."""
+    patterns = drawn(60, 20)
+    blurred = patterns + 0.9 * patterns.roll(1, 1) + 3
+    piecewise = baselines.piecewise(patterns, blurred[:30], ORIGINS[:30], 4, 1e-9, "distance")
+    raw = baselines.Compared(patterns, lambda asked: asked, METRICS["distance"])
+    assert right(piecewise, blurred) > 0.9 > right(raw, blurred)
+    moved = patterns + 9 * drawn(60, 1, seed=1) * drawn(1, 20, seed=2)
+    orthogonal = baselines.orthogonal(patterns, moved[:30], ORIGINS[:30], 1, "distance")
+    assert right(orthogonal, moved) == 1 > right(raw, moved)
+    turned = patterns @ drawn(20, 20, seed=3)
+    assert right(baselines.direct(patterns, turned[:40], ORIGINS[:40], 20, "distance"), turned) == 1
+
+
+def test_spectral_entropy_is_one_for_equal_spectra_and_zero_for_those_that_share_no_peak():
+    spectra = torch.tensor([[0.2, 0.8, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 0.0, 0.0]], dtype=torch.float64)
+    scores = baselines.shared_entropy(spectra, spectra)
+    torch.testing.assert_close(scores.diagonal(), torch.ones(3, dtype=torch.float64))
+    assert scores[0, 1] == scores[1, 2] == 0
+    middle = (spectra[0] + spectra[2]) / 2
+    entropy = [-torch.special.xlogy(one, one).sum() for one in (middle, spectra[0], spectra[2])]
+    assert scores[0, 2] == pytest.approx(float(1 - (2 * entropy[0] - entropy[1] - entropy[2]) / math.log(4)))
+
+
+def test_a_weighted_cosine_of_plain_powers_is_the_cosine_of_roots():
+    spectra = drawn(5, 7).abs()
+    found = baselines.weighted_cosine(spectra, 0.0, 0.5)
+    torch.testing.assert_close(found.score(found.patterns, found.move(spectra)), METRICS["cosine"](spectra, spectra))
+    heavy = baselines.weighted_cosine(spectra, 50.0, 0.5)
+    assert heavy.score(heavy.patterns, heavy.move(spectra)).min() > 0.99, "the heaviest peak alone counts"
+
+
+def test_a_spectrum_without_peaks_is_like_none():
+    found = baselines.spectral_entropy(drawn(5, 7).abs(), power=2)
+    assert not found.score(found.patterns, found.move(torch.zeros(1, 7))).any()
