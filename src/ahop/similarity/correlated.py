@@ -179,6 +179,10 @@ class Correlated(Density):
         rows, log_determinant = self.whiten(queries - centre, beside=self._spread(patterns))
         return self.log_beta.exp() * self.density(rows.square().sum(-1), log_determinant, self.dim)
 
+    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
+        """The noise stays, with the hidden causes."""
+        return queries + self.gain * (others - own)
+
     def _spread(self, patterns: Tensor) -> Tensor:
         return self.gain.square() * patterns.var(0, unbiased=False)
 

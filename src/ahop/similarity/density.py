@@ -35,6 +35,13 @@ class Density(Similarity, abstract=True):
     def rescaled(self, unit: float, shift: float) -> Density:
         """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""
 
+    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
+        """What happened to queries ``(n, d)`` of some patterns ``(n, d)``, as if it had happened to others ``(n, d)``.
+
+        None where that cannot be told.
+        """
+        return None
+
     def codes(self, patterns: Tensor, tolerance: float) -> Similarity:
         """Codes for patterns and queries whose dot products are the scores, up to a constant of the query."""
         raise ValueError(f"codes of {type(self).__name__} are not known: its scores are no dot products")

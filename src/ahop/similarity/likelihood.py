@@ -243,6 +243,13 @@ class Likelihood(Decomposable, Density):
         return torch.cat(parts) if parts else queries.new_empty(0)
 
     @torch.no_grad()
+    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
+        """Lost values stay; those that were kept move as their patterns' do, the noise with them."""
+        kept = self.kept(own, queries)
+        lost = self.lost(queries) > kept.logsumexp(0)
+        return torch.where(lost, queries, queries + self.gain[kept.argmax(0)] * (others - own))
+
+    @torch.no_grad()
     def background_density(self) -> tuple[Tensor, Tensor]:
         """The knots of the background and its density there, ``(48,)`` each."""
         places = torch.linspace(self.low, self.high, self.knots)

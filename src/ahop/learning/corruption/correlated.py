@@ -246,16 +246,21 @@ def fit_pairs(queries: Tensor, origins: Tensor, form: Form) -> Any:
     return model
 
 
-def _judged(jury: Jury, form: Form) -> Judgement:
+def judged(jury: Jury, form: Form) -> Judgement:
     """The judgement on one form, fitted anew for each fold."""
-    return jury.each(lambda rows: fit_pairs(jury.queries[rows], jury.patterns[jury.origins[rows]], form))
+    return jury.each(lambda rows: fit_rows(jury, rows, form))
+
+
+def fit_rows(jury: Jury, rows: Tensor, form: Form) -> Any:
+    """Fit one form to some of a jury's queries."""
+    return fit_pairs(jury.queries[rows].double(), jury.patterns[jury.origins[rows]].double(), form)
 
 
 def _climb(jury: Jury, forms: list[Form]) -> tuple[Form, Judgement]:
     """The best of forms with more and more hidden causes, until a few in a row were no better."""
-    best, failures = (forms[0], _judged(jury, forms[0])), 0
+    best, failures = (forms[0], judged(jury, forms[0])), 0
     for form in forms[1:]:
-        judgement = _judged(jury, form)
+        judgement = judged(jury, form)
         if judgement.log_posterior.mean() > best[1].log_posterior.mean():
             best, failures = (form, judgement), 0
         elif (failures := failures + 1) > _PATIENCE:
@@ -264,20 +269,18 @@ def _climb(jury: Jury, forms: list[Form]) -> tuple[Form, Judgement]:
 
 
 @torch.no_grad()
-def by_retrieval(jury: Jury, kind: Any, rank: int | None = None) -> tuple[Any, Judgement]:
+def by_retrieval(jury: Jury, kind: Any, rank: int | None = None) -> tuple[Form, Judgement]:
     """The form that retrieves best on origins it has not seen; ``rank`` fixes the number of hidden causes."""
     ranks = ladder(len(jury.queries), jury.patterns.shape[1]) if rank is None else [rank]
     form, judgement = _climb(jury, [Form(kind, candidate) for candidate in ranks])
     # Other tails and a noise that all dimensions share have to be clearly better, not just a little.
     for tails, shared in ((_HEAVY, True), (math.inf, False), (math.inf, True)):
-        if _judged(jury, Form(kind, form.rank, tails, shared)).beats(judgement):
+        if judged(jury, Form(kind, form.rank, tails, shared)).beats(judgement):
             form, judgement = _climb(jury, [Form(kind, candidate, tails, shared) for candidate in ranks])
     gained = replace(form, learn_gain=True)
-    if (second := _judged(jury, gained)).beats(judgement):
+    if (second := judged(jury, gained)).beats(judgement):
         form, judgement = gained, second
-    model = fit_pairs(jury.queries, jury.patterns[jury.origins], form)
-    model.log_beta.fill_(judgement.log_beta)
-    return model, judgement
+    return form, judgement
 
 
 # --- without labels ------------------------------------------------------------------------------------------
@@ -303,12 +306,13 @@ def mutual_information(scores: Tensor) -> float:
 
 @dataclass
 class _OfQueries:
-    """The same, from queries alone: their origins are shared out among all patterns ``(N, d)``."""
+    """The same, from queries alone: their origins are shared out among all patterns ``(N, d)``, but for those known."""
 
     model: Any
     form: Form
     queries: Tensor
     patterns: Tensor
+    origins: Tensor | None = None
 
     def expect(self) -> tuple[float, Tensor]:
         """The posterior of every origin, times how much the tails let it count, ``(n, N)``."""
@@ -319,6 +323,9 @@ class _OfQueries:
         for part in split(len(asked), 4 * len(stored) * asked.element_size()):
             squares = torch.cdist(asked[part], stored).square()
             scores = model.density(squares, log_determinant, model.dim)
+            if self.origins is not None:
+                known = self.origins[part, None]
+                scores = scores.masked_fill((known >= 0) & (known != torch.arange(len(stored)).to(known)), -torch.inf)
             evidence = scores.logsumexp(-1, keepdim=True)
             weights[part] = (scores - evidence).exp() * _heaviness(model, squares)
             bound += float(evidence.sum()) / len(asked)
@@ -329,19 +336,28 @@ class _OfQueries:
 
 
 @torch.no_grad()
-def fit_queries(patterns: Tensor, queries: Tensor, form: Form, steps: int, start: Any) -> Any:
+def fit_queries(
+    patterns: Tensor, queries: Tensor, form: Form, steps: int, start: Any, origins: Tensor | None = None
+) -> Any:
     """Fit one form to queries alone; their origins are shared out among all patterns each time.
 
     The gain stays as it is: a smaller one would let noise explain what tells patterns apart.
     """
     gap = queries.mean(0) - patterns.mean(0)
     model = _begin(gap, (queries - patterns.mean(0)).var(0, unbiased=False), form, start)
-    em.iterate(_OfQueries(model, form, queries, patterns), steps)
+    em.iterate(_OfQueries(model, form, queries, patterns, origins), steps)
     return model
 
 
 @torch.no_grad()
-def by_information(kind: Any, patterns: Tensor, queries: Tensor, ranks: list[int], advance: Callable[[], None]) -> Any:
+def by_information(
+    kind: Any,
+    patterns: Tensor,
+    queries: Tensor,
+    origins: Tensor | None,
+    ranks: list[int],
+    advance: Callable[[], None],
+) -> Any:
     """Climb from few hidden causes to more, from the best so far each time, as long as the information rises.
 
     A noise for each dimension and one that all share are two starts.
@@ -352,7 +368,8 @@ def by_information(kind: Any, patterns: Tensor, queries: Tensor, ranks: list[int
         for rank in ranks:
             model, keep = current, None
             for steps in (15,) if current is None else (4, 4, 4):
-                model = fit_queries(patterns, queries, Form(kind, rank, shared_noise=shared), steps, model)
+                form = Form(kind, rank, shared_noise=shared)
+                model = fit_queries(patterns, queries, form, steps, model, origins)
                 told = mutual_information(model(patterns, queries))
                 if told > value:
                     keep, value = model, told
@@ -369,8 +386,8 @@ def by_information(kind: Any, patterns: Tensor, queries: Tensor, ranks: list[int
 def follow(model: Any, patterns: Tensor, queries: Tensor, origins: Tensor | None) -> Any:
     """A few steps from a model to what further queries say."""
     form = Form.of(model)
-    if origins is None:
-        new = fit_queries(patterns, queries, form, 4, model)
+    if origins is None or bool((origins < 0).any()):
+        new = fit_queries(patterns, queries, form, 4, model, origins)
     else:
         new = fit_pairs(queries, patterns[origins], form)
     new.log_beta.copy_(model.log_beta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,21 +11,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Few origins are left out one by one, many by the eighth.
-_FEW = 64
 _FOLDS = 8
 # Enough queries and rivals to tell two models apart; more would only take longer.
 _JUDGED = 2048
 _RIVALS = 1024
+# Values that a model is learned from to be judged, and rows it has at least.
+_LESSONS, _LEAST = 2**20, 512
 
 
 @dataclass
 class Judgement:
-    """Held-out log posteriors ``(n,)`` of the origins ``(n,)``, at their best inverse temperature."""
+    """Held-out log posteriors ``(n,)`` of the origins ``(n,)``, at their best inverse temperature; and whether each was
+    the first choice ``(n,)``."""
 
     log_posterior: Tensor
     origins: Tensor
     log_beta: float
+    right: Tensor
+
+    @property
+    def accuracy(self) -> float:
+        return float(self.right.double().mean())
 
     def beats(self, other: Judgement) -> bool:
         """By more than chance; queries of one origin are no independent witnesses."""
@@ -45,7 +52,7 @@ class Jury:
             raise ValueError(
                 f"origins must be of at least two patterns to look for hidden causes, got {known.tolist()}"
             )
-        folds = len(known) if len(known) <= _FEW else _FOLDS
+        folds = min(len(known), _FOLDS)
         fold = self._permutation(len(known)) % folds
         self.rivals = self._permutation(len(patterns))[:_RIVALS]
         judged = torch.zeros_like(origins, dtype=torch.bool)
@@ -59,38 +66,46 @@ class Jury:
     def _permutation(self, count: int) -> Tensor:
         return torch.randperm(count, generator=self.generator).to(self.patterns.device)
 
-    def bundles(self) -> list[list[tuple[Tensor, Tensor]]]:
-        """The parts in a few bundles, for models that take long to fit."""
-        size = -(-len(self.parts) // _FOLDS)
-        return [self.parts[start : start + size] for start in range(0, len(self.parts), size)]
-
     def judge(self, scores: list[Tensor]) -> Judgement:
         """``scores`` of each part's queries, as :meth:`score` gives them."""
-        logs, log_beta = _tempered(torch.cat(scores))
-        return Judgement(logs, torch.cat([self.origins[rows] for _, rows in self.parts]), log_beta)
+        table = torch.cat(scores)
+        logs, log_beta = tempered(table)
+        right = table[:, 0] > table[:, 1:].amax(1)
+        return Judgement(logs, torch.cat([self.origins[rows] for _, rows in self.parts]), log_beta, right)
 
-    def score(
-        self, similarity: Any, rows: Tensor, patterns: Tensor | None = None, queries: Tensor | None = None
-    ) -> Tensor:
-        """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing.
+    def score(self, similarity: Any, rows: Tensor) -> Tensor:
+        """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing."""
+        like = next(similarity.parameters())
+        patterns, queries = self.patterns.to(like), self.queries[rows].to(like)
+        return beside_rivals(similarity, patterns, queries, self.origins[rows], self.rivals)
 
-        ``patterns`` and ``queries`` are the same ones in another precision.
-        """
-        patterns = self.patterns if patterns is None else patterns
-        queries = (self.queries if queries is None else queries)[rows]
-        own, against = patterns[self.origins[rows]], similarity(patterns[self.rivals], queries)
-        same = self.origins[rows][:, None] == self.rivals
-        # Each query against its own pattern alone, without a table of all pairs.
-        mine = [similarity(own[i : i + 16], queries[i : i + 16]).diagonal() for i in range(0, len(rows), 16)]
-        mine.append(against.new_empty(0))
-        return torch.cat([torch.cat(mine)[:, None], against.masked_fill(same, -torch.inf)], 1)
+    def seen(self, view: Callable[[Tensor], Tensor]) -> Jury:
+        """The same jury on patterns and queries that are looked at otherwise."""
+        other = copy.copy(self)
+        other.patterns, other.queries = view(self.patterns), view(self.queries)
+        return other
 
     def each(self, fit: Callable[[Tensor], Any]) -> Judgement:
         """The judgement on a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold."""
-        return self.judge([self.score(fit(learn), rows) for learn, rows in self.parts])
+        return self.judge([self.score(fit(self.thinned(learn)), rows) for learn, rows in self.parts])
+
+    def thinned(self, rows: Tensor) -> Tensor:
+        """As many rows as tell how well a kind of model does."""
+        most = max(_LEAST, _LESSONS // self.queries.shape[1])
+        return rows if len(rows) <= most else rows[self._permutation(len(rows))[:most]]
 
 
-def _tempered(scores: Tensor) -> tuple[Tensor, float]:
+def beside_rivals(similarity: Any, patterns: Tensor, queries: Tensor, origins: Tensor, rivals: Tensor) -> Tensor:
+    """Scores of each query's own pattern, first, and of some rivals ``(R,)``, to ``(n, 1 + R)``."""
+    own, against = patterns[origins], similarity(patterns[rivals], queries)
+    # Each query against its own pattern alone, without a table of all pairs.
+    mine = [similarity(own[i : i + 16], queries[i : i + 16]).diagonal() for i in range(0, len(queries), 16)]
+    mine.append(against.new_empty(0))
+    same = origins[:, None] == rivals
+    return torch.cat([torch.cat(mine)[:, None], against.masked_fill(same, -torch.inf)], 1)
+
+
+def tempered(scores: Tensor) -> tuple[Tensor, float]:
     """The inverse temperature under which the first column is likeliest: concave, so Newton's method finds it."""
     mine = scores[:, :1]
     gaps = (scores - mine).clamp_min(-1e30)

@@ -72,13 +72,14 @@ class Problem:
 
     def thinned(self, most: int) -> Problem:
         """The same with queries left out by chance when there are more than so many."""
-        queries, observed = self.lessons.queries, self.lessons.observed
+        queries, origins = self.lessons.queries, self.lessons.origins
         if len(queries) <= max(64, most):
             return self
-        order = torch.randperm(len(queries), generator=torch.Generator().manual_seed(self.seed))
-        some = order[: max(64, most)].to(queries.device)
-        seen = None if observed is None else observed[some]
-        return replace(self, lessons=replace(self.lessons, queries=queries[some], observed=seen))
+        order = torch.randperm(len(queries), generator=torch.Generator().manual_seed(self.seed)).to(queries.device)
+        if origins is not None:
+            # What is known stays.
+            order = order[(origins[order] < 0).long().argsort(stable=True)]
+        return replace(self, lessons=self.lessons.part(order[: max(64, most)]))
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean of each dimension over the queries in which it was observed, ``(d,)``."""
@@ -114,6 +115,10 @@ class Problem:
             # Each query keeps as many as it needs for little to be left out, the likeliest among them.
             needed.append(left > _LEFT_OUT)
         indices, kept = torch.cat(chosen), torch.cat(needed)
+        if self.lessons.origins is not None:
+            known = self.lessons.origins >= 0
+            indices[known, 0], kept[known] = self.lessons.origins[known], False
+            kept[known, 0] = True
         owner, origins = kept.nonzero()[:, 0], indices[kept]
         level = -math.log(len(patterns))
         priors = patterns.new_full(origins.shape, level) if log_prior is None else log_prior[origins]
@@ -156,10 +161,13 @@ class Fit:
         return evidence.queries - evidence.candidates[best]
 
     def relearned(self, rows: Tensor) -> Any:
-        """The corruption as these queries alone show it, as a similarity."""
+        """The corruption as these queries alone show it, as a similarity; of the same form."""
         state = copy.deepcopy(self.state)
-        self.problem.iterate(state, self.evidence.part(rows), steps=15)
-        return self.problem.similarity(state)
+        if self.problem.lessons.labelled:
+            self.problem.iterate(state, self.evidence.part(rows), steps=15)
+            return self.problem.similarity(state)
+        fewer = replace(self.problem, lessons=self.problem.lessons.part(rows))
+        return settled(fewer, state, 3).similarity()
 
 
 # --- the first fit ---------------------------------------------------------------------------------------------------
@@ -264,7 +272,7 @@ def settled(
 
 def followed(problem: Problem, model: Any) -> Fit:
     """A few rounds from where another fit ended, to what these queries say."""
-    state, labelled = State.of(model), problem.lessons.origins is not None
+    state, labelled = State.of(model), problem.lessons.labelled
     problem = problem if labelled else problem.thinned(_WORK // (8 * problem.lessons.queries.shape[1]))
     evidence = problem.pairs() if labelled else problem.candidates(state)
     if any(_unlike_dimensions(regime) for regime in state.regimes):
@@ -305,7 +313,7 @@ def refined(fit: Fit) -> Fit:
                 break
             current, base = trial, value
     trace = fit.trace + problem.iterate(current, fit.evidence, steps=60)
-    if problem.lessons.origins is None and len(current.regimes) > 1:
+    if not problem.lessons.labelled and len(current.regimes) > 1:
         return settled(problem, current, 10, trace)
     return Fit(problem, current, fit.evidence, trace)
 

@@ -13,26 +13,45 @@ from ahop._precision import Units
 
 @dataclass(frozen=True)
 class Families:
-    """The kinds of likelihood that may be found: terms for single dimensions, regimes of them, and hidden causes.
+    """The kinds of likelihood that may be found: terms for single dimensions, regimes of them, hidden causes, values at a
+    floor, a moved space, and values in another scale.
 
-    Classes such as :class:`ahop.similarity.Likelihood`, :class:`~ahop.similarity.Regimes` and
-    :class:`~ahop.similarity.Correlated`; None where a kind is not wanted.
+    Classes such as :class:`ahop.similarity.Likelihood`, :class:`~ahop.similarity.Regimes`,
+    :class:`~ahop.similarity.Correlated`, :class:`~ahop.similarity.Floor`, :class:`~ahop.similarity.Moved` and
+    :class:`~ahop.similarity.Transformed`; None where a kind is not wanted.
     """
 
     independent: Any
     regimes: Any = None
     correlated: Any = None
+    floor: Any = None
+    moved: Any = None
+    transformed: Any = None
 
 
 @dataclass(frozen=True)
 class Lessons:
-    """What there is to learn from: patterns ``(N, d)``, queries ``(n, d)``, and what else is known of them."""
+    """What there is to learn from: patterns ``(N, d)``, queries ``(n, d)``, and what else is known of them.
+
+    An origin of -1 is one that nobody knows; None: nobody knows any.
+    """
 
     patterns: Tensor
     queries: Tensor
     origins: Tensor | None = None
     observed: Tensor | None = None
     log_prior: Tensor | None = None
+
+    @property
+    def labelled(self) -> bool:
+        """Whether all origins are known."""
+        return self.origins is not None and bool((self.origins >= 0).all())
+
+    def part(self, rows: Tensor) -> Lessons:
+        """The same with some of the queries."""
+        origins = None if self.origins is None else self.origins[rows]
+        observed = None if self.observed is None else self.observed[rows]
+        return replace(self, queries=self.queries[rows], origins=origins, observed=observed)
 
     def measured(self, units: Units) -> Lessons:
         return replace(self, patterns=units.measure(self.patterns), queries=units.measure(self.queries))
