@@ -1,0 +1,307 @@
+r"""Learn a map between two spaces, :math:`x = A \xi + b + e`, from queries whose origins are all, partly or not known.
+
+1. From pairs (:func:`fit_pairs`): regression that is drawn to what the pairs cannot tell. What that is (the identity, a
+   scaled rotation, or nothing) and how strongly, is chosen on origins left out; so is the noise e measured.
+2. Without pairs (:func:`fit_queries`): :mod:`.alignment` finds a rotation, and then regression and a new choice of
+   origins take turns. Known origins stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ahop._blocks import split
+from ahop.learning.corruption.alignment import Alignment, align, nearest_rotation
+from ahop.learning.corruption.lessons import Lessons
+from ahop.learning.report import FitReport
+
+_FOLDS = 5
+# How much is believed of what regression is drawn to, in units of the mean square that the pairs have along a direction.
+_STRENGTHS = (1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
+_TAILS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, math.inf)
+_ROUNDS = 4
+# Rivals and pairs that a choice is judged by, and temperatures to judge at.
+_RIVALS, _JUDGED = 512, 1024
+_BETAS = (0.5, 0.25, 0.12, 0.06)
+# What is never less than chance alone would leave.
+_LEAST = 1e-6
+_TINY = 1e-100
+
+
+class Noise(NamedTuple):
+    """The scale matrix of Student's distribution ``(d', d')``, its degrees of freedom, and each pair's weight in it.
+
+    ``size`` is the mean square of what is left of the pairs.
+    """
+
+    covariance: Tensor
+    tails: float
+    weights: Tensor
+    size: float
+
+
+@torch.no_grad()
+def learn(here: Lessons, kind: Any, seed: int = 0) -> tuple[Any, FitReport]:
+    """The map that explains the queries, and how the fit went; see :func:`fit_pairs` and :func:`fit_queries`."""
+    origins, found = here.origins, True
+    if origins is not None and bool((origins >= 0).all()):
+        model = fit_pairs(here.patterns, here.queries, origins, kind, seed)
+    else:
+        origins = torch.full_like(here.queries[:, 0], -1, dtype=torch.long) if origins is None else origins
+        model, start = fit_queries(here.patterns, here.queries, origins, kind, here.log_prior, seed)
+        found = start.found
+    prior = -math.log(len(here.patterns)) if here.log_prior is None else here.log_prior
+    parts = split(len(here.queries), 4 * len(here.patterns) * here.queries.element_size())
+    evidence = torch.cat([(model(here.patterns, here.queries[part]) + prior).logsumexp(-1) for part in parts])
+    return model, FitReport("em", -float(evidence.mean()), 1, converged=found)
+
+
+@torch.no_grad()
+def fit_pairs(
+    patterns: Tensor, queries: Tensor, origins: Tensor, kind: Any, seed: int = 0, trust: Tensor | None = None
+) -> Any:
+    """The map from patterns ``(N, d)`` to queries ``(n, d')`` whose origins ``(n,)`` are all known.
+
+    Args:
+        patterns, queries, origins: The pairs.
+        kind: What to make, with a method ``around``: :class:`ahop.similarity.Moved`.
+        seed: For what is left out.
+        trust: How much each pair counts, ``(n,)``; None is alike.
+    """
+    asked, stored = queries.double(), patterns[origins].double()
+    trust = torch.ones_like(asked[:, 0]) if trust is None else trust.double()
+    folds = _folds(origins, seed)
+    order = torch.randperm(len(patterns), generator=torch.Generator().manual_seed(seed)).to(patterns.device)
+    rivals = patterns[order[:_RIVALS]].double()
+    few = order.new_tensor(range(len(asked)))[:_JUDGED]
+    target, strength = _chosen(stored[few], asked[few], trust[few], folds[few], rivals)
+    # Once as if the noise were normal, and once more with far-off pairs weighed down.
+    weights, noise = trust, None
+    for _ in range(2):
+        noise = _noise(_Trial.of(stored, asked, weights, folds, target), strength, trust)
+        weights = trust * noise.weights
+    path = _Path.of(stored, asked, weights, target)
+    matrix = path.matrix(strength)
+    bias = path.mean_x - matrix @ path.mean_k
+    spread = float((trust @ (asked - path.mean_x).square()).sum() / trust.sum())
+    explained = 1 - noise.size / spread if spread else 0.0
+    return kind.around(matrix, bias, noise.covariance, noise.tails, explained).to(patterns)
+
+
+# --- regression, drawn to something ----------------------------------------------------------------------------
+
+
+class _Path(NamedTuple):
+    """All regressions of one target, by strength: means, the target ``(d', d)``, and the pairs' singular directions."""
+
+    mean_x: Tensor
+    mean_k: Tensor
+    target: Tensor
+    values: Tensor
+    directions: Tensor
+    left: Tensor
+
+    @classmethod
+    def of(cls, stored: Tensor, asked: Tensor, weights: Tensor, target: str) -> _Path:
+        share = weights / weights.sum()
+        mean_k, mean_x = share @ stored, share @ asked
+        root = share.sqrt()[:, None]
+        k, x = root * (stored - mean_k), root * (asked - mean_x)
+        wanted = _target(k, x, target)
+        u, values, v = torch.linalg.svd(k, full_matrices=False)
+        return cls(mean_x, mean_k, wanted, values, v, u.mT @ (x - k @ wanted.mT))
+
+    def pull(self, strength: float) -> Tensor:
+        """What the pairs add to the target along each direction, relative to how far they see there."""
+        believed = strength * self.values.square().mean() + _TINY
+        return self.values / (self.values.square() + believed)
+
+    def matrix(self, strength: float) -> Tensor:
+        return self.target + (self.left.mT * self.pull(strength)) @ self.directions
+
+    def gaps(self, stored: Tensor, asked: Tensor, strength: float) -> Tensor:
+        """What is left of other pairs, ``(n, d')``."""
+        return asked - self.mean_x - (stored - self.mean_k) @ self.matrix(strength).mT
+
+
+def _target(k: Tensor, x: Tensor, name: str) -> Tensor:
+    wide, narrow = x.shape[1], k.shape[1]
+    if name == "identity":
+        return torch.eye(wide).to(k)
+    if name == "nothing":
+        return k.new_zeros(wide, narrow)
+    rotation = nearest_rotation(x.mT @ k)
+    turned = k @ rotation.mT
+    return rotation * (x * turned).sum() / turned.square().sum().clamp_min(_TINY)
+
+
+def _folds(origins: Tensor, seed: int) -> Tensor:
+    """The fold of each pair; no origin is in two."""
+    known, group = origins.unique(return_inverse=True)
+    order = torch.randperm(len(known), generator=torch.Generator().manual_seed(seed)).to(origins.device)
+    return (order % min(_FOLDS, len(known)))[group]
+
+
+class _Trial(NamedTuple):
+    """Maps to one target, each learned without one fold of the pairs."""
+
+    stored: Tensor
+    asked: Tensor
+    parts: list[tuple[_Path, Tensor]]
+
+    @classmethod
+    def of(cls, stored: Tensor, asked: Tensor, weights: Tensor, folds: Tensor, target: str) -> _Trial:
+        parts = []
+        for fold in folds.unique():
+            here = folds == fold
+            # One origin alone can be judged by itself only.
+            learn = ~here if bool((~here).any()) else here
+            parts.append((_Path.of(stored[learn], asked[learn], weights[learn], target), here))
+        return cls(stored, asked, parts)
+
+    def gaps(self, strength: float) -> Tensor:
+        """What is left of each pair, ``(n, d')``."""
+        gaps = torch.empty_like(self.asked)
+        for path, here in self.parts:
+            gaps[here] = path.gaps(self.stored[here], self.asked[here], strength)
+        return gaps
+
+    def loss(self, strength: float, trust: Tensor, rivals: Tensor, same: Tensor) -> float:
+        """How far the pairs left out are from being told from their rivals, in nats, at the temperature they like best.
+
+        The likelihood of the queries would not do: it rewards a map that shrinks all it is not sure of, and so brings
+        patterns closer to each other.
+        """
+        gaps = self.gaps(strength)
+        # Noises of single dimensions alone: a whole covariance has seen too much of the pairs that it would judge.
+        scale = (trust @ gaps.square() / trust.sum()).sqrt() + _TINY
+        lead = []
+        for path, here in self.parts:
+            others = (rivals - path.mean_k) @ path.matrix(strength).mT
+            squares = torch.cdist((self.asked[here] - path.mean_x) / scale, others / scale).square()
+            own = (gaps[here] / scale).square().sum(1, keepdim=True)
+            lead.append((own - squares).masked_fill(same[here], -math.inf))
+        ahead = torch.cat(lead)
+        weights = torch.cat([trust[here] for _, here in self.parts])
+        surprise = [nn.functional.softplus((beta * ahead).logsumexp(1)) for beta in _BETAS]
+        return min(float(weights @ some / weights.sum()) for some in surprise)
+
+
+def _chosen(stored: Tensor, asked: Tensor, trust: Tensor, folds: Tensor, rivals: Tensor) -> tuple[str, float]:
+    """What to be drawn to, and how strongly: where origins left out are told best."""
+    same = stored.shape[1] == asked.shape[1]
+    # A rival that is the origin itself is none.
+    mine = torch.cdist(stored, rivals) == 0
+    best = ("nothing", 1.0, math.inf)
+    for target in ("identity", "rotation", "nothing") if same else ("rotation", "nothing"):
+        trial = _Trial.of(stored, asked, trust, folds, target)
+        for strength in _STRENGTHS:
+            loss = trial.loss(strength, trust, rivals, mine)
+            if loss < best[2]:
+                best = (target, strength, loss)
+    return best[:2]
+
+
+def _whiten(factor: Tensor, rows: Tensor) -> Tensor:
+    return torch.linalg.solve_triangular(factor, rows.mT, upper=False).mT
+
+
+# --- what is left ----------------------------------------------------------------------------------------------
+
+
+def _shrunk(gaps: Tensor, weights: Tensor) -> Tensor:
+    """Their covariance, drawn to a diagonal one as far as so many pairs cannot tell (Ledoit and Wolf)."""
+    share = weights / weights.sum()
+    variance = share @ gaps.square()
+    scale = (variance + _LEAST * variance.mean() + _TINY).sqrt()
+    rows = gaps / scale
+    found = rows.mT @ (share[:, None] * rows)
+    plain = torch.diag(found.diagonal())
+    by_chance = share.square() @ rows.square().sum(1).square() - share.square().sum() * found.square().sum()
+    apart = (found - plain).square().sum()
+    drawn = float((by_chance / apart.clamp_min(_LEAST)).clamp(0, 1))
+    mixed = torch.lerp(found, plain, drawn) + _LEAST * torch.eye(len(found)).to(found)
+    return scale[:, None] * mixed * scale
+
+
+def _factor_of_others(gaps: Tensor, trust: Tensor, here: Tensor) -> Tensor:
+    """A pair lies too near in coordinates that are white because of it: those of the other folds are honest."""
+    others = ~here if bool((~here).any()) else here
+    return torch.linalg.cholesky(_shrunk(gaps[others], trust[others]))
+
+
+def _noise(trial: _Trial, strength: float, trust: Tensor) -> Noise:
+    """The tails under which pairs left out are likeliest, and a scale to go with them."""
+    gaps = trial.gaps(strength)
+    squares = torch.empty_like(trust)
+    for _, here in trial.parts:
+        squares[here] = _whiten(_factor_of_others(gaps, trust, here), gaps[here]).square().sum(1)
+    dim, share = gaps.shape[1], trust / trust.sum()
+    best = (-math.inf, math.inf, 1.0)
+    for tails in _TAILS:
+        size = 1.0
+        for _ in range(30 if math.isfinite(tails) else 1):
+            size = float(share @ (_heaviness(squares / size, tails, dim) * squares)) / dim
+        fit = float(share @ student(squares / size, tails, dim)) - dim / 2 * math.log(size)
+        best = max(best, (fit, tails, size))
+    _, tails, size = best
+    return Noise(size * _shrunk(gaps, trust), tails, _heaviness(squares / size, tails, dim), float(share @ gaps.square().sum(1)))
+
+
+def _heaviness(squares: Tensor, tails: float, dim: int) -> Tensor:
+    """A pair that lies far off says little: that is what heavy tails mean."""
+    return torch.ones_like(squares) if math.isinf(tails) else (tails + dim) / (tails + squares)
+
+
+def student(squares: Tensor, tails: float, dim: Tensor | int) -> Tensor:
+    """The log density of Student's distribution at a squared whitened distance, in coordinates of unit scale."""
+    if math.isinf(tails):
+        return -(squares + dim * math.log(2 * math.pi)) / 2
+    half = torch.as_tensor((tails + dim) / 2, dtype=squares.dtype, device=squares.device)
+    level = torch.lgamma(half) - math.lgamma(tails / 2) - dim / 2 * math.log(tails * math.pi)
+    return level - half * torch.log1p(squares / tails)
+
+
+# --- without pairs, or with a few ------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def fit_queries(
+    patterns: Tensor,
+    queries: Tensor,
+    origins: Tensor,
+    kind: Any,
+    log_prior: Tensor | None = None,
+    seed: int = 0,
+) -> tuple[Any, Alignment]:
+    """The map from patterns ``(N, d)`` to queries ``(n, d')``, and the rotation that it began with.
+
+    Args:
+        patterns, queries: What is to be brought together.
+        origins: ``(n,)``, -1 where unknown.
+        kind: As in :func:`fit_pairs`.
+        log_prior: How often each pattern is asked for, ``(N,)``.
+        seed: For the starts, and what is left out.
+    """
+    start = align(patterns, queries, origins, seed)
+    best, trust = start.origins(patterns, queries)
+    known = origins >= 0
+    for _ in range(_ROUNDS):
+        best = torch.where(known, origins, best)
+        trust = torch.where(known, torch.ones_like(trust), trust)
+        model = fit_pairs(patterns, queries, best, kind, seed, trust)
+        best, trust = likeliest(model, patterns, queries, log_prior)
+    return model, start
+
+
+def likeliest(model: Any, patterns: Tensor, queries: Tensor, log_prior: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The likeliest origin of each query and its probability, ``(n,)`` each."""
+    found = []
+    for part in split(len(queries), 4 * len(patterns) * queries.element_size()):
+        scores = model(patterns, queries[part])
+        found.append(torch.softmax(scores if log_prior is None else scores + log_prior, -1).max(-1))
+    return torch.cat([some.indices for some in found]), torch.cat([some.values for some in found])
