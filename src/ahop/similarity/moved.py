@@ -176,8 +176,12 @@ class Moved(Density):
     def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:
         """Shift, noise, and how much the map stretches."""
         stretch = torch.linalg.svdvals(self.matrix).cpu()
-        shift, noise = ("shift of values", self.bias.cpu(), None), ("noise of each dimension", self._noise().cpu(), None)
-        return [shift, noise, ("stretch of the map, sorted", stretch, None)]
+        shift, noise = self.bias.cpu(), self._noise().cpu()
+        return [
+            ("shift of values", shift, None),
+            ("noise of each dimension", noise, None),
+            ("stretch of the map, sorted", stretch, None),
+        ]
 
     def _noise(self) -> Tensor:
         return self.factor.square().sum(1).sqrt()
@@ -201,7 +205,7 @@ class Moved(Density):
         if turned:
             widths = "" if self.dim == self.query_dim else f", from {self.dim} dimensions to {self.query_dim}"
             kind = "a rotation" if spread < _NEAR else "a linear map that is no rotation"
-            lines = [f"Queries lie in another space{widths}: {kind} leads there, which stretches by {size:.2g} on average."]
+            lines = [f"Queries lie in another space{widths}: {kind} leads there, stretching by {size:.2g} on average."]
         if float(self.explained) > 0:
             lines.append(f"That explains {100 * float(self.explained):.0f} % of what varies in queries.")
         noise = self._noise()

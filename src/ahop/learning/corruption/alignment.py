@@ -51,13 +51,10 @@ class Alignment:
     ahead: float
     found: bool
 
-    def origins(self, patterns: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
-        """The likeliest origin of each query and its probability, ``(n,)`` each."""
-        stored, asked = standard(patterns), standard(queries)
-        found = []
-        for part in split(len(asked), 4 * len(stored) * asked.element_size()):
-            found.append(torch.softmax(_closeness(self.rotation, stored, asked[part]) / _LAST**2, -1).max(-1))
-        return torch.cat([some.indices for some in found]), torch.cat([some.values for some in found])
+    def scorer(self, patterns: Tensor, queries: Tensor) -> Callable[[Tensor], Tensor]:
+        """The log-likelihoods of the patterns for some of the queries, up to a constant of the query."""
+        stored, centre, length = standard(patterns), queries.mean(0), _length(queries)
+        return lambda some: _closeness(self.rotation, stored, (some - centre) / length) / _LAST**2
 
 
 def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> Alignment:
@@ -78,7 +75,7 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     pairs = asked[known], stored[origins[known]]
 
     best = None
-    for start in _starts(stored, asked, pairs, generator):
+    for start in _starts(stored, asked, pairs, judge, generator):
         end = _settled(start(), stored, learn, pairs, judge, generator)
         best = end if best is None or end.ahead > best.ahead else best
         if end.found:
@@ -89,8 +86,11 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
 
 def standard(items: Tensor) -> Tensor:
     """Items counted from their mean, in units of their length."""
-    items = items - items.mean(0)
-    return items / items.square().sum(1).mean().sqrt().clamp_min(torch.finfo(items.dtype).tiny)
+    return (items - items.mean(0)) / _length(items)
+
+
+def _length(items: Tensor) -> Tensor:
+    return (items - items.mean(0)).square().sum(1).mean().sqrt().clamp_min(_TINY)
 
 
 def nearest_rotation(matrix: Tensor) -> Tensor:
@@ -103,11 +103,14 @@ def nearest_rotation(matrix: Tensor) -> Tensor:
 
 
 def _starts(
-    stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor], generator: torch.Generator
+    stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor], judge: Tensor, generator: torch.Generator
 ) -> Iterator[Callable[[], Tensor]]:
     """Ways to a first rotation, the surest first."""
     if len(pairs[0]):
         yield lambda: nearest_rotation(pairs[0].mT @ pairs[1])
+    same = torch.eye(asked.shape[1], stored.shape[1]).to(stored)
+    if _judged(same, stored, judge).found:
+        yield lambda: same
     for _ in range(_STARTS):
         yield lambda: _coupled(stored, asked, generator)
 
@@ -152,7 +155,12 @@ def _closeness(rotation: Tensor, stored: Tensor, asked: Tensor) -> Tensor:
 
 
 def _settled(
-    rotation: Tensor, stored: Tensor, learn: Tensor, pairs: tuple[Tensor, Tensor], judge: Tensor, generator: torch.Generator
+    rotation: Tensor,
+    stored: Tensor,
+    learn: Tensor,
+    pairs: tuple[Tensor, Tensor],
+    judge: Tensor,
+    generator: torch.Generator,
 ) -> Alignment:
     """Expectation maximisation with a rotation as its M-step and a noise that falls, a few queries at a time."""
     noise, seen = _FIRST, torch.zeros_like(rotation)
@@ -175,6 +183,8 @@ def _settled(
 
 def _judged(rotation: Tensor, stored: Tensor, judge: Tensor) -> Alignment:
     """How far ahead of the second the nearest pattern is, over what it would be by chance."""
+    if len(stored) < 3:
+        return Alignment(rotation, 0.0, False)
     gaps = []
     for part in split(len(judge), 4 * len(stored) * judge.element_size()):
         first, second, third = _closeness(rotation, stored, judge[part]).topk(3, -1).values.unbind(-1)

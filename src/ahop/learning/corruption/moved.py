@@ -9,6 +9,8 @@ r"""Learn a map between two spaces, :math:`x = A \xi + b + e`, from queries whos
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -21,27 +23,16 @@ from ahop.learning.report import FitReport
 
 _FOLDS = 5
 # How much is believed of what regression is drawn to, in units of the mean square that the pairs have along a direction.
-_STRENGTHS = (1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
+_STRENGTHS = (math.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 1e-2, 1e-3)
 _TAILS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, math.inf)
-_ROUNDS = 4
+# Rounds without pairs, and how strongly they are drawn: to nothing, and to noises of single dimensions.
+_ROUNDS, _BELIEF, _DRAWN = 3, 0.1, 0.1
 # Rivals and pairs that a choice is judged by, and temperatures to judge at.
 _RIVALS, _JUDGED = 512, 1024
 _BETAS = (0.5, 0.25, 0.12, 0.06)
 # What is never less than chance alone would leave.
 _LEAST = 1e-6
 _TINY = 1e-100
-
-
-class Noise(NamedTuple):
-    """The scale matrix of Student's distribution ``(d', d')``, its degrees of freedom, and each pair's weight in it.
-
-    ``size`` is the mean square of what is left of the pairs.
-    """
-
-    covariance: Tensor
-    tails: float
-    weights: Tensor
-    size: float
 
 
 @torch.no_grad()
@@ -61,35 +52,29 @@ def learn(here: Lessons, kind: Any, seed: int = 0) -> tuple[Any, FitReport]:
 
 
 @torch.no_grad()
-def fit_pairs(
-    patterns: Tensor, queries: Tensor, origins: Tensor, kind: Any, seed: int = 0, trust: Tensor | None = None
-) -> Any:
+def fit_pairs(patterns: Tensor, queries: Tensor, origins: Tensor, kind: Any, seed: int = 0) -> Any:
     """The map from patterns ``(N, d)`` to queries ``(n, d')`` whose origins ``(n,)`` are all known.
 
     Args:
         patterns, queries, origins: The pairs.
         kind: What to make, with a method ``around``: :class:`ahop.similarity.Moved`.
         seed: For what is left out.
-        trust: How much each pair counts, ``(n,)``; None is alike.
     """
-    asked, stored = queries.double(), patterns[origins].double()
-    trust = torch.ones_like(asked[:, 0]) if trust is None else trust.double()
-    folds = _folds(origins, seed)
+    stored, asked, folds = patterns[origins].double(), queries.double(), _folds(origins, seed)
     order = torch.randperm(len(patterns), generator=torch.Generator().manual_seed(seed)).to(patterns.device)
-    rivals = patterns[order[:_RIVALS]].double()
-    few = order.new_tensor(range(len(asked)))[:_JUDGED]
-    target, strength = _chosen(stored[few], asked[few], trust[few], folds[few], rivals)
+    rivals = order[:_RIVALS]
+    target, strength = _chosen(stored, asked, folds, patterns[rivals].double(), origins[:, None] == rivals)
+    weights = torch.ones_like(asked[:, 0])
     # Once as if the noise were normal, and once more with far-off pairs weighed down.
-    weights, noise = trust, None
     for _ in range(2):
-        noise = _noise(_Trial.of(stored, asked, weights, folds, target), strength, trust)
-        weights = trust * noise.weights
+        trial = _Trial.of(stored, asked, weights, folds, target)
+        gaps, squares = trial.gaps(strength), trial.squares(strength)
+        tails, size, weights = _tails(squares, torch.ones_like(squares), asked.shape[1])
     path = _Path.of(stored, asked, weights, target)
     matrix = path.matrix(strength)
     bias = path.mean_x - matrix @ path.mean_k
-    spread = float((trust @ (asked - path.mean_x).square()).sum() / trust.sum())
-    explained = 1 - noise.size / spread if spread else 0.0
-    return kind.around(matrix, bias, noise.covariance, noise.tails, explained).to(patterns)
+    explained = 1 - float(gaps.square().sum() / ((asked - path.mean_x).square().sum() + _TINY))
+    return kind.around(matrix, bias, size * _shrunk(gaps), tails, explained).to(patterns)
 
 
 # --- regression, drawn to something ----------------------------------------------------------------------------
@@ -170,40 +155,48 @@ class _Trial(NamedTuple):
             gaps[here] = path.gaps(self.stored[here], self.asked[here], strength)
         return gaps
 
-    def loss(self, strength: float, trust: Tensor, rivals: Tensor, same: Tensor) -> float:
-        """How far the pairs left out are from being told from their rivals, in nats, at the temperature they like best.
+    def squares(self, strength: float) -> Tensor:
+        """How far off each pair is, whitened by the other folds: in coordinates of its own making it lies too near."""
+        gaps = self.gaps(strength)
+        squares = torch.empty_like(gaps[:, 0])
+        for _, here in self.parts:
+            others = ~here if len(self.parts) > 1 else here
+            squares[here] = _whiten(torch.linalg.cholesky(_shrunk(gaps[others])), gaps[here]).square().sum(1)
+        return squares
+
+    def loss(self, strength: float, rivals: Tensor, same: Tensor) -> Tensor:
+        """How far each pair left out is from being told from its rivals, in nats, at the temperature all like best.
 
         The likelihood of the queries would not do: it rewards a map that shrinks all it is not sure of, and so brings
         patterns closer to each other.
         """
         gaps = self.gaps(strength)
         # Noises of single dimensions alone: a whole covariance has seen too much of the pairs that it would judge.
-        scale = (trust @ gaps.square() / trust.sum()).sqrt() + _TINY
-        lead = []
+        scale = gaps.square().mean(0).sqrt() + _TINY
+        ahead = same.new_empty(same.shape, dtype=gaps.dtype)
         for path, here in self.parts:
             others = (rivals - path.mean_k) @ path.matrix(strength).mT
             squares = torch.cdist((self.asked[here] - path.mean_x) / scale, others / scale).square()
-            own = (gaps[here] / scale).square().sum(1, keepdim=True)
-            lead.append((own - squares).masked_fill(same[here], -math.inf))
-        ahead = torch.cat(lead)
-        weights = torch.cat([trust[here] for _, here in self.parts])
-        surprise = [nn.functional.softplus((beta * ahead).logsumexp(1)) for beta in _BETAS]
-        return min(float(weights @ some / weights.sum()) for some in surprise)
+            ahead[here] = (gaps[here] / scale).square().sum(1, keepdim=True) - squares
+        # A rival that is the origin itself is none.
+        ahead = ahead.masked_fill(same, -math.inf)
+        losses = [nn.functional.softplus((beta * ahead).logsumexp(1)) for beta in _BETAS]
+        return min(losses, key=lambda loss: float(loss.mean()))
 
 
-def _chosen(stored: Tensor, asked: Tensor, trust: Tensor, folds: Tensor, rivals: Tensor) -> tuple[str, float]:
-    """What to be drawn to, and how strongly: where origins left out are told best."""
-    same = stored.shape[1] == asked.shape[1]
-    # A rival that is the origin itself is none.
-    mine = torch.cdist(stored, rivals) == 0
-    best = ("nothing", 1.0, math.inf)
-    for target in ("identity", "rotation", "nothing") if same else ("rotation", "nothing"):
-        trial = _Trial.of(stored, asked, trust, folds, target)
+def _chosen(stored: Tensor, asked: Tensor, folds: Tensor, rivals: Tensor, same: Tensor) -> tuple[str, float]:
+    """What to be drawn to, and how strongly: as little as possible is learned, unless more tells origins left out
+    better by more than chance."""
+    stored, asked, folds, same = stored[:_JUDGED], asked[:_JUDGED], folds[:_JUDGED], same[:_JUDGED]
+    targets = ("identity", "rotation", "nothing") if stored.shape[1] == asked.shape[1] else ("rotation", "nothing")
+    best, least = (targets[0], math.inf), None
+    for target in targets:
+        trial = _Trial.of(stored, asked, torch.ones_like(asked[:, 0]), folds, target)
         for strength in _STRENGTHS:
-            loss = trial.loss(strength, trust, rivals, mine)
-            if loss < best[2]:
-                best = (target, strength, loss)
-    return best[:2]
+            loss = trial.loss(strength, rivals, same)
+            if least is None or float((least - loss).mean()) > float((least - loss).std()) / math.sqrt(len(loss)):
+                best, least = (target, strength), loss
+    return best
 
 
 def _whiten(factor: Tensor, rows: Tensor) -> Tensor:
@@ -213,43 +206,31 @@ def _whiten(factor: Tensor, rows: Tensor) -> Tensor:
 # --- what is left ----------------------------------------------------------------------------------------------
 
 
-def _shrunk(gaps: Tensor, weights: Tensor) -> Tensor:
+def _shrunk(gaps: Tensor) -> Tensor:
     """Their covariance, drawn to a diagonal one as far as so many pairs cannot tell (Ledoit and Wolf)."""
-    share = weights / weights.sum()
-    variance = share @ gaps.square()
+    variance = gaps.square().mean(0)
     scale = (variance + _LEAST * variance.mean() + _TINY).sqrt()
     rows = gaps / scale
-    found = rows.mT @ (share[:, None] * rows)
+    found = rows.mT @ rows / len(rows)
     plain = torch.diag(found.diagonal())
-    by_chance = share.square() @ rows.square().sum(1).square() - share.square().sum() * found.square().sum()
-    apart = (found - plain).square().sum()
-    drawn = float((by_chance / apart.clamp_min(_LEAST)).clamp(0, 1))
+    by_chance = (rows.square().sum(1).square().mean() - found.square().sum()) / len(rows)
+    drawn = float((by_chance / (found - plain).square().sum().clamp_min(_LEAST)).clamp(0, 1))
     mixed = torch.lerp(found, plain, drawn) + _LEAST * torch.eye(len(found)).to(found)
     return scale[:, None] * mixed * scale
 
 
-def _factor_of_others(gaps: Tensor, trust: Tensor, here: Tensor) -> Tensor:
-    """A pair lies too near in coordinates that are white because of it: those of the other folds are honest."""
-    others = ~here if bool((~here).any()) else here
-    return torch.linalg.cholesky(_shrunk(gaps[others], trust[others]))
-
-
-def _noise(trial: _Trial, strength: float, trust: Tensor) -> Noise:
-    """The tails under which pairs left out are likeliest, and a scale to go with them."""
-    gaps = trial.gaps(strength)
-    squares = torch.empty_like(trust)
-    for _, here in trial.parts:
-        squares[here] = _whiten(_factor_of_others(gaps, trust, here), gaps[here]).square().sum(1)
-    dim, share = gaps.shape[1], trust / trust.sum()
+def _tails(squares: Tensor, trust: Tensor, dim: int) -> tuple[float, float, Tensor]:
+    """The tails under which whitened squares are likeliest, a scale to go with them, and the weight of each in it."""
+    share = trust / trust.sum()
     best = (-math.inf, math.inf, 1.0)
     for tails in _TAILS:
         size = 1.0
         for _ in range(30 if math.isfinite(tails) else 1):
-            size = float(share @ (_heaviness(squares / size, tails, dim) * squares)) / dim
+            size = float(share @ (_heaviness(squares / size, tails, dim) * squares)) / dim + _TINY
         fit = float(share @ student(squares / size, tails, dim)) - dim / 2 * math.log(size)
         best = max(best, (fit, tails, size))
     _, tails, size = best
-    return Noise(size * _shrunk(gaps, trust), tails, _heaviness(squares / size, tails, dim), float(share @ gaps.square().sum(1)))
+    return tails, size, _heaviness(squares / size, tails, dim)
 
 
 def _heaviness(squares: Tensor, tails: float, dim: int) -> Tensor:
@@ -288,20 +269,41 @@ def fit_queries(
         seed: For the starts, and what is left out.
     """
     start = align(patterns, queries, origins, seed)
-    best, trust = start.origins(patterns, queries)
-    known = origins >= 0
+    stored, asked = patterns.double(), (queries - queries.mean(0)).double()
+    score: Callable[[Tensor], Tensor] = start.scorer(patterns, queries)
     for _ in range(_ROUNDS):
-        best = torch.where(known, origins, best)
-        trust = torch.where(known, torch.ones_like(trust), trust)
-        model = fit_pairs(patterns, queries, best, kind, seed, trust)
-        best, trust = likeliest(model, patterns, queries, log_prior)
-    return model, start
+        # The mean query that each pattern gets: regression on these is regression on all pairs.
+        weights, sums, best = _shared_out(score, asked.to(queries), queries, origins, len(patterns), log_prior)
+        means = sums / weights.clamp_min(_TINY)[:, None]
+        path = _Path.of(stored, means, weights, "nothing")
+        matrix, gaps = path.matrix(_BELIEF), path.gaps(stored, means, _BELIEF)
+        left = (gaps.mT @ (weights[:, None] * gaps) + asked.mT @ asked - sums.mT @ means) / len(asked)
+        covariance = torch.lerp(left, torch.diag(left.diagonal()), _DRAWN)
+        bias = path.mean_x - matrix @ path.mean_k + queries.mean(0).double()
+        explained = 1 - float(left.trace()) / (float(asked.square().sum(1).mean()) + _TINY)
+        model = kind.around(matrix, bias, covariance, math.inf, explained).to(patterns)
+        score = partial(model, patterns)
+    squares = _whiten(torch.linalg.cholesky(covariance), queries.double() - bias - stored[best] @ matrix.mT)
+    tails, size, _ = _tails(squares.square().sum(1), torch.ones_like(asked[:, 0]), asked.shape[1])
+    return kind.around(matrix, bias, size * covariance, tails, explained).to(patterns), start
 
 
-def likeliest(model: Any, patterns: Tensor, queries: Tensor, log_prior: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The likeliest origin of each query and its probability, ``(n,)`` each."""
-    found = []
-    for part in split(len(queries), 4 * len(patterns) * queries.element_size()):
-        scores = model(patterns, queries[part])
-        found.append(torch.softmax(scores if log_prior is None else scores + log_prior, -1).max(-1))
-    return torch.cat([some.indices for some in found]), torch.cat([some.values for some in found])
+def _shared_out(
+    score: Callable[[Tensor], Tensor],
+    asked: Tensor,
+    queries: Tensor,
+    origins: Tensor,
+    count: int,
+    log_prior: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """How much of all queries each pattern gets ``(N,)``, their sum ``(N, d')``, and each query's best pattern."""
+    weights, sums, best = asked.new_zeros(count), asked.new_zeros(count, asked.shape[1]), []
+    for part in split(len(queries), 4 * count * queries.element_size()):
+        scores = score(queries[part])
+        shares = torch.softmax(scores if log_prior is None else scores + log_prior, -1)
+        known = origins[part] >= 0
+        shares[known] = nn.functional.one_hot(origins[part][known], count).to(shares)
+        weights += shares.sum(0)
+        sums += shares.mT @ asked[part]
+        best.append(shares.argmax(-1))
+    return weights.double(), sums.double(), torch.cat(best)
