@@ -53,6 +53,7 @@ class Moved(Density):
     """
 
     dim: int
+    query_dim: int
     explained: Tensor
 
     def __init__(self, dim: int, query_dim: int | None = None, *, tails: float = math.inf) -> None:

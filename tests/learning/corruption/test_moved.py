@@ -57,7 +57,7 @@ def test_far_off_pairs_count_little():
 
 
 def test_no_pair_is_needed_where_patterns_are_irregular():
-    patterns, queries, _, order = world(1000)
+    patterns, queries, _, order = world()
     similarity = Moved(6)
     assert similarity.fit(patterns, queries[order]).converged
     assert right(similarity, patterns, queries, order) > 0.8
@@ -71,10 +71,10 @@ def test_queries_of_other_patterns_are_not_taken_for_found():
 
 
 def test_a_few_pairs_start_what_the_other_queries_go_on_with():
-    patterns, queries, _, order = world(dim=8, width=10)
+    patterns, queries, _, order = world(dim=12, width=14, noise=0.3)
     rows = order[:300]
     origins = torch.where(torch.arange(300) < 10, rows, -1)
-    similarity = Moved(8, 10)
+    similarity = Moved(12, 14)
     assert similarity.fit(patterns, queries[rows], origins).converged
     few = moved.fit_pairs(patterns, queries[rows[:10]], rows[:10], Moved)
     assert right(similarity, patterns, queries, order[300:]) > right(few, patterns, queries, order[300:])

@@ -6,9 +6,10 @@ r"""Bring two clouds of points together by a rotation, with no pair known, or a 
    the noise fall.
 4. A start is right if queries that had no part in it land on patterns more closely than by chance.
 
-By chance, the nearest of many patterns is no farther ahead of the second than twice what the second is ahead of the
-third (Rényi: the gaps of ordered values, times their rank, are alike). Only where queries land on their own patterns is
-the first ahead. That needs no level that depends on dimensions, noise, or how many queries there are.
+By chance, points lie around a query as if they were thrown there: the volume within which there are k of them grows
+by a factor whose logarithm is 1/k on average, from one to the next, in any number of dimensions. So the logarithms of
+distances have gaps that are alike once multiplied by k. Only where queries land on their own patterns is the first gap
+wider than the others.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ _STEPS, _PATIENCE = 40, 3
 # How much farther ahead than by chance, by how many standard errors.
 _AHEAD, _ERRORS = 1.1, 3.0
 _TINY = 1e-30
+# Squared distances that rounding may leave.
+_LEAST = 1e-6
 
 
 @dataclass(frozen=True)
 class Alignment:
     """A rotation ``(d', d)`` between items counted from their means, in units of their lengths.
 
-    ``ahead`` is how far the nearest pattern is ahead of the second, over what it would be by chance; ``found`` whether
+    ``ahead`` is how much nearer the first pattern is than the second, over what it is by chance; ``found`` whether
     that is more than chance.
     """
 
@@ -149,7 +152,7 @@ def _plan(left: Tensor, right: Tensor, rounds: int = 40) -> Tensor:
 
 
 def _closeness(rotation: Tensor, stored: Tensor, asked: Tensor) -> Tensor:
-    """Half of how much nearer than zero each pattern is to each query, ``(n, N)``; items are not far from length one."""
+    """Minus half the squared distance of each turned pattern, ``(n, N)``, up to a constant of the query."""
     turned = stored @ rotation.mT
     return torch.addmm(-turned.square().sum(1) / 2, asked, turned.mT)
 
@@ -182,13 +185,15 @@ def _settled(
 
 
 def _judged(rotation: Tensor, stored: Tensor, judge: Tensor) -> Alignment:
-    """How far ahead of the second the nearest pattern is, over what it would be by chance."""
+    """How much nearer the first pattern is than the second, over what it would be by chance."""
     if len(stored) < 3:
         return Alignment(rotation, 0.0, False)
     gaps = []
     for part in split(len(judge), 4 * len(stored) * judge.element_size()):
-        first, second, third = _closeness(rotation, stored, judge[part]).topk(3, -1).values.unbind(-1)
-        gaps.append(torch.stack([first - second, 2 * (second - third)], 1))
+        nearest = _closeness(rotation, stored, judge[part]).topk(3, -1).values
+        squares = judge[part].square().sum(1, keepdim=True) - 2 * nearest
+        first, second, third = squares.clamp_min(_LEAST).log().unbind(-1)
+        gaps.append(torch.stack([second - first, 2 * (third - second)], 1))
     ahead, chance = torch.cat(gaps).mean(0).tolist()
     more = torch.cat(gaps).mv(torch.tensor([1.0, -_AHEAD]).to(judge))
     errors = float(more.mean() / (more.std() / math.sqrt(len(more))))

@@ -22,7 +22,7 @@ from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 
 _FOLDS = 5
-# How much is believed of what regression is drawn to, in units of the mean square that the pairs have along a direction.
+# How strongly regression is drawn, in units of the mean square that the pairs have along a direction.
 _STRENGTHS = (math.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 1e-2, 1e-3)
 _TAILS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, math.inf)
 # Rounds without pairs, and how strongly they are drawn: to nothing, and to noises of single dimensions.
