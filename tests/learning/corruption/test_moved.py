@@ -95,3 +95,29 @@ def test_what_is_ahead_by_chance_is_not_called_found():
     turn = torch.linalg.qr(torch.randn(10, 10, generator=generator)).Q
     assert not alignment._judged(turn, stored, asked).found
     assert alignment._judged(turn, stored, stored @ turn.T + 0.02 * asked).found
+
+
+def test_a_choice_that_was_made_is_kept():
+    patterns, queries, _, order = world()
+    rows = order[:100]
+    choice = moved.choose(patterns, queries[rows], rows)
+    again = moved.fit_pairs(patterns, queries[rows], rows, Moved, choice=choice)
+    assert torch.equal(again.matrix, moved.fit_pairs(patterns, queries[rows], rows, Moved).matrix)
+    fixed = moved.fit_pairs(patterns, queries[rows], rows, Moved, choice=moved.Choice("identity", math.inf))
+    torch.testing.assert_close(fixed.matrix.data, torch.eye(6))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_hardly_any_pair_leaves_a_likelihood_that_is_finite(count):
+    patterns, queries, _, _ = world(50)
+    similarity = Moved(6)
+    similarity.fit(patterns, queries[:count], torch.arange(count))
+    assert torch.isfinite(similarity(patterns, queries)).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_hardly_any_query_is_not_taken_for_found(count):
+    patterns, queries, _, _ = world(50)
+    similarity = Moved(6)
+    assert not similarity.fit(patterns, queries[:count]).converged
+    assert torch.isfinite(similarity(patterns, queries)).all()

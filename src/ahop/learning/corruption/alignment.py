@@ -28,13 +28,13 @@ ENOUGH = 5000
 _PLACES = 100
 _REGULARISATION = 3e-3
 _STARTS = 4
-# Queries that judge, at most; and queries that learn in one step, and how much of earlier steps is kept.
-_JUDGE = 1000
+# Queries that judge, at least and at most; and queries that learn in one step, and how much of earlier steps is kept.
+_FEWEST, _JUDGE = 16, 1000
 _AT_ONCE, _BLOCK, _KEPT = 500, 250, 0.7
 # The noise from first to last in units of an item's length, and how fast it falls. A start is judged every so many
-# steps, and given up after a few times.
+# steps, and goes on as long as it gets better by more than this, or is not found, but no longer than so many times.
 _FIRST, _LAST, _FALL = 0.6, 0.12, 0.95
-_STEPS, _PATIENCE = 40, 3
+_STEPS, _PATIENCE, _BETTER = 20, 8, 1.02
 # How much farther ahead than by chance, by how many standard errors.
 _AHEAD, _ERRORS = 1.1, 3.0
 _TINY = 1e-30
@@ -168,7 +168,7 @@ def _settled(
     """Expectation maximisation with a rotation as its M-step and a noise that falls, a few queries at a time."""
     noise, seen = _FIRST, torch.zeros_like(rotation)
     pinned = pairs[0].mT @ pairs[1]
-    best = Alignment(rotation, 0.0, False)
+    now = Alignment(rotation, 0.0, False)
     for _ in range(_PATIENCE):
         for _ in range(_STEPS):
             some = learn[_shuffled(torch.arange(len(learn)), generator)[:_AT_ONCE].to(learn.device)]
@@ -178,15 +178,15 @@ def _settled(
             rotation = nearest_rotation(seen + pinned)
             seen *= _KEPT
             noise = max(_LAST, _FALL * noise)
-        best = _judged(rotation, stored, judge)
-        if best.found:
+        before, now = now, _judged(rotation, stored, judge)
+        if before.found and now.ahead < _BETTER * before.ahead:
             break
-    return best
+    return now
 
 
 def _judged(rotation: Tensor, stored: Tensor, judge: Tensor) -> Alignment:
     """How much nearer the first pattern is than the second, over what it would be by chance."""
-    if len(stored) < 3:
+    if len(stored) < 3 or len(judge) < _FEWEST:
         return Alignment(rotation, 0.0, False)
     gaps = []
     for part in split(len(judge), 4 * len(stored) * judge.element_size()):

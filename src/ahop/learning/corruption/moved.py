@@ -23,14 +23,14 @@ from ahop.learning.report import FitReport
 
 _FOLDS = 5
 # How strongly regression is drawn, in units of the mean square that the pairs have along a direction.
-_STRENGTHS = (math.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 1e-2, 1e-3)
+_STRENGTHS = (10.0, 3.0, 1.0, 0.3, 0.1, 1e-2, 1e-3)
 _TAILS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, math.inf)
 # Rounds without pairs, and how strongly they are drawn: to nothing, and to noises of single dimensions.
-_ROUNDS, _BELIEF, _DRAWN = 3, 0.1, 0.1
+_ROUNDS, _BELIEF, _DRAWN = 4, 0.1, 0.1
 # Rivals and pairs that a choice is judged by, and temperatures to judge at.
 _RIVALS, _JUDGED = 512, 1024
 _BETAS = (0.5, 0.25, 0.12, 0.06)
-# What is never less than chance alone would leave.
+# Variances that are taken for none, in units of their own kind.
 _LEAST = 1e-6
 _TINY = 1e-100
 
@@ -51,19 +51,27 @@ def learn(here: Lessons, kind: Any, seed: int = 0) -> tuple[Any, FitReport]:
     return model, FitReport("em", -float(evidence.mean()), 1, converged=found)
 
 
+class Choice(NamedTuple):
+    """What regression is drawn to, and how strongly."""
+
+    target: str
+    strength: float
+
+
 @torch.no_grad()
-def fit_pairs(patterns: Tensor, queries: Tensor, origins: Tensor, kind: Any, seed: int = 0) -> Any:
+def fit_pairs(
+    patterns: Tensor, queries: Tensor, origins: Tensor, kind: Any, seed: int = 0, choice: Choice | None = None
+) -> Any:
     """The map from patterns ``(N, d)`` to queries ``(n, d')`` whose origins ``(n,)`` are all known.
 
     Args:
         patterns, queries, origins: The pairs.
         kind: What to make, with a method ``around``: :class:`ahop.similarity.Moved`.
         seed: For what is left out.
+        choice: What :func:`choose` said of pairs like these, to be quick; None asks it.
     """
+    target, strength = choose(patterns, queries, origins, seed) if choice is None else choice
     stored, asked, folds = patterns[origins].double(), queries.double(), _folds(origins, seed)
-    order = torch.randperm(len(patterns), generator=torch.Generator().manual_seed(seed)).to(patterns.device)
-    rivals = order[:_RIVALS]
-    target, strength = _chosen(stored, asked, folds, patterns[rivals].double(), origins[:, None] == rivals)
     weights = torch.ones_like(asked[:, 0])
     # Once as if the noise were normal, and once more with far-off pairs weighed down.
     for _ in range(2):
@@ -74,7 +82,7 @@ def fit_pairs(patterns: Tensor, queries: Tensor, origins: Tensor, kind: Any, see
     matrix = path.matrix(strength)
     bias = path.mean_x - matrix @ path.mean_k
     explained = 1 - float(gaps.square().sum() / ((asked - path.mean_x).square().sum() + _TINY))
-    return kind.around(matrix, bias, size * _shrunk(gaps), tails, explained).to(patterns)
+    return kind.around(matrix, bias, size * _shrunk(gaps) + _floor(asked), tails, explained).to(patterns)
 
 
 # --- regression, drawn to something ----------------------------------------------------------------------------
@@ -102,7 +110,7 @@ class _Path(NamedTuple):
 
     def pull(self, strength: float) -> Tensor:
         """What the pairs add to the target along each direction, relative to how far they see there."""
-        believed = strength * self.values.square().mean() + _TINY
+        believed = strength * (self.values.square().mean() + _TINY)
         return self.values / (self.values.square() + believed)
 
     def matrix(self, strength: float) -> Tensor:
@@ -184,19 +192,28 @@ class _Trial(NamedTuple):
         return min(losses, key=lambda loss: float(loss.mean()))
 
 
-def _chosen(stored: Tensor, asked: Tensor, folds: Tensor, rivals: Tensor, same: Tensor) -> tuple[str, float]:
-    """What to be drawn to, and how strongly: as little as possible is learned, unless more tells origins left out
-    better by more than chance."""
-    stored, asked, folds, same = stored[:_JUDGED], asked[:_JUDGED], folds[:_JUDGED], same[:_JUDGED]
+@torch.no_grad()
+def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> Choice:
+    """What to be drawn to, and how strongly: fully, unless origins left out are told better by more than chance."""
+    generator = torch.Generator().manual_seed(seed)
+    judged, rivals = (
+        torch.randperm(count, generator=generator)[:most].to(patterns.device)
+        for count, most in ((len(queries), _JUDGED), (len(patterns), _RIVALS))
+    )
+    origins, against = origins[judged], patterns[rivals].double()
+    stored, asked, folds = patterns[origins].double(), queries[judged].double(), _folds(origins, seed)
+    same, even = origins[:, None] == rivals, torch.ones_like(asked[:, 0])
     targets = ("identity", "rotation", "nothing") if stored.shape[1] == asked.shape[1] else ("rotation", "nothing")
-    best, least = (targets[0], math.inf), None
+    ends = []
     for target in targets:
-        trial = _Trial.of(stored, asked, torch.ones_like(asked[:, 0]), folds, target)
+        trial = _Trial.of(stored, asked, even, folds, target)
+        best, least = math.inf, trial.loss(math.inf, against, same)
         for strength in _STRENGTHS:
-            loss = trial.loss(strength, rivals, same)
-            if least is None or float((least - loss).mean()) > float((least - loss).std()) / math.sqrt(len(loss)):
-                best, least = (target, strength), loss
-    return best
+            gain = least - (loss := trial.loss(strength, against, same))
+            if float(gain.mean()) > float(gain.std(unbiased=False)) / math.sqrt(len(gain)):
+                best, least = strength, loss
+        ends.append((float(least.mean()), Choice(target, best)))
+    return min(ends)[1]
 
 
 def _whiten(factor: Tensor, rows: Tensor) -> Tensor:
@@ -217,6 +234,12 @@ def _shrunk(gaps: Tensor) -> Tensor:
     drawn = float((by_chance / (found - plain).square().sum().clamp_min(_LEAST)).clamp(0, 1))
     mixed = torch.lerp(found, plain, drawn) + _LEAST * torch.eye(len(found)).to(found)
     return scale[:, None] * mixed * scale
+
+
+def _floor(asked: Tensor) -> Tensor:
+    """The least noise: nothing is known better than to a thousandth of how queries are spread, or else of their size."""
+    variance = float(asked.var(0, unbiased=False).mean())
+    return _LEAST * (variance or float(asked.square().mean()) or 1.0) * torch.eye(asked.shape[1]).to(asked)
 
 
 def _tails(squares: Tensor, trust: Tensor, dim: int) -> tuple[float, float, Tensor]:
@@ -278,14 +301,15 @@ def fit_queries(
         path = _Path.of(stored, means, weights, "nothing")
         matrix, gaps = path.matrix(_BELIEF), path.gaps(stored, means, _BELIEF)
         left = (gaps.mT @ (weights[:, None] * gaps) + asked.mT @ asked - sums.mT @ means) / len(asked)
-        covariance = torch.lerp(left, torch.diag(left.diagonal()), _DRAWN)
+        covariance = torch.lerp(left, torch.diag(left.diagonal()), _DRAWN) + _floor(queries.double())
         bias = path.mean_x - matrix @ path.mean_k + queries.mean(0).double()
         explained = 1 - float(left.trace()) / (float(asked.square().sum(1).mean()) + _TINY)
         model = kind.around(matrix, bias, covariance, math.inf, explained).to(patterns)
         score = partial(model, patterns)
     squares = _whiten(torch.linalg.cholesky(covariance), queries.double() - bias - stored[best] @ matrix.mT)
     tails, size, _ = _tails(squares.square().sum(1), torch.ones_like(asked[:, 0]), asked.shape[1])
-    return kind.around(matrix, bias, size * covariance, tails, explained).to(patterns), start
+    covariance = size * covariance + _floor(queries.double())
+    return kind.around(matrix, bias, covariance, tails, explained).to(patterns), start
 
 
 def _shared_out(
