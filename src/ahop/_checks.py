@@ -48,18 +48,20 @@ def as_matrix(value: Any, name: str) -> Tensor:
     return matrix.contiguous()
 
 
-def as_queries(value: Any, patterns: Tensor, observed: Observed) -> tuple[Tensor, Tensor | None]:
-    """Queries like the patterns in width, type and device, with a mask of their trusted dimensions.
+def as_queries(
+    value: Any, patterns: Tensor, observed: Observed, width: int | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """Queries like the patterns in type and device, with a mask of their trusted dimensions.
 
-    Unobserved entries are set to zero, so that a NaN there cannot spread.
+    They are as wide as the patterns, or as ``width`` says. Unobserved entries are set to zero, so that a NaN there
+    cannot spread.
     """
     count, dim = patterns.shape
     given = as_tensor(value, "queries")
     queries = given.to(patterns)
-    if queries.ndim == 0 or queries.shape[-1] != dim:
-        raise ValueError(
-            f"queries must have {dim} values each, like the {count} stored patterns; got shape {tuple(queries.shape)}"
-        )
+    if queries.ndim == 0 or queries.shape[-1] != (width or dim):
+        wanted = f"like the {count} stored patterns" if width in (None, dim) else "as the similarity was made for"
+        raise ValueError(f"queries must have {width or dim} values each, {wanted}; got shape {tuple(queries.shape)}")
     if observed is None:
         if not bool(torch.isfinite(queries).all()):
             if bool(torch.isfinite(given).all()):

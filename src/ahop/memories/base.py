@@ -132,7 +132,7 @@ class AssociativeMemory(Memory):
         Shape:
             ``(..., N)``, in float32 or better; in float64 where values are so large or small that float32 cannot tell.
         """
-        queries, mask = as_queries(queries, self.patterns, observed)
+        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = queries.reshape(-1, queries.shape[-1])
         scores = self._scores(flat, None if mask is None else mask.reshape(flat.shape))
         return scores.reshape(*queries.shape[:-1], len(self))
@@ -167,7 +167,9 @@ class AssociativeMemory(Memory):
             steps = whole(steps, "steps", 1)
         tolerance = within(tolerance, "tolerance", 0.0, math.inf)
         max_steps = whole(max_steps, "max_steps", 1)
-        queries, mask = as_queries(queries, self.patterns, observed)
+        if steps != 1 and self.query_dim != self.patterns.shape[1]:
+            raise ValueError(f"steps must be 1: answers are not as wide as queries and cannot be asked; got {steps}")
+        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = queries.reshape(-1, queries.shape[-1])
         mask = None if mask is None else mask.reshape(flat.shape)
         parts = [
@@ -194,7 +196,7 @@ class AssociativeMemory(Memory):
         """
         if whole(k, "k", 1) > len(self):
             raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
-        queries, mask = as_queries(queries, self.patterns, observed)
+        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = queries.reshape(-1, queries.shape[-1])
         mask = None if mask is None else mask.reshape(flat.shape)
         shape = (*queries.shape[:-1], k)
@@ -221,7 +223,7 @@ class AssociativeMemory(Memory):
         It belongs to the parts: :math:`\Psi^\star` to the separation, the bowl to the similarity where that separation
         needs one, so that the same parts have the same energy in every network. See :mod:`ahop.energy`.
         """
-        queries, _ = as_queries(queries, self.patterns, None)
+        queries, _ = as_queries(queries, self.patterns, None, self.query_dim)
         state = queries if self.modulation is None else self.modulation(single(queries))
         energy = parts_energy(self.similarity, self.separation, state, self.scores(queries))
         if not bool(torch.isfinite(energy).all()):
@@ -408,9 +410,15 @@ class AssociativeMemory(Memory):
 
     # --- what comes in ---------------------------------------------------------------------------------
 
+    @property
+    def query_dim(self) -> int:
+        """How many values a query has: as many as a pattern, unless the similarity was made for another number."""
+        own = self.similarity.query_dim if self.modulation is None else None
+        return own or self.patterns.shape[1]
+
     def _pairs(self, queries: Any, origins: Any, observed: Observed) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """Checked queries ``(n, d)`` in float32 or better, their origins ``(n,)`` if known, and a mask if some miss."""
-        queries, mask = as_queries(queries, self.patterns, observed)
+        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
         if queries.ndim != 2 or not len(queries):
             raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(queries.shape)}")
         known = None if origins is None else as_origins(origins, len(queries), len(self)).to(self.patterns.device)

@@ -25,11 +25,14 @@ class Similarity(Component):
 
     Shape:
         patterns ``(..., N, d)``, queries ``(..., Q, d)``, observed ``(..., Q, d)`` or None (all observed), to
-        ``(..., Q, N)``, with the same leading dimensions in all, if any.
+        ``(..., Q, N)``, with the same leading dimensions in all, if any. Queries may have another width where
+        ``query_dim`` says so.
     """
 
     dim: int | None = None
     """The number of dimensions that a learned similarity was made for; None fits any."""
+    query_dim: int | None = None
+    """The number of dimensions of queries, where they live in a space of their own; None is that of the patterns."""
     prefers_float32 = False
     """Whether it is made for float32, and much slower in float64."""
 
