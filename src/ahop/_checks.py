@@ -93,8 +93,8 @@ def as_queries(
     return queries, mask
 
 
-def as_origins(value: Any, queries: int, patterns: int, name: str = "origins") -> Tensor:
-    """One index of a stored pattern for each query."""
+def as_origins(value: Any, queries: int, patterns: int, name: str = "origins", unknown: bool = False) -> Tensor:
+    """One index of a stored pattern for each query; -1 for one that is not known, where that may be."""
     try:
         origins = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -103,9 +103,10 @@ def as_origins(value: Any, queries: int, patterns: int, name: str = "origins") -
         raise ValueError(f"{name} must be whole numbers, got {origins.dtype}")
     if origins.shape != (queries,):
         raise ValueError(f"{name} must be one index per query, shape ({queries},), got shape {tuple(origins.shape)}")
-    if queries and not (int(origins.min()) >= 0 and int(origins.max()) < patterns):
+    if queries and not (int(origins.min()) >= -int(unknown) and int(origins.max()) < patterns):
         low, high = int(origins.min()), int(origins.max())
-        raise ValueError(f"{name} must lie in 0 to {patterns - 1}, the stored patterns; got {low} to {high}")
+        also = ", or be -1 where nobody knows" if unknown else ""
+        raise ValueError(f"{name} must lie in 0 to {patterns - 1}, the stored patterns{also}; got {low} to {high}")
     return origins.long()
 
 

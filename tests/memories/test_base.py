@@ -239,7 +239,10 @@ def test_a_hundred_thousand_patterns():
         (lambda m: m.recall(torch.ones(4), k=6), "k must lie in 1 to 5, the number of stored patterns; got 6"),
         (lambda m: m.add(torch.ones(1, 3)), "patterns must have 4 values each, like those stored"),
         (lambda m: m.remove([7]), "indices must lie in 0 to 4"),
-        (lambda m: m.fit(torch.ones(2, 4), [0, 5]), "origins must lie in 0 to 4, the stored patterns; got 0 to 5"),
+        (
+            lambda m: m.fit(torch.ones(2, 4), [0, 5]),
+            "origins must lie in 0 to 4, the stored patterns, or be -1 where nobody knows; got 0 to 5",
+        ),
         (lambda m: m.fit(torch.ones(2, 4), [0.5, 1]), "origins must be whole numbers"),
         (lambda m: m.fit(torch.ones(2, 4), [0]), r"origins must be one index per query, shape \(2,\)"),
         (lambda m: m.fit(torch.ones(0, 4), []), "queries must be a non-empty matrix"),

@@ -97,9 +97,15 @@ def test_probabilities_mean_what_they_say_and_strangers_are_told():
     assert metrics.calibration_error(memory, stored) < 0.08
     known, unknown = memory.familiarity(stored.queries), memory.familiarity(strange.queries)
     assert (known[:, None] > unknown).float().mean() > 0.85
-    rejected = memory.recall(strange.queries, k=2, reject=0.0)
-    assert bool(((rejected.indices == -1) == (unknown < 0)[:, None]).all())
-    assert not rejected.probabilities[rejected.indices == -1].any()
+    with pytest.raises(ValueError, match="reject must be None before fit"):
+        BayesianHopfield(PATTERNS).recall(stored.queries, reject=0.05)
+    for share in (0.02, 0.1, 0.3):
+        assert (memory.recall(stored.queries, reject=share).indices == -1).float().mean() < share + 0.05
+        refused = memory.recall(strange.queries, k=2, reject=share)
+        assert not refused.probabilities[refused.indices == -1].any()
+        assert torch.equal(refused.indices[:, 0] == -1, refused.indices[:, 1] == -1)
+        assert (refused.indices[:, 0] == -1).float().mean() > 2 * share
+    assert bool((memory.recall(stored.queries, reject=0.0).indices >= 0).all())
 
 
 def test_the_likelihood_is_a_density():

@@ -24,9 +24,19 @@ def compiled(function: Callable[..., Any]) -> Any:
         return compiler()(function)
 
 
-def share(count: int, work: Callable[[int, int, int], None]) -> None:
-    """Call ``work(first, last, part)`` on ranges of ``count`` items, one for each of PyTorch's threads that has any."""
-    parts = max(1, min(torch.get_num_threads(), count))
+# Terms that take about as long as it takes to begin a thread.
+_WORTH = 2**16
+
+
+def share(count: int, work: Callable[[int, int, int], None], terms: int = _WORTH) -> None:
+    """Call ``work(first, last, part)`` on ranges of ``count`` items, one for each of PyTorch's threads that has any.
+
+    ``terms`` says how much work an item is; a little is done by one thread.
+    """
+    parts = max(1, min(torch.get_num_threads(), count, count * terms // _WORTH))
+    if parts == 1:
+        work(0, count, 0)
+        return
     ends = [count * part // parts for part in range(parts + 1)]
     with ThreadPoolExecutor(parts) as pool:
         list(pool.map(work, ends[:-1], ends[1:], range(parts)))

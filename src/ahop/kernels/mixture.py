@@ -20,6 +20,7 @@ from torch import Tensor
 from ahop.kernels.compiled import compiled, share
 
 _LOG2 = math.log(2)
+_NATURAL = np.float32(_LOG2)
 # Powers of two that a float32 holds, with room for a sum of some.
 MOST = 100.0
 
@@ -113,5 +114,108 @@ def scores(
     def work(first: int, last: int, thread: int) -> None:
         _fill(*arrays, first, last, sums[thread], table.numpy())
 
-    share(len(patterns), work)
+    share(len(patterns), work, terms=queries.numel() * len(gain))
     return table.mul_(_LOG2).add_((lost * seen).sum(-1, keepdim=True))
+
+
+@compiled
+def _explain(patterns, owner, gains, inverse, queries, level, lost, first, last, odds, whole, total):
+    kinds, dims = inverse.shape
+    for pair in range(first, last):
+        query = owner[pair]
+        for place in range(dims):
+            whole[pair, place] = _ONE
+        for kind in range(kinds):
+            gain = gains[kind]
+            for place in range(dims):
+                gap = (queries[query, place] - gain * patterns[pair, place]) * inverse[kind, place]
+                odd = _power(level[kind, query, place] - gap * gap)
+                odds[kind, pair, place] = odd
+                whole[pair, place] += odd
+        for place in range(dims):
+            total[pair, place] = lost[query, place] + _NATURAL * _logarithm(whole[pair, place])
+
+
+def explain(
+    patterns: Tensor, owner: Tensor, queries: Tensor, lost: Tensor, gain: Tensor, sigma: Tensor, level: Tensor
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The terms of single pairs, where pattern k is a candidate of query ``owner[k]``; None as in :func:`scores`.
+
+    Args:
+        patterns: ``(m, d)``.
+        owner: ``(m,)``.
+        queries, lost, gain, sigma, level: As there.
+
+    Returns:
+        How much likelier than lost a value is by each kind of noise ``(J, m, d)``, one more than their sum ``(m, d)``,
+        and the term ``(m, d)``.
+    """
+    above = (level[:, None] - lost) / _LOG2
+    if not above.numel() or float(above.max()) > MOST:
+        return None
+    shape = patterns.shape
+    odds, whole, total = queries.new_empty(len(gain), *shape), queries.new_empty(shape), queries.new_empty(shape)
+    inverse = math.sqrt(0.5 / _LOG2) / sigma
+    given = [tensor.contiguous().numpy() for tensor in (patterns, owner, gain, inverse, queries, above, lost)]
+    made = [tensor.numpy() for tensor in (odds, whole, total)]
+
+    def work(first: int, last: int, _: int) -> None:
+        _explain(*given, first, last, *made)
+
+    share(len(patterns), work, terms=patterns.shape[1] * len(gain))
+    return odds, whole, total
+
+
+@compiled
+def _gather(patterns, owner, gains, queries, odds, whole, shares, seen, first, last, sums, lost, amount):
+    kinds, _, dims = odds.shape
+    for pair in range(first, last):
+        query, weight = owner[pair], shares[pair]
+        for place in range(dims):
+            own = weight * seen[query, place]
+            amount[place] += own
+            lost[query, place] += own / whole[pair, place]
+        for kind in range(kinds):
+            gain = gains[kind]
+            for place in range(dims):
+                answered = weight * seen[query, place] * odds[kind, pair, place] / whole[pair, place]
+                pattern = patterns[pair, place]
+                gap = queries[query, place] - gain * pattern
+                sums[kind, 0, place] += answered
+                sums[kind, 1, place] += answered * gap
+                sums[kind, 2, place] += answered * gap * gap
+                sums[kind, 3, place] += answered * pattern
+                sums[kind, 4, place] += answered * pattern * pattern
+                sums[kind, 5, place] += answered * gap * pattern
+
+
+def gather(
+    patterns: Tensor,
+    owner: Tensor,
+    queries: Tensor,
+    gain: Tensor,
+    odds: Tensor,
+    whole: Tensor,
+    shares: Tensor,
+    observed: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums over pairs whose shares are known, ``(m,)``; the rest as in :func:`explain`, which gives odds and whole.
+
+    Returns:
+        For each kind of noise j the amount it answers for, and that amount times the gap e and the pattern's value c in
+        six ways, ``(J, 6, d)``: 1, e, e e, c, c c, e c. How much of each query's values is lost ``(n, d)``. The amount
+        in all ``(d,)``.
+    """
+    seen = torch.ones_like(queries) if observed is None else observed.to(queries)
+    given = [tensor.contiguous().numpy() for tensor in (patterns, owner, gain, queries, odds, whole, shares, seen)]
+    threads, dims = torch.get_num_threads(), patterns.shape[1]
+    # In double precision, of which sums over many pairs need the digits.
+    sums = np.zeros((threads, len(gain), 6, dims))
+    lost, amount = np.zeros((threads, *queries.shape), dtype=np.float32), np.zeros((threads, dims))
+
+    def work(first: int, last: int, thread: int) -> None:
+        _gather(*given, first, last, sums[thread], lost[thread], amount[thread])
+
+    share(len(patterns), work, terms=patterns.shape[1] * len(gain))
+    moments, lost_sums, amounts = (torch.from_numpy(parts.sum(0)).to(queries) for parts in (sums, lost, amount))
+    return moments, lost_sums, amounts

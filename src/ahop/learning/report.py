@@ -20,13 +20,15 @@ class Trial:
 class FitReport:
     """The way down that was taken, the final loss, how many iterations it took, and whether it had converged.
 
-    A fit that chooses among kinds of models says more: what it tried, simplest first, what it chose, how often its first
-    choice should be right on further queries, and how sure it will be on average. NaN where that is not known.
+    A fit that chooses among kinds of models says more: what it tried, simplest first, what it chose, how often its
+    first choice should be right on further queries, and how sure it will be on average. NaN where nobody knows.
 
     Example:
-        >>> print(FitReport("em", 12.5, 8, True, (Trial("single dimensions", 0.7, -1.5),), "single dimensions", 0.7, 0.72))
+        >>> tried = (Trial("single dimensions", 0.7, -1.5), Trial("hidden causes", 0.68, -1.62))
+        >>> print(FitReport("em", 12.5, 8, True, tried, "single dimensions", 0.7, 0.72))
         tried               right   log posterior
-        single dimensions   0.700   -1.50          chosen
+        single dimensions   0.700   -1.50         chosen
+        hidden causes       0.680   -1.62
         expect 0.70 of first choices to be right, at a mean confidence of 0.72
         em: loss 12.5 after 8 iterations
     """

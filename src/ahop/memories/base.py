@@ -32,7 +32,7 @@ from ahop.learning.report import FitReport
 from ahop.memories import storage
 from ahop.modulation import Modulation
 from ahop.separation import Exponential, Separation, Softmax
-from ahop.similarity import Similarity
+from ahop.similarity import Density, Similarity
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -242,7 +242,8 @@ class AssociativeMemory(Memory):
 
         Args:
             queries: ``(n, d)``.
-            origins: The index of the stored pattern that each query came from, ``(n,)``; None when nobody knows.
+            origins: The index of the stored pattern that each query came from, ``(n,)``; -1 where nobody knows it, None
+                when nobody knows any. Likelihoods learn from such queries too; others leave them out.
             observed: As in :meth:`scores`: learn from these entries alone.
             options: Of the similarity's own fit.
         """
@@ -251,6 +252,8 @@ class AssociativeMemory(Memory):
         if queries is None:
             raise ValueError(f"queries must be given: {type(self).__name__} learns from them")
         queries, origins, mask = self._pairs(queries, origins, observed)
+        if not isinstance(self.similarity, Density):
+            queries, origins, mask = _known(queries, origins, mask)
         # Learned in a copy, so that a fit that breaks off has changed nothing.
         similarity = copy.deepcopy(self.similarity)
         patterns, log_prior = single(self.patterns), self._log_prior()
@@ -262,7 +265,7 @@ class AssociativeMemory(Memory):
     def _fit_modulation(self, queries: Any, origins: Any, observed: Observed, **options: Any) -> Self:
         asked = known = None
         if queries is not None:
-            asked, known, _ = self._pairs(queries, origins, observed)
+            asked, known, _ = _known(*self._pairs(queries, origins, observed))
         beta, log_prior = self.separation.inverse_temperature, self._log_prior()
         # A sample may come from a pattern that the prior rules out: a surprise, but no infinite one.
         surprise = 0.0 if log_prior is None else log_prior.clamp_min(-1e4)
@@ -416,12 +419,18 @@ class AssociativeMemory(Memory):
         own = self.similarity.query_dim if self.modulation is None else None
         return own or self.patterns.shape[1]
 
-    def _pairs(self, queries: Any, origins: Any, observed: Observed) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Checked queries ``(n, d)`` in float32 or better, their origins ``(n,)`` if known, and a mask if some miss."""
-        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
+    def _pairs(
+        self, queries: Any, origins: Any, observed: Observed, width: int | None = None
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Checked queries ``(n, d)`` in float32 or better, their origins ``(n,)`` if any is known, and a mask if some
+        miss; an origin of -1 is not known."""
+        queries, mask = as_queries(queries, self.patterns, observed, width or self.query_dim)
         if queries.ndim != 2 or not len(queries):
             raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(queries.shape)}")
-        known = None if origins is None else as_origins(origins, len(queries), len(self)).to(self.patterns.device)
+        known = None
+        if origins is not None:
+            known = as_origins(origins, len(queries), len(self), unknown=True).to(self.patterns.device)
+            known = None if bool((known < 0).all()) else known
         if mask is None or bool(mask.all()):
             return single(queries), known, None
         if not bool(mask.any()):
@@ -444,3 +453,11 @@ class AssociativeMemory(Memory):
         if bool((prior < 0).any()) or not float(prior.sum()) > 0:
             raise ValueError("prior must be counts or probabilities: not negative, and not all zero")
         return stored_as(prior, single(self.patterns[:0]), "prior")
+
+
+def _known(queries: Tensor, origins: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Those queries alone whose origins are known, where some are."""
+    if origins is None or not bool((origins < 0).any()):
+        return queries, origins, mask
+    rows = origins >= 0
+    return queries[rows], origins[rows], None if mask is None else mask[rows]

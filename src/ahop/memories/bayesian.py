@@ -11,12 +11,14 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
-from ahop._checks import Observed, as_matrix, as_queries
+from ahop._checks import Observed, as_matrix, as_queries, as_tensor, within
 from ahop._component import single
 from ahop._precision import Units, reach
 from ahop.memories.base import AssociativeMemory, Recall
 from ahop.separation import Softmax
 from ahop.similarity import Corruption, Density, Likelihood, Similarity
+from ahop.similarity.bridge import Adapter
+from ahop.similarity.moved import Moved
 
 # A stream is learned from its last queries.
 _WINDOW = 1024
@@ -96,32 +98,33 @@ class BayesianHopfield(AssociativeMemory):
         hidden_causes: int | None = None,
         learn_prior: bool = False,
         seed: int = 0,
+        verbose: bool = True,
     ) -> BayesianHopfield:
         """Learn what happens to queries; returns the memory itself.
 
-        With origins, by expectation maximisation on the pairs, at a cost that does not grow with the number of
-        stored patterns. Without, the origins are shared out among the likeliest patterns as well. How many kinds
-        of noise and regimes there are, and whether dimensions differ, is decided on a fifth of the queries, held
-        out for that.
-
-        When the corruption moves many dimensions at once, a :class:`~ahop.similarity.Correlated` takes the place of
-        terms for single dimensions if it does better: in retrieval on origins it has not seen, or without labels in
-        evidence. Then the number of hidden causes is chosen without labels by the mutual information between query
-        and origin, which presumes that the queries ask for many different patterns; give ``hidden_causes`` if yours
-        do not.
+        Finds out what kind of corruption it is: one that hits every dimension by itself, hidden causes that move many
+        at once, a floor that many values lie at, a space that was moved as a whole (queries may then have another width
+        than patterns), or values that are better compared in another scale. With origins, the kinds are
+        compared by retrieval of origins that were left out; a richer one is taken if it is better by more than chance.
+        Without, origins are shared out among the likeliest patterns, and the data decide as far as they can: see
+        :mod:`ahop.learning.corruption`. ``print(memory.report)`` says what was tried and what to expect.
 
         Args:
-            queries: ``(n, d)``.
-            origins: ``(n,)``, or None when nobody knows them.
-            observed: As in :meth:`scores`: learn from these entries alone. Hidden causes are not looked for when
-                some are missing.
-            hidden_causes: How many move several dimensions at once; 0 for none, None to find out.
+            queries: ``(n, d)``, or ``(n, q)`` of a space of their own.
+            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any.
+            observed: As in :meth:`scores`: learn from these entries alone. Only single dimensions and a floor are
+                looked for when some are missing.
+            hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out
+                what there is.
             learn_prior: Learn too how often each pattern is asked for.
             seed: For what is held out.
+            verbose: Whether to show a progress bar when it takes long.
         """
         if queries is None:
             raise ValueError("queries must be given: b-hop learns the corruption from them")
-        window = _Window(*self._pairs(queries, origins, observed))
+        queries = as_tensor(queries, "queries")
+        width = queries.shape[-1] if queries.ndim else None
+        window = _Window(*self._pairs(queries, origins, observed, width))
         similarity = copy.deepcopy(self.similarity)
         report = similarity.fit(
             single(self.patterns),
@@ -130,6 +133,7 @@ class BayesianHopfield(AssociativeMemory):
             log_prior=None if learn_prior else self._log_prior(),
             hidden_causes=hidden_causes,
             seed=seed,
+            verbose=verbose,
         )
         prior = self._frequencies(similarity, window) if learn_prior else self.prior
         self._take(similarity, report)
@@ -169,14 +173,20 @@ class BayesianHopfield(AssociativeMemory):
         """How often each pattern is asked for, with one count more for each so that none is ruled out."""
         queries, patterns = window.queries, single(self.patterns)
         ones = torch.ones_like(patterns[:, 0])
+        seen, unknown = ones, torch.arange(len(queries), device=queries.device)
         if window.origins is not None:
-            return ones.index_add(0, window.origins, torch.ones_like(queries[:, 0]))
-        prior = ones
-        for _ in range(steps):
-            counts = ones.clone()
-            for part in split(len(queries), 2 * len(self) * queries.element_size()):
-                seen = None if window.observed is None else window.observed[part]
-                scores = similarity(patterns, queries[part], seen)
+            known = window.origins[window.origins >= 0]
+            seen, unknown = (
+                ones.index_add(0, known, torch.ones_like(queries[: len(known), 0])),
+                unknown[window.origins < 0],
+            )
+        prior = seen
+        for _ in range(steps if len(unknown) else 0):
+            counts = seen.clone()
+            for part in split(len(unknown), 2 * len(self) * queries.element_size()):
+                rows = unknown[part]
+                mask = None if window.observed is None else window.observed[rows]
+                scores = similarity(patterns, queries[rows], mask)
                 counts += torch.softmax(scores + (prior / prior.sum()).log(), -1).sum(0)
             prior = counts
         return prior
@@ -225,7 +235,7 @@ class BayesianHopfield(AssociativeMemory):
 
         .. math:: \log \operatorname*{mean}_k p(x \mid \xi_k) - \sum_i \log \operatorname*{mean}_k p(x_i \mid \xi_{k,i})
         """
-        queries, mask = as_queries(queries, self.patterns, observed)
+        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = queries.reshape(-1, queries.shape[-1])
         flat_mask = None if mask is None else mask.reshape(flat.shape)
         background = self.similarity.stranger(single(self.patterns), single(flat), flat_mask)
@@ -236,11 +246,29 @@ class BayesianHopfield(AssociativeMemory):
 
         Args:
             queries, k, observed: As there.
-            reject: Queries whose :meth:`familiarity` is below this level come from no stored pattern: their
-                indices are -1 and their probabilities 0. 0 is where both are equally likely.
+            reject: The share of genuine queries that may be refused. Queries that are less familiar
+                (:meth:`familiarity`) than all but this share of the genuine ones, as held out while learning, come from
+                no stored pattern: their indices are -1 and their probabilities 0. None refuses nothing.
         """
-        found = super().recall(queries, k, observed=observed)
         if reject is None:
-            return found
-        strange = (self.familiarity(queries, observed=observed) < reject)[..., None]
+            return super().recall(queries, k, observed=observed)
+        level = self.similarity.least_familiar(within(reject, "reject", 0.0, 1.0))
+        if not int(self.similarity.genuine_count):
+            raise ValueError("reject must be None before fit: what genuine queries look like is learned there")
+        found = super().recall(queries, k, observed=observed)
+        strange = (self.familiarity(queries, observed=observed) < level)[..., None]
         return Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
+
+    def query_adapter(self, metric: str = "cosine") -> Adapter:
+        """A function from queries of a moved space to vectors for an *existing* index of the patterns as they are.
+
+        Only where :meth:`fit` found such a space. An index knows no covariances, so something is lost against
+        :meth:`recall`; see :class:`~ahop.similarity.Moved`.
+
+        Args:
+            metric: What the index goes by: "inner", "cosine" or "l2".
+        """
+        model = self.similarity.model
+        if not isinstance(model, Moved):
+            raise ValueError(f"query_adapter needs a moved space, and fit found another corruption: {model.name!r}")
+        return model.adapter(single(self.patterns), metric)

@@ -151,6 +151,34 @@ class Whitened(Similarity):
         return self.encode_queries(queries) @ self.encode_patterns(patterns).mT
 
 
+class Tempered(Similarity):
+    """Codes whose dot products are those of others, times an inverse temperature.
+
+    Args:
+        codes: The others.
+        beta: The inverse temperature.
+    """
+
+    dim: int
+
+    def __init__(self, codes: Similarity, beta: float) -> None:
+        super().__init__()
+        assert codes.dim is not None
+        self.codes, self.beta, self.dim, self.query_dim = codes, beta, codes.dim, codes.query_dim
+
+    def encode_patterns(self, patterns: Tensor) -> Tensor:
+        """The codes to store."""
+        return self.codes.encode_patterns(patterns)  # type: ignore[operator]
+
+    def encode_queries(self, queries: Tensor) -> Tensor:
+        """The codes to ask with."""
+        return self.beta * self.codes.encode_queries(queries)  # type: ignore[operator]
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        scores: Tensor = self.beta * self.codes(patterns, queries, observed)
+        return scores
+
+
 @torch.no_grad()
 def inner_product(likelihood: ByDimension, patterns: Tensor, tolerance: float) -> InnerProduct:
     r"""Dot products that equal the scores of stored patterns, up to a constant of the query.

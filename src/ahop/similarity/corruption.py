@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,22 +13,33 @@ from ahop._checks import whole
 from ahop.learning import corruption
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Similarity
+from ahop.similarity.codes import Tempered
 from ahop.similarity.correlated import Correlated
 from ahop.similarity.density import Density
+from ahop.similarity.floor import Floor
 from ahop.similarity.likelihood import Likelihood
+from ahop.similarity.moved import Moved
 from ahop.similarity.regimes import Regimes
+from ahop.similarity.transformed import Transformed
 
-_FAMILIES = corruption.Families(Likelihood, Regimes, Correlated)
+_FAMILIES = corruption.Families(Likelihood, Regimes, Correlated, Floor, Moved, Transformed)
 # A stream is learned from anew as long as its queries are few.
 _FEW = 256
 _LEAST = 32
+# Genuine queries that strangers are told by, at most.
+_GENUINE = 512
 
 
 class Corruption(Density):
     r"""The log-likelihood of a query under a corruption that is learned, its kind included.
 
+    .. math:: s(\xi, x) = \beta \log p(x \mid \xi)
+
     :meth:`fit` finds out whether every dimension is hit by itself (:class:`Likelihood`), queries are of several kinds
-    (:class:`Regimes`), or hidden causes move many dimensions at once (:class:`Correlated`); what it found is ``model``.
+    (:class:`Regimes`), hidden causes move many dimensions at once (:class:`Correlated`), many values lie at a floor
+    (:class:`Floor`), the whole space was moved (:class:`Moved`), or values are better compared in another scale
+    (:class:`Transformed`); what it found is ``model``. The inverse temperature :math:`\beta` makes up for what a model
+    takes to be independent and is not, so that probabilities mean what they say.
 
     Args:
         dim: Number of dimensions d.
@@ -34,6 +47,7 @@ class Corruption(Density):
 
     Attributes:
         known: Of how many queries ``model`` knows; one that was given knows enough.
+        log_beta: The log of the inverse temperature.
 
     Shape:
         patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
@@ -49,17 +63,31 @@ class Corruption(Density):
     """
 
     known: Tensor
+    log_beta: Tensor
+    genuine: Tensor
+    genuine_count: Tensor
 
     def __init__(self, dim: int, model: Density | None = None) -> None:
         super().__init__()
         if model is not None and not isinstance(model, Density):
             raise TypeError(f"model must be a likelihood (a Density) or None, got {type(model).__name__}")
         self.dim, self.model = dim, Likelihood(dim) if model is None else model
+        self.query_dim = self.model.query_dim
         self.register_buffer("known", torch.tensor(0 if model is None else _FEW))
+        self.register_buffer("log_beta", torch.zeros(()))
+        # How familiar genuine queries are that were not learned from, in order; as many as the count says.
+        self.register_buffer("genuine", torch.zeros(_GENUINE))
+        self.register_buffer("genuine_count", torch.tensor(0))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # Files of earlier versions have no temperature, and know nothing of strangers.
+        for name in ("log_beta", "genuine", "genuine_count"):
+            state_dict.setdefault(prefix + name, getattr(self, name))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         scores: Tensor = self.model(patterns, queries, observed)
-        return scores
+        return self.log_beta.exp() * scores
 
     def best(
         self,
@@ -70,7 +98,7 @@ class Corruption(Density):
         beta: Tensor | float,
         log_prior: Tensor | None,
     ) -> tuple[Tensor, Tensor] | None:
-        return self.model.best(patterns, queries, observed, k, beta, log_prior)
+        return self.model.best(patterns, queries, observed, k, beta * self.log_beta.exp(), log_prior)
 
     @torch.no_grad()
     def fit(
@@ -83,21 +111,46 @@ class Corruption(Density):
         log_prior: Tensor | None = None,
         hidden_causes: int | None = None,
         seed: int = 0,
+        verbose: bool = True,
     ) -> FitReport:
         """Learn what happens to queries; see :mod:`ahop.learning.corruption` for the decisions.
 
         Args:
-            hidden_causes: How many move several dimensions at once; 0 for none, None to find out.
+            patterns: ``(N, d)``.
+            queries: ``(n, d)``, or ``(n, q)`` for queries of a space of their own.
+            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any.
+            observed, log_prior: As in :class:`~ahop.similarity.Similarity`.
+            hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out
+                what there is.
             seed: For what is held out.
+            verbose: Whether to show a progress bar when it takes long.
         """
         if hidden_causes is not None and whole(hidden_causes, "hidden_causes", 0) > queries.shape[1]:
             raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
         if hidden_causes and observed is not None:
             raise ValueError(f"hidden_causes must be 0 or None where values are missing, got {hidden_causes}")
         lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
-        self.model, report = corruption.learn(lessons, _FAMILIES, hidden_causes, seed)
+        learned = corruption.learn(lessons, _FAMILIES, hidden_causes, seed, verbose)
+        self.model, self.query_dim = learned.model, learned.model.query_dim
+        self.log_beta.fill_(learned.log_beta)
+        self._remember(learned.familiarity)
         self.known.fill_(len(queries))
-        return report
+        return learned.report
+
+    def _remember(self, familiarity: Tensor) -> None:
+        places = torch.linspace(0, len(familiarity) - 1, min(_GENUINE, len(familiarity))).round().long()
+        kept = familiarity.sort().values[places.to(familiarity.device)]
+        self.genuine_count.fill_(len(kept))
+        self.genuine[: len(kept)] = kept.to(self.genuine)
+
+    def least_familiar(self, share: float) -> float:
+        r"""The familiarity below which a query is refused, for at most this share of genuine ones to be.
+
+        The k-th smallest of the genuine ones that were held out, with :math:`k = \lfloor (m + 1) \, share \rfloor`
+        (split conformal prediction); minus infinity where they are too few to tell.
+        """
+        place = int((int(self.genuine_count) + 1) * share)
+        return float(self.genuine[place - 1]) if place else -math.inf
 
     @torch.no_grad()
     def follow(
@@ -110,16 +163,19 @@ class Corruption(Density):
         log_prior: Tensor | None = None,
     ) -> FitReport | None:
         """Go on learning from the last queries of a stream; None where they are too few to change what is known."""
-        if int(self.known) < _FEW and not isinstance(self.model, Correlated):
-            return self.fit(patterns, queries, origins, observed=observed, log_prior=log_prior, hidden_causes=0)
-        if len(queries) < _LEAST:
+        steps = isinstance(self.model, (Likelihood, Regimes, Correlated))
+        anew = int(self.known) < _FEW and not isinstance(self.model, Correlated)
+        if not anew and len(queries) < _LEAST:
             return None
+        if anew or not steps:
+            causes = 0 if steps else None
+            return self.fit(patterns, queries, origins, observed=observed, log_prior=log_prior, hidden_causes=causes)
         lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
         self.model, report = corruption.follow(self.model, lessons, _FAMILIES)
         return report
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        return self.model.stranger(patterns, queries, observed)
+        return self.log_beta.exp() * self.model.stranger(patterns, queries, observed)
 
     def parts(self) -> list[tuple[float, Density]]:
         return self.model.parts()
@@ -127,14 +183,19 @@ class Corruption(Density):
     def describe(self) -> str:
         return self.model.describe()
 
+    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
+        return self.model.carried(queries, own, others)
+
     def rescaled(self, unit: float, shift: float) -> Corruption:
         new = copy.deepcopy(self)
         new.model = self.model.rescaled(unit, shift)
         return new
 
     def codes(self, patterns: Tensor, tolerance: float) -> Similarity:
-        return self.model.codes(patterns, tolerance)
+        codes = self.model.codes(patterns, tolerance)
+        return codes if not float(self.log_beta) else Tempered(codes, float(self.log_beta.exp()))
 
     def reset_parameters(self) -> None:
-        self.known.zero_()
+        for zeros in (self.known, self.log_beta, self.genuine, self.genuine_count):
+            zeros.zero_()
         self.model.reset_parameters()  # type: ignore[operator]

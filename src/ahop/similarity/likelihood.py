@@ -206,9 +206,9 @@ class Likelihood(Decomposable, Density):
     ) -> FitReport:
         """Learn by expectation maximisation, with origins or without; see :mod:`ahop.learning.corruption`."""
         lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
-        found, report = corruption.learn(lessons, corruption.Families(type(self)), seed=seed)
-        self.become(found)
-        return report
+        learned = corruption.learn(lessons, corruption.Families(type(self)), seed=seed)
+        self.become(learned.model)
+        return learned.report
 
     def like(self, **settings: Any) -> Likelihood:
         """A new one that differs in these settings, in the same precision and place; nothing is learned yet."""

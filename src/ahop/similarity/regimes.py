@@ -86,9 +86,10 @@ class Regimes(Density):
     ) -> FitReport:
         """Learn by expectation maximisation, as many regimes as the queries ask for."""
         lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
-        found, report = corruption.learn(lessons, corruption.Families(Likelihood, Regimes), seed=seed)
+        learned = corruption.learn(lessons, corruption.Families(Likelihood, Regimes), seed=seed)
+        found = learned.model
         self.become(found if isinstance(found, Regimes) else Regimes([found]))
-        return report
+        return learned.report
 
     @torch.no_grad()
     def rescaled(self, unit: float, shift: float) -> Regimes:

@@ -84,7 +84,7 @@ def test_moments_of_sure_shares_are_moments_of_pairs():
     weights = torch.rand(60, generator=GENERATOR).double()
     shares = torch.zeros(60, 60).double()
     shares[torch.arange(60), seen.origins] = weights
-    pairs = PairMoments(queries, patterns[seen.origins], weights)
+    pairs = PairMoments(queries, patterns[seen.origins], weights, 60)
     spread = ShareMoments(queries, patterns, shares)
     for name in ("mean_x", "mean_k", "xk", "kk"):
         torch.testing.assert_close(getattr(pairs, name), getattr(spread, name))
@@ -128,8 +128,9 @@ def test_the_best_temperature_is_found():
     truth = torch.distributions.Categorical(logits=scores).probs.multinomial(1, generator=generator)
     others = scores.clone().scatter_(1, truth, -torch.inf)
     table = 7 * torch.cat([scores.gather(1, truth), others], 1)
-    _, log_beta = held_out._tempered(table)
+    _, log_beta = held_out.tempered(table)
     assert math.exp(log_beta) == pytest.approx(1 / 7, rel=0.1)
+    assert held_out.tempered(table / 7)[1] == 0.0
 
 
 def test_a_crowd_on_one_pattern_carries_no_information():

@@ -27,6 +27,8 @@ _PATIENCE = 2
 _HEAVY = 4.0
 # Dimensions up to which all eigenvectors take no longer than a few.
 _SMALL = 128
+# A share of a query that is as good as none, beside its largest.
+_NOTHING = 1e-4
 
 
 def ladder(queries: int, dim: int) -> list[int]:
@@ -100,11 +102,13 @@ class OfMatrix:
 
 @dataclass
 class PairMoments:
-    """Of queries and the patterns they came from, ``(n, d)`` each, and how much each counts, ``(n,)``."""
+    """Of queries and the patterns they came from, ``(m, d)`` each, and how much each pair counts, ``(m,)``; of so many
+    queries in all."""
 
     queries: Tensor
     origins: Tensor
     weights: Tensor
+    amount: int
 
     def __post_init__(self) -> None:
         share = self.weights / self.weights.sum()
@@ -113,7 +117,7 @@ class PairMoments:
         self.xk, self.kk = self.weights @ (self._x * self._k), self.weights @ self._k.square()
 
     def covariance(self, gain: Tensor) -> Spread:
-        return OfRows((self._x - gain * self._k) * (self.weights / len(self._x)).sqrt()[:, None])
+        return OfRows((self._x - gain * self._k) * (self.weights / self.amount).sqrt()[:, None])
 
 
 @dataclass
@@ -234,7 +238,7 @@ class _OfPairs:
         return float(bound), _heaviness(self.model, squares)
 
     def maximise(self, shares: Tensor) -> None:
-        maximise(self.model, PairMoments(self.queries, self.origins, shares), self.form)
+        maximise(self.model, PairMoments(self.queries, self.origins, shares, len(self.queries)), self.form)
 
 
 @torch.no_grad()
@@ -332,7 +336,14 @@ class _OfQueries:
         return bound - math.log(len(stored)), weights
 
     def maximise(self, shares: Tensor) -> None:
-        maximise(self.model, ShareMoments(self.queries, self.patterns, shares), self.form)
+        # Few pairs are left once origins are nearly sure; they are much less work than all.
+        query, pattern = (shares > _NOTHING * shares.amax(1, keepdim=True)).nonzero(as_tuple=True)
+        if len(query) <= 2 * self.queries.shape[1]:
+            own, count = shares[query, pattern], len(self.queries)
+            moments: Moments = PairMoments(self.queries[query], self.patterns[pattern], own, count)
+        else:
+            moments = ShareMoments(self.queries, self.patterns, shares)
+        maximise(self.model, moments, self.form)
 
 
 @torch.no_grad()

@@ -106,7 +106,8 @@ def beside_rivals(similarity: Any, patterns: Tensor, queries: Tensor, origins: T
 
 
 def tempered(scores: Tensor) -> tuple[Tensor, float]:
-    """The inverse temperature under which the first column is likeliest: concave, so Newton's method finds it."""
+    """The log posterior of the first column, and the log inverse temperature under which that is largest, or nought if
+    this gains no more than chance. It is concave, so that Newton's method finds it."""
     mine = scores[:, :1]
     gaps = (scores - mine).clamp_min(-1e30)
     present = torch.isfinite(scores)
@@ -121,5 +122,12 @@ def tempered(scores: Tensor) -> tuple[Tensor, float]:
         log_beta = min(max(log_beta + step, -12.0), 3.0)
         if abs(step) < 1e-3:
             break
-    logs = torch.log_softmax((math.exp(log_beta) * gaps).masked_fill(~present, -torch.inf), 1)[:, 0]
+    def at(log_beta: float) -> Tensor:
+        return torch.log_softmax((math.exp(log_beta) * gaps).masked_fill(~present, -torch.inf), 1)[:, 0]
+
+    logs, plain = at(log_beta), at(0.0)
+    gain = logs - plain
+    # A likelihood that is right needs none.
+    if float(gain.mean()) <= 2 * float(gain.std()) / math.sqrt(len(gain)):
+        return plain, 0.0
     return logs, log_beta

@@ -164,7 +164,7 @@ class Fit:
         """The corruption as these queries alone show it, as a similarity; of the same form."""
         state = copy.deepcopy(self.state)
         if self.problem.lessons.labelled:
-            self.problem.iterate(state, self.evidence.part(rows), steps=15)
+            self.problem.iterate(state, self.evidence.part(rows), steps=8)
             return self.problem.similarity(state)
         fewer = replace(self.problem, lessons=self.problem.lessons.part(rows))
         return settled(fewer, state, 3).similarity()

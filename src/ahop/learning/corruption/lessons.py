@@ -13,8 +13,8 @@ from ahop._precision import Units
 
 @dataclass(frozen=True)
 class Families:
-    """The kinds of likelihood that may be found: terms for single dimensions, regimes of them, hidden causes, values at a
-    floor, a moved space, and values in another scale.
+    """The kinds of likelihood that may be found: terms for single dimensions, regimes of them, hidden causes, values
+    at a floor, a moved space, and values in another scale.
 
     Classes such as :class:`ahop.similarity.Likelihood`, :class:`~ahop.similarity.Regimes`,
     :class:`~ahop.similarity.Correlated`, :class:`~ahop.similarity.Floor`, :class:`~ahop.similarity.Moved` and

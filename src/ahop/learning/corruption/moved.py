@@ -237,7 +237,7 @@ def _shrunk(gaps: Tensor) -> Tensor:
 
 
 def _floor(asked: Tensor) -> Tensor:
-    """The least noise: nothing is known better than to a thousandth of how queries are spread, or else of their size."""
+    """The least noise: a thousandth of how queries are spread, or else of their size."""
     variance = float(asked.var(0, unbiased=False).mean())
     return _LEAST * (variance or float(asked.square().mean()) or 1.0) * torch.eye(asked.shape[1]).to(asked)
 

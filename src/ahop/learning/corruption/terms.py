@@ -43,6 +43,12 @@ class Likelihood(Protocol):
 
     def place(self, values: Tensor) -> tuple[Tensor, Tensor]: ...
 
+    @property
+    def sigma(self) -> Tensor: ...
+
+    @property
+    def level(self) -> Tensor: ...
+
     def kept(self, patterns: Tensor, queries: Tensor) -> Tensor: ...
 
     def lost(self, queries: Tensor) -> Tensor: ...
@@ -106,13 +112,39 @@ class Evidence:
 
     def explained(self, likelihood: Likelihood) -> Explained:
         """Every value of every query, as each candidate would explain it."""
-        lost = likelihood.lost(self.queries)[self.owner]
+        lost = likelihood.lost(self.queries)
+        if (quick := self._compiled(likelihood, lost)) is not None:
+            return quick
+        lost = lost[self.owner]
         odds = (likelihood.kept(self.candidates, self.queries[self.owner]) - lost).clamp_max_(_MOST).exp_()
         whole = odds.sum(0).add_(1)
         total = lost + whole.log()
         if self.observed is not None:
             total = total * self.observed[self.owner]
         return Explained(odds, whole, total)
+
+    def _compiled(self, likelihood: Likelihood, lost: Tensor) -> Explained | None:
+        if not self.on_processor:
+            return None
+        # Numba takes a while to import.
+        from ahop.kernels import mixture
+
+        found = mixture.explain(
+            *self.counted_from(likelihood), lost, likelihood.gain, likelihood.sigma, likelihood.level
+        )
+        if found is None or self.observed is None:
+            return None if found is None else Explained(*found)
+        odds, whole, total = found
+        return Explained(odds, whole, total * self.observed[self.owner])
+
+    @property
+    def on_processor(self) -> bool:
+        """Whether :mod:`ahop.kernels.mixture` can do the work."""
+        return self.queries.dtype == torch.float32 and self.queries.device.type == "cpu"
+
+    def counted_from(self, likelihood: Likelihood) -> tuple[Tensor, Tensor, Tensor]:
+        """Candidates counted from the centre of a likelihood, whose they are, and queries counted from its bias too."""
+        return self.candidates - likelihood.centre, self.owner, self.queries - likelihood.centre - likelihood.bias
 
     def weigh(self, shares: Tensor) -> Tensor:
         """How much each value counts when its query is shared out so, ``(m, d)``, or ``(m, 1)`` if all alike."""
@@ -184,15 +216,9 @@ def maximise(
 
     ``explained`` saves the work of finding out again.
     """
-    odds, whole, _ = evidence.explained(likelihood) if explained is None else explained
-    queries, candidates = evidence.queries[evidence.owner] - likelihood.centre, evidence.candidates - likelihood.centre
-    weight = evidence.weigh(shares)
-    # What each kind of noise and the background are responsible for, by value.
-    by_background = weight / whole
-    by_kind = odds * by_background
-
-    masked = by_background.sum(0)
-    amount = weight.sum(0).expand_as(masked)
+    explained = evidence.explained(likelihood) if explained is None else explained
+    moments, lost, amount = _gathered(evidence, likelihood, shares, explained)
+    masked = lost.sum(0)
     if amount.sum() <= _TINY:
         return
     prior = shrinkage.mask
@@ -203,15 +229,33 @@ def maximise(
     rates = rates.clamp(1e-6, 1 - 1e-6)
     likelihood.mask_logits.copy_(rates.logit())
 
-    sizes = by_kind.sum((1, 2)).clamp_min(_TINY)
+    sizes = torch.stack([found.amount.sum() for found in moments]).clamp_min(_TINY)
     likelihood.mix_logits.copy_((sizes / sizes.sum()).log())
-    _solve_background(likelihood, evidence.queries, evidence.by_query(by_background))
-    moments = [
-        _Moments.of(amounts, queries - likelihood.bias - gain * candidates, candidates)
-        for amounts, gain in zip(by_kind, likelihood.gain, strict=True)
-    ]
+    _solve_background(likelihood, evidence.queries, lost)
     _solve_noise(likelihood, moments, shrinkage, floor)
-    _solve_bias(evidence, likelihood, moments, weight)
+    _solve_bias(evidence, likelihood, moments, shares)
+
+
+def _gathered(
+    evidence: Evidence, likelihood: Likelihood, shares: Tensor, explained: Explained
+) -> tuple[list[_Moments], Tensor, Tensor]:
+    """What each kind of noise answers for, how much of each query's values is lost ``(n, d)``, and all of it."""
+    candidates, owner, queries = evidence.counted_from(likelihood)
+    odds, whole, _ = explained
+    if evidence.on_processor:
+        from ahop.kernels import mixture
+
+        sums, lost, amount = mixture.gather(
+            candidates, owner, queries, likelihood.gain, odds, whole, shares, evidence.observed
+        )
+        return [_Moments(*kind) for kind in sums], lost, amount
+    weight = evidence.weigh(shares)
+    by_background = weight / whole
+    moments = [
+        _Moments.of(amounts, queries[owner] - gain * candidates, candidates)
+        for amounts, gain in zip(odds * by_background, likelihood.gain, strict=True)
+    ]
+    return moments, evidence.by_query(by_background), weight.sum(0).expand_as(likelihood.bias)
 
 
 class _Moments(NamedTuple):
@@ -280,7 +324,7 @@ def _solve_noise(likelihood: Likelihood, moments: list[_Moments], shrinkage: Shr
         likelihood.log_scale.copy_(0.5 * scale.clamp(1e-4, 1e4).log())
 
 
-def _solve_bias(evidence: Evidence, likelihood: Likelihood, moments: list[_Moments], weight: Tensor) -> None:
+def _solve_bias(evidence: Evidence, likelihood: Likelihood, moments: list[_Moments], shares: Tensor) -> None:
     precision = (-2 * likelihood.log_sigma).exp()[:, None]
     known = (precision * torch.stack([found.amount for found in moments])).sum(0)
     move = (precision * torch.stack([found.e for found in moments])).sum(0) / known.clamp_min(_TINY)
@@ -290,9 +334,9 @@ def _solve_bias(evidence: Evidence, likelihood: Likelihood, moments: list[_Momen
         likelihood.bias.copy_(new)
         return
     # The background moves with the bias, which the formula does not see: keep the move only where it helps.
-    before = (evidence.explained(likelihood).total * weight).sum(0)
+    before = shares @ evidence.explained(likelihood).total
     likelihood.bias.copy_(new)
-    after = (evidence.explained(likelihood).total * weight).sum(0)
+    after = shares @ evidence.explained(likelihood).total
     likelihood.bias.copy_(torch.where(after >= before, new, old))
 
 

@@ -42,7 +42,7 @@ def agreement(one: Any, other: Any, patterns: Tensor, queries: Tensor) -> float:
 
 def log_beta(model: Any, patterns: Tensor, queries: Tensor, seed: int) -> tuple[float, float]:
     """The log inverse temperature at which the model is as sure as it is right when what happened to these queries
-    happens to other patterns, and how often it is right then. Never above nought: more sure than a likelihood is nobody.
+    happens to other patterns, and how often it is right then. Never above nought.
     """
     generator = torch.Generator().manual_seed(seed)
     like = next(model.parameters())

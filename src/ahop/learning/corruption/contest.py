@@ -1,0 +1,36 @@
+"""What a kind of model has to show to be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ahop.learning.corruption.held_out import Judgement
+from ahop.learning.report import Trial
+
+
+class Contestant(NamedTuple):
+    """A kind of model: fitted to all queries, judged if origins are known, and how to fit it to some of them."""
+
+    name: str
+    model: Any
+    judgement: Judgement | None
+    refit: Callable[[Tensor], Any] | None
+
+
+class Outcome(NamedTuple):
+    """What was chosen, what was tried, and how the last steps went."""
+
+    chosen: Contestant
+    tried: list[Trial]
+    converged: bool = True
+    iterations: int = 1
+
+
+def halves(count: int, seed: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Two halves of so many queries, by chance."""
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).to(device)
+    return order[: count // 2], order[count // 2 :]

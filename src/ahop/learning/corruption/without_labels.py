@@ -1,0 +1,173 @@
+"""Choose a kind of model where origins are not known, or a few: what the queries themselves can tell."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ahop._progress import Bar
+from ahop.learning.corruption import correlated, floor, independent, moved, trust
+from ahop.learning.corruption.contest import Contestant, Outcome, halves
+from ahop.learning.corruption.lessons import Families, Lessons
+from ahop.learning.report import Trial
+
+# Queries x patterns that hidden causes are looked for in.
+_TABLE = 2**24
+# Hidden causes are looked for when residuals are so much more correlated than shuffled ones.
+_CORRELATED = 1.5
+# Halves of the queries veto hidden causes if they agree on fewer origins than this, and on so many fewer than those of
+# a simpler model.
+_AGREED, _BY = 0.8, 0.1
+# A moved space is looked for when what was found tells less than this share of what there is to know of the origins.
+_TOLD = 0.5
+
+
+def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar: Bar) -> Outcome:
+    """The kind of model that the queries ask for, as far as they can tell; the simpler one where they cannot."""
+    if here.queries.shape[1] != here.patterns.shape[1]:
+        bar.advance("a moved space")
+        return _found_moved(here, families, seed, warn=True)
+    if families.floor is not None and causes is None and floor.floor_of(here.queries, here.observed) is not None:
+        bar.advance("a floor")
+        return _found_floor(here, families.floor, seed)
+    if causes:
+        one = causes_of(here, families.correlated, causes, seed, bar)
+        return Outcome(one, [Trial(one.name)])
+    bar.advance("single dimensions")
+    fit, runner_up = independent.from_queries(independent.Problem(here, families, seed))
+    tried, best = [Trial("single dimensions")], None
+    if causes is None and families.correlated is not None and here.observed is None and _asks_for_causes(fit, seed):
+        bar.advance("hidden causes")
+        one = causes_of(here, families.correlated, None, seed, bar)
+        tried.append(Trial(one.name))
+        if _explains_better(here, one.model, fit):
+            best = None if _vetoed(here, one, fit, seed) else one
+    if best is None:
+        bar.advance("single dimensions")
+        fit = independent.of_either_start(independent.refined(fit), runner_up)
+        best = Contestant("single dimensions", fit.similarity(), None, fit.relearned)
+    report = fit.report()
+    if causes is None and families.moved is not None and here.observed is None and _tells_little(here, best.model):
+        bar.advance("a moved space")
+        other, more, found, _ = _found_moved(here, families, seed, warn=False)
+        tried += more
+        if found:
+            return Outcome(other, tried)
+    return Outcome(best, tried, report.converged or best.name != "single dimensions", report.iterations)
+
+
+def causes_of(here: Lessons, kind: Any, rank: int | None, seed: int, bar: Bar) -> Contestant:
+    """Hidden causes, as many as tell most of the origins or as ``rank`` says."""
+    stored, asked, origins = here.patterns.double(), here.queries.double(), here.origins
+    most = max(64, _TABLE // len(stored))
+    if len(asked) > most:
+        order = torch.randperm(len(asked), generator=torch.Generator().manual_seed(seed))[:most].to(asked.device)
+        asked, origins = asked[order], None if origins is None else origins[order]
+    ranks = correlated.ladder(len(asked), stored.shape[1]) if rank is None else [rank]
+    model = correlated.by_information(kind, stored, asked, origins, ranks, lambda: bar.advance("hidden causes"))
+    form = correlated.Form.of(model)
+
+    def refit(rows: Tensor) -> Any:
+        known = None if here.origins is None else here.origins[rows[:most]]
+        return correlated.fit_queries(stored, here.queries[rows[:most]].double(), form, 15, None, known).to(
+            here.patterns
+        )
+
+    return Contestant("hidden causes", model.to(here.patterns), None, refit)
+
+
+def _explains_better(here: Lessons, model: Any, fit: independent.Fit) -> bool:
+    """Whether hidden causes explain the queries better than single dimensions, by more than chance."""
+    prior = -math.log(len(here.patterns)) if here.log_prior is None else here.log_prior
+    gain = (model(here.patterns, fit.evidence.queries) + prior).logsumexp(1) - fit.log_evidence()
+    return float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
+
+
+def _vetoed(here: Lessons, causes: Contestant, fit: independent.Fit, seed: int) -> bool:
+    """Whether hidden causes are chance: fits to two halves of the queries agree on few origins, and those of a simpler
+    model on more."""
+    one, other = halves(len(here.queries), seed, here.queries.device)
+    assert causes.refit is not None
+    agreed = trust.agreement(causes.refit(one), causes.refit(other), here.patterns, here.queries)
+    if agreed >= _AGREED:
+        return False
+    simple = correlated.Form(type(causes.model), 0, shared_noise=True)
+
+    def plain(rows: Tensor) -> Any:
+        return correlated.fit_queries(here.patterns.double(), here.queries[rows].double(), simple, 15, None)
+
+    rival = max(
+        trust.agreement(plain(one), plain(other), here.patterns, here.queries),
+        trust.agreement(fit.relearned(one), fit.relearned(other), here.patterns, here.queries)
+        if len(fit.evidence.queries) == len(here.queries)
+        else 0.0,
+    )
+    if agreed >= rival - _BY:
+        return False
+    warnings.warn(
+        f"{len(here.queries)} queries are too few to be sure of hidden causes: two halves agree on {agreed:.0%} of the "
+        f"origins, those of a simpler model on {rival:.0%}; the simpler one is taken, and more queries, or some "
+        "origins, would tell",
+        UserWarning,
+        stacklevel=7,
+    )
+    return True
+
+
+def _tells_little(here: Lessons, model: Any) -> bool:
+    """Whether the queries tell little of their origins under a model: by the information between the two."""
+    asked = here.queries[:: max(1, len(here.queries) // 512)]
+    if len(asked) < 2 or len(here.patterns) < 2:
+        return False
+    told = correlated.mutual_information(model(here.patterns, asked))
+    return told < _TOLD * math.log(min(len(asked), len(here.patterns)))
+
+
+def _found_floor(here: Lessons, kind: Any, seed: int) -> Outcome:
+    model, report = floor.learn(here, kind, seed)
+    known = torch.full_like(here.queries[:, 0], -1, dtype=torch.long) if here.origins is None else here.origins
+    prior = here.log_prior
+    if prior is None:
+        prior = here.patterns.new_full((len(here.patterns),), -math.log(len(here.patterns)))
+    cells = floor.Cells(
+        floor.begin(kind, here.patterns, here.queries, here.observed), here.patterns, here.queries, here.observed
+    )
+    most = max(64, 2**20 // len(here.patterns))
+
+    def refit(rows: Tensor) -> Any:
+        rows = rows[:most]
+        return floor.fit_queries(cells, rows, known[rows], prior, len(model.log_rho), seed)
+
+    one = Contestant("a floor", model, None, refit)
+    return Outcome(one, [Trial(one.name)], report.converged, report.iterations)
+
+
+def _found_moved(here: Lessons, families: Families, seed: int, warn: bool) -> Outcome:
+    if families.moved is None:
+        raise ValueError(
+            f"queries must have {here.patterns.shape[1]} values each, like the patterns, got {here.queries.shape[1]}"
+        )
+    model, report = moved.learn(here, families.moved, seed)
+    if warn and not report.converged:
+        warnings.warn(
+            f"no map from the patterns to the {len(here.queries)} queries was found that is better than chance, so "
+            "that answers mean nothing; it takes about 5,000 queries without origins, or ten with them",
+            UserWarning,
+            stacklevel=7,
+        )
+    one = Contestant("a moved space", model.to(here.patterns), None, None)
+    return Outcome(one, [Trial(one.name)], report.converged, report.iterations)
+
+
+def _asks_for_causes(fit: independent.Fit, seed: int) -> bool:
+    """Whether residuals are more correlated than they would be if every dimension had been hit by itself."""
+    gaps = fit.residuals()
+    gaps = (gaps - gaps.mean(0)) / gaps.std(0, unbiased=False).clamp_min(1e-12)
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.rand(gaps.shape, generator=generator).argsort(0).to(gaps.device)
+    strength, by_chance = (torch.linalg.matrix_norm(m, 2).square() for m in (gaps, gaps.gather(0, order)))
+    return len(gaps) >= 16 and bool(strength > _CORRELATED * by_chance)

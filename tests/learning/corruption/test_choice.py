@@ -1,0 +1,189 @@
+"""Which kind of model is chosen, how sure it is, and what it makes of a few labels."""
+
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+import ahop
+from ahop import BayesianHopfield, metrics
+from ahop.learning.corruption import trust
+from ahop.similarity import Correlated, Floor, Likelihood, Moved, Regimes, Transformed
+from ahop.variants import Mixed
+
+PATTERNS = torch.rand(80, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
+GENERATOR = torch.Generator().manual_seed(1)
+
+
+def damaged_digits(seed, count):
+    """Digits that are blurred, of another brightness each, with their lower rows hidden; and their origins."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.tensor(load_digits().images, dtype=torch.float32) / 16
+    images = images[torch.randperm(len(images), generator=generator)[:150]]
+    kernel = torch.tensor([[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]) / 16
+    origins = torch.randint(150, (count,), generator=generator)
+    queries = torch.nn.functional.conv2d(images[origins][:, None], kernel[None, None], padding=1)[:, 0]
+    queries = queries * (0.5 + 0.5 * torch.rand(count, 1, 1, generator=generator))
+    queries[:, 5:] = 0
+    queries = queries + 0.05 * torch.randn(queries.shape, generator=generator)
+    return images.flatten(1), queries.flatten(1), origins
+
+
+def right(memory, queries, origins):
+    return float((memory.recall(queries).indices[:, 0] == origins).double().mean())
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
+def test_labels_never_lose_to_no_labels_nor_to_a_simpler_model(seed):
+    patterns, queries, origins = damaged_digits(seed, 400)
+    lessons, test = (queries[:100], origins[:100]), (queries[100:], origins[100:])
+    chosen = right(BayesianHopfield(patterns).fit(*lessons), *test)
+    simple = right(BayesianHopfield(patterns).fit(*lessons, hidden_causes=0), *test)
+    alone = right(BayesianHopfield(patterns).fit(lessons[0]), *test)
+    # Two standard errors of a share of 300.
+    assert chosen > max(simple, alone) - 0.06
+
+
+def test_single_dimensions_stay_where_nothing_else_is_there():
+    memory = BayesianHopfield(PATTERNS).fit(*Mixed(0.3, 0.3, 0.3).sample(PATTERNS, 300))
+    assert isinstance(memory.similarity.model, (Likelihood, Regimes))
+    assert float(memory.similarity.log_beta) == 0.0
+    assert memory.report.chosen == "single dimensions"
+    assert {"hidden causes", "a moved space"} <= {trial.name for trial in memory.report.tried}
+    assert "chosen" in str(memory.report)
+
+
+def test_a_rotation_is_found_with_labels_and_asked_through_an_adapter():
+    rotation, _ = torch.linalg.qr(torch.randn(16, 16, generator=GENERATOR))
+    origins = torch.arange(400) % 80
+    queries = PATTERNS[origins] @ rotation + 0.1 * torch.randn(400, 16, generator=GENERATOR)
+    memory = BayesianHopfield(PATTERNS).fit(queries[:200], origins[:200])
+    assert isinstance(memory.similarity.model, Moved)
+    assert right(memory, queries[200:], origins[200:]) > 0.95
+    adapted = memory.query_adapter("l2")(queries[200:])
+    assert float((torch.cdist(adapted, PATTERNS).argmin(1) == origins[200:]).double().mean()) > 0.9
+    with pytest.raises(ValueError, match="query_adapter needs a moved space"):
+        BayesianHopfield(PATTERNS).query_adapter()
+
+
+def test_queries_of_another_width_are_a_moved_space():
+    matrix = torch.randn(16, 24, generator=GENERATOR)
+    origins = torch.arange(300) % 80
+    queries = PATTERNS[origins] @ matrix + 0.1 * torch.randn(300, 24, generator=GENERATOR)
+    memory = BayesianHopfield(PATTERNS).fit(queries[:200], origins[:200])
+    assert memory.query_dim == 24
+    assert right(memory, queries[200:], origins[200:]) > 0.9
+    with pytest.raises(ValueError, match="queries must have 24 values each"):
+        memory.recall(PATTERNS)
+
+
+def test_brightness_of_its_own_is_taken_out_of_each_query():
+    patterns = PATTERNS.exp()
+    origins = torch.arange(400) % 80
+    light = torch.randn(400, 1, generator=GENERATOR).exp()
+    queries = light * patterns[origins] * (0.15 * torch.randn(400, 16, generator=GENERATOR)).exp()
+    memory = BayesianHopfield(patterns).fit(queries[:200], origins[:200])
+    assert isinstance(memory.similarity.model, Transformed)
+    raw = BayesianHopfield(patterns).fit(queries[:200], origins[:200], hidden_causes=0)
+    test = queries[200:], origins[200:]
+    assert right(memory, *test) > right(raw, *test) + 0.05
+    same = memory.recall(1e3 * queries[200:]).indices if memory.similarity.model.own_scale else None
+    assert same is None or memory.similarity.model.scale != "as it is" or same.equal(memory.recall(test[0]).indices)
+
+
+def floored(count, seed):
+    generator = torch.Generator().manual_seed(seed)
+    patterns = torch.rand(60, 30, generator=torch.Generator().manual_seed(5)).sub(0.6).clamp_min(0)
+    origins = torch.randint(60, (count,), generator=generator)
+    heard = torch.rand(count, 30, generator=generator) < 0.7
+    noisy = patterns[origins] * (0.3 * torch.randn(count, 30, generator=generator)).exp()
+    return patterns, noisy * heard, origins
+
+
+@pytest.mark.parametrize("labels", ["all", "none", "few"])
+def test_a_floor_is_seen(labels):
+    patterns, queries, origins = floored(400, 1)
+    known = {"all": origins, "none": None, "few": torch.where(torch.arange(400) < 20, origins, -1)}[labels]
+    memory = BayesianHopfield(patterns).fit(queries, known)
+    assert isinstance(memory.similarity.model, Floor)
+    _, test, asked = floored(300, 2)
+    distance = float((torch.cdist(test, patterns).argmin(1) == asked).double().mean())
+    assert right(memory, test, asked) > distance
+
+
+@pytest.mark.parametrize("hidden_causes", [0, 1])
+def test_an_origin_of_minus_one_is_unknown(hidden_causes):
+    seen = Mixed(0.3, 0.3, 0.5).sample(PATTERNS, 120)
+    few = torch.where(torch.arange(120) < 20, seen.origins, -1)
+    memory = BayesianHopfield(PATTERNS).fit(seen.queries, few, hidden_causes=hidden_causes)
+    assert right(memory, *Mixed(0.3, 0.3, 0.5).sample(PATTERNS, 200)) > 0.8
+    # None known at all is what None says.
+    none, minus = (
+        BayesianHopfield(PATTERNS).fit(seen.queries, known, hidden_causes=hidden_causes)
+        for known in (None, torch.full((120,), -1))
+    )
+    assert torch.equal(none.scores(seen.queries), minus.scores(seen.queries))
+
+
+def test_a_wrong_origin_that_is_known_is_believed():
+    """Known origins are pinned: what they say is learned, be it against what the queries alone would say."""
+    patterns = torch.eye(4) * 3
+    queries = patterns.roll(1, 0).repeat(30, 1) + 0.1 * torch.randn(120, 4, generator=GENERATOR)
+    origins = torch.arange(4).repeat(30)
+    origins[100:] = -1
+    memory = BayesianHopfield(patterns).fit(queries, origins)
+    assert right(memory, queries[:100], origins[:100]) > 0.9
+
+
+def test_memories_that_need_origins_leave_the_others_out():
+    seen = Mixed(0.2, 0.2, 0.2).sample(PATTERNS, 100)
+    few = torch.where(torch.arange(100) < 60, seen.origins, -1)
+    all_of_them = ahop.AdaptiveHopfield(PATTERNS).fit(seen.queries, few)
+    known = ahop.AdaptiveHopfield(PATTERNS).fit(seen.queries[:60], seen.origins[:60])
+    assert torch.equal(all_of_them.scores(seen.queries), known.scores(seen.queries))
+
+
+def test_copies_of_a_dimension_make_nobody_surer():
+    """Four copies of every dimension, noise and all, are no more evidence than one: a temperature makes up for it."""
+    seen = Mixed(0.0, 0.6, 0.0).sample(PATTERNS[:, :4], 300)
+    patterns, queries = PATTERNS[:, :4].repeat(1, 4), seen.queries.repeat(1, 4)
+    for origins in (None, seen.origins):
+        memory = BayesianHopfield(patterns).fit(queries, origins, hidden_causes=0)
+        assert float(memory.similarity.log_beta.exp()) < 0.5
+        test = Mixed(0.0, 0.6, 0.0).sample(PATTERNS[:, :4], 500)
+        found = memory.recall(test.queries.repeat(1, 4))
+        gap = metrics.calibration_gap(found.probabilities[:, 0], found.indices[:, 0] == test.origins)
+        assert gap < 0.15
+
+
+def test_confidence_can_be_lowered_to_what_two_halves_agree_on():
+    model = Likelihood(16)
+    queries = Mixed(0.3, 0.3, 0.0).sample(PATTERNS, 100).queries
+    with torch.no_grad():
+        log_beta = trust.no_surer_than(0.3, model, PATTERNS, queries, 0.0, None)
+        assert trust.mean_confidence(model, PATTERNS, queries, 2.718281828**log_beta, None) == pytest.approx(
+            0.3, abs=0.01
+        )
+        assert trust.no_surer_than(1.0, model, PATTERNS, queries, 0.0, None) == 0.0
+        assert trust.agreement(model, model, PATTERNS, queries) == 1.0
+
+
+def test_what_happened_to_a_query_can_be_carried_to_another_pattern():
+    model = Correlated(16, 1)
+    queries, own, others = PATTERNS[:5] + 0.1, PATTERNS[:5], PATTERNS[5:10]
+    torch.testing.assert_close(model.carried(queries, own, others), others + 0.1)
+    lossless = Likelihood(16)
+    lossless.mask_logits.data.fill_(-20.0)
+    torch.testing.assert_close(lossless.carried(queries, own, others), others + 0.1)
+    lossy = Likelihood(16)
+    lossy.mask_logits.data.fill_(20.0)
+    torch.testing.assert_close(lossy.carried(queries, own, others), queries)
+    torch.testing.assert_close(Regimes([lossless, lossless]).carried(queries, own, others), others + 0.1)
+
+
+def test_what_was_chosen_is_saved_with_its_temperature(tmp_path):
+    patterns, queries, origins = floored(200, 1)
+    memory = BayesianHopfield(patterns).fit(queries, origins)
+    memory.save(tmp_path)
+    again = ahop.load(tmp_path)
+    assert torch.equal(again.scores(queries), memory.scores(queries))
+    assert torch.equal(again.recall(queries, reject=0.1).indices, memory.recall(queries, reject=0.1).indices)
