@@ -4,6 +4,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from ahop.similarity.base import Decomposable, Similarity
+from ahop.similarity.bridge import Adapter, Bridge
 from ahop.similarity.codes import InnerProduct, Whitened
 from ahop.similarity.correlated import Correlated
 from ahop.similarity.corruption import Corruption
@@ -12,7 +13,9 @@ from ahop.similarity.fixed import Cosine, Distance, Dot, Euclidean, Manhattan, M
 from ahop.similarity.floor import Floor, OneHot
 from ahop.similarity.footprint import Adaptive, footprint, k_optimal
 from ahop.similarity.likelihood import Likelihood
+from ahop.similarity.moved import Moved
 from ahop.similarity.regimes import Regimes
+from ahop.similarity.transformed import Transformed
 
 # A new similarity is one file in this folder: its class is known by name, and found here, once the file is read.
 for _module in iter_modules(__path__):
@@ -20,7 +23,9 @@ for _module in iter_modules(__path__):
 globals().update({kind.__name__: kind for kind in Similarity.members.values()})
 
 __all__ = [
+    "Adapter",
     "Adaptive",
+    "Bridge",
     "Correlated",
     "Corruption",
     "Cosine",
@@ -34,10 +39,12 @@ __all__ = [
     "Likelihood",
     "Manhattan",
     "Matches",
+    "Moved",
     "OneHot",
     "Precision",
     "Regimes",
     "Similarity",
+    "Transformed",
     "Unified",
     "Whitened",
     "footprint",

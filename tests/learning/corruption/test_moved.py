@@ -24,7 +24,7 @@ def right(similarity, patterns, queries, rows):
 def test_pairs_give_the_map(width):
     patterns, queries, turn, order = world(width=width)
     similarity = moved.fit_pairs(patterns, queries[order[:200]], order[:200], Moved)
-    torch.testing.assert_close(similarity.matrix.data, turn, atol=0.02, rtol=0)
+    torch.testing.assert_close(similarity.matrix.data, turn, atol=0.1, rtol=0)
     assert right(similarity, patterns, queries, order[200:]) > 0.9
     assert 0.95 < float(similarity.explained) <= 1
 

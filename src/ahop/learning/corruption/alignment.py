@@ -27,14 +27,14 @@ from ahop._blocks import split
 ENOUGH = 5000
 _PLACES = 100
 _REGULARISATION = 3e-3
-_STARTS = 4
+_STARTS = 3
 # Queries that judge, at least and at most; and queries that learn in one step, and how much of earlier steps is kept.
 _FEWEST, _JUDGE = 16, 1000
 _AT_ONCE, _BLOCK, _KEPT = 500, 250, 0.7
 # The noise from first to last in units of an item's length, and how fast it falls. A start is judged every so many
 # steps, and goes on as long as it gets better by more than this, or is not found, but no longer than so many times.
 _FIRST, _LAST, _FALL = 0.6, 0.12, 0.95
-_STEPS, _PATIENCE, _BETTER = 20, 8, 1.02
+_STEPS, _PATIENCE, _BETTER = 20, 6, 1.02
 # How much farther ahead than by chance, by how many standard errors.
 _AHEAD, _ERRORS = 1.1, 3.0
 _TINY = 1e-30

@@ -122,6 +122,7 @@ def tempered(scores: Tensor) -> tuple[Tensor, float]:
         log_beta = min(max(log_beta + step, -12.0), 3.0)
         if abs(step) < 1e-3:
             break
+
     def at(log_beta: float) -> Tensor:
         return torch.log_softmax((math.exp(log_beta) * gaps).masked_fill(~present, -torch.inf), 1)[:, 0]
 

@@ -23,12 +23,12 @@ from ahop.learning.report import FitReport
 
 _FOLDS = 5
 # How strongly regression is drawn, in units of the mean square that the pairs have along a direction.
-_STRENGTHS = (10.0, 3.0, 1.0, 0.3, 0.1, 1e-2, 1e-3)
+_STRENGTHS = (math.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 1e-2, 1e-3)
 _TAILS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, math.inf)
 # Rounds without pairs, and how strongly they are drawn: to nothing, and to noises of single dimensions.
 _ROUNDS, _BELIEF, _DRAWN = 4, 0.1, 0.1
 # Rivals and pairs that a choice is judged by, and temperatures to judge at.
-_RIVALS, _JUDGED = 512, 1024
+_RIVALS, _JUDGED = 1024, 1024
 _BETAS = (0.5, 0.25, 0.12, 0.06)
 # Variances that are taken for none, in units of their own kind.
 _LEAST = 1e-6
@@ -178,23 +178,26 @@ class _Trial(NamedTuple):
         The likelihood of the queries would not do: it rewards a map that shrinks all it is not sure of, and so brings
         patterns closer to each other.
         """
-        gaps = self.gaps(strength)
-        # Noises of single dimensions alone: a whole covariance has seen too much of the pairs that it would judge.
-        scale = gaps.square().mean(0).sqrt() + _TINY
-        ahead = same.new_empty(same.shape, dtype=gaps.dtype)
+        ahead, squares = self.asked.new_empty(same.shape), torch.empty_like(self.asked[:, :1])
         for path, here in self.parts:
-            others = (rivals - path.mean_k) @ path.matrix(strength).mT
-            squares = torch.cdist((self.asked[here] - path.mean_x) / scale, others / scale).square()
-            ahead[here] = (gaps[here] / scale).square().sum(1, keepdim=True) - squares
-        # A rival that is the origin itself is none.
-        ahead = ahead.masked_fill(same, -math.inf)
+            # Whitened by the pairs that were learned from: any other covariance has seen the pairs that it would judge.
+            learn = ~here if len(self.parts) > 1 else here
+            factor = torch.linalg.cholesky(_shrunk(path.gaps(self.stored[learn], self.asked[learn], strength)))
+            asked = _whiten(factor, self.asked[here] - path.mean_x)
+            own, others = (
+                _whiten(factor, (some - path.mean_k) @ path.matrix(strength).mT) for some in (self.stored[here], rivals)
+            )
+            squares[here] = (asked - own).square().sum(1, keepdim=True)
+            ahead[here] = squares[here] - torch.cdist(asked, others).square()
+        # The noise is as large as the pairs left out say. A rival that is the origin itself is none.
+        ahead = (ahead * self.asked.shape[1] / (squares.mean() + _TINY)).masked_fill(same, -math.inf)
         losses = [nn.functional.softplus((beta * ahead).logsumexp(1)) for beta in _BETAS]
         return min(losses, key=lambda loss: float(loss.mean()))
 
 
 @torch.no_grad()
 def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> Choice:
-    """What to be drawn to, and how strongly: fully, unless origins left out are told better by more than chance."""
+    """What to be drawn to, and how strongly, judged by how well origins left out are told."""
     generator = torch.Generator().manual_seed(seed)
     judged, rivals = (
         torch.randperm(count, generator=generator)[:most].to(patterns.device)
@@ -203,17 +206,27 @@ def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) ->
     origins, against = origins[judged], patterns[rivals].double()
     stored, asked, folds = patterns[origins].double(), queries[judged].double(), _folds(origins, seed)
     same, even = origins[:, None] == rivals, torch.ones_like(asked[:, 0])
-    targets = ("identity", "rotation", "nothing") if stored.shape[1] == asked.shape[1] else ("rotation", "nothing")
-    ends = []
-    for target in targets:
+    equal = stored.shape[1] == asked.shape[1]
+    # From what says most to what says least: a step must tell origins better by more than chance.
+    ladder = [("identity", (math.inf,)), ("rotation", _STRENGTHS), ("identity", _STRENGTHS), ("nothing", _STRENGTHS)]
+    best, least = None, even * math.inf
+    for target, strengths in ladder if equal else ladder[1::2]:
         trial = _Trial.of(stored, asked, even, folds, target)
-        best, least = math.inf, trial.loss(math.inf, against, same)
-        for strength in _STRENGTHS:
-            gain = least - (loss := trial.loss(strength, against, same))
-            if float(gain.mean()) > float(gain.std(unbiased=False)) / math.sqrt(len(gain)):
-                best, least = strength, loss
-        ends.append((float(least.mean()), Choice(target, best)))
-    return min(ends)[1]
+        own, lowest = None, even * math.inf
+        for strength in strengths:
+            loss = trial.loss(strength, against, same)
+            if own is None or _lower(loss, lowest):
+                own, lowest = Choice(target, strength), loss
+        if best is None or _lower(lowest, least):
+            best, least = own, lowest
+    assert best is not None
+    return best
+
+
+def _lower(loss: Tensor, than: Tensor) -> bool:
+    """By more than chance."""
+    gain = than - loss
+    return float(gain.mean()) > float(gain.std(unbiased=False)) / math.sqrt(len(gain))
 
 
 def _whiten(factor: Tensor, rows: Tensor) -> Tensor:
