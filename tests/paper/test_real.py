@@ -47,7 +47,6 @@ def test_the_table_of_real_variants(monkeypatch, tmp_path):
     assert "best other for queries alone" in " ".join(result.output.split())
 
 
-@pytest.mark.xfail(reason="waits for memories to take -1 for an unknown origin", raises=ValueError, strict=True)
 def test_a_few_labels_are_learned_from(monkeypatch):
     monkeypatch.setattr(datasets, "load", small)
     assert real.score("gas", "b-hop 10", 0, real.Config())["accuracy"] > 0.9

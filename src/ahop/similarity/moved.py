@@ -173,6 +173,10 @@ class Moved(Density):
         scores: Tensor = wider(centre, queries, observed)
         return scores.squeeze(-1)
 
+    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
+        """The noise stays, around where the others are moved to."""
+        return queries + (others - own) @ self.matrix.mT
+
     @torch.no_grad()
     def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:
         """Shift, noise, and how much the map stretches."""

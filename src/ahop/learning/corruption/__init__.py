@@ -91,6 +91,7 @@ def _trusted(here: Lessons, chosen: Contestant, seed: int) -> Learned:
         log_beta, right = chosen.judgement.log_beta, chosen.judgement.accuracy
     elif here.observed is None and len(here.queries) >= 8:
         log_beta, right = trust.log_beta(model, here.patterns, here.queries, seed)
+        log_beta = log_beta if chosen.log_beta is None else chosen.log_beta
         if chosen.refit is not None:
             one, other = (chosen.refit(half) for half in halves(len(here.queries), seed, here.queries.device))
             share = math.sqrt(trust.agreement(one, other, here.patterns, here.queries))

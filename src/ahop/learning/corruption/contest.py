@@ -13,12 +13,16 @@ from ahop.learning.report import Trial
 
 
 class Contestant(NamedTuple):
-    """A kind of model: fitted to all queries, judged if origins are known, and how to fit it to some of them."""
+    """A kind of model: fitted to all queries, judged if origins are known, and how to fit it to some of them.
+
+    ``log_beta`` is the log of an inverse temperature that learning it has found by the way.
+    """
 
     name: str
     model: Any
     judgement: Judgement | None
     refit: Callable[[Tensor], Any] | None
+    log_beta: float | None = None
 
 
 class Outcome(NamedTuple):

@@ -11,12 +11,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+# Few origins are left out a few at a time, many by the eighth: a model of few is worth what each of them tells.
+_FEW, _FEW_FOLDS = 64, 12
 _FOLDS = 8
 # Enough queries and rivals to tell two models apart; more would only take longer.
 _JUDGED = 2048
+# Standard errors by which one model has to be right more often than another, or surer of what is right.
+_RIGHT, _SURE = 0.7, 2.0
+# Logarithms of temperatures that chance alone may bring about.
+_ABOUT = 0.4
 _RIVALS = 1024
 # Values that a model is learned from to be judged, and rows it has at least.
-_LESSONS, _LEAST = 2**20, 512
+_LESSONS, _LEAST = 2**18, 512
 
 
 @dataclass
@@ -34,11 +40,16 @@ class Judgement:
         return float(self.right.double().mean())
 
     def beats(self, other: Judgement) -> bool:
-        """By more than chance; queries of one origin are no independent witnesses."""
-        gain = self.log_posterior - other.log_posterior
+        """By more than chance: in how often it is right or, where the two are level in that, in the log posterior."""
+        right = self._gain(self.right.double(), other.right.double())
+        return right > _RIGHT or (right >= 0 and self._gain(self.log_posterior, other.log_posterior) > _SURE)
+
+    def _gain(self, ours: Tensor, theirs: Tensor) -> float:
+        """The mean gain in standard errors; queries of one origin are no independent witnesses."""
+        gain = ours - theirs
         _, group = self.origins.unique(return_inverse=True)
         sums = torch.zeros_like(gain[: int(group.max()) + 1]).index_add_(0, group, gain - gain.mean())
-        return float(gain.mean()) > max(1e-3, float(sums.square().sum().sqrt()) / len(gain))
+        return float(gain.mean()) / max(1e-3, float(sums.square().sum().sqrt()) / len(gain))
 
 
 class Jury:
@@ -52,7 +63,7 @@ class Jury:
             raise ValueError(
                 f"origins must be of at least two patterns to look for hidden causes, got {known.tolist()}"
             )
-        folds = min(len(known), _FOLDS)
+        folds = min(len(known), _FEW_FOLDS) if len(known) <= _FEW else _FOLDS
         fold = self._permutation(len(known)) % folds
         self.rivals = self._permutation(len(patterns))[:_RIVALS]
         judged = torch.zeros_like(origins, dtype=torch.bool)
@@ -128,7 +139,7 @@ def tempered(scores: Tensor) -> tuple[Tensor, float]:
 
     logs, plain = at(log_beta), at(0.0)
     gain = logs - plain
-    # A likelihood that is right needs none.
-    if float(gain.mean()) <= 2 * float(gain.std()) / math.sqrt(len(gain)):
+    # A likelihood that is about right needs none.
+    if abs(log_beta) < _ABOUT and float(gain.mean()) <= 2 * float(gain.std()) / math.sqrt(len(gain)):
         return plain, 0.0
     return logs, log_beta

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,11 +21,12 @@ from ahop.learning.report import Trial
 _TABLE = 2**24
 # Hidden causes are looked for when residuals are so much more correlated than shuffled ones.
 _CORRELATED = 1.5
-# Halves of the queries veto hidden causes if they agree on fewer origins than this, and on so many fewer than those of
-# a simpler model.
-_AGREED, _BY = 0.8, 0.1
-# A moved space is looked for when what was found tells less than this share of what there is to know of the origins.
+# Halves of the queries veto hidden causes if they agree on so many fewer origins than those of a simpler model.
+_BY = 0.03
+# A moved space is looked for when queries tell less than this share of what there is to know of their origins.
 _TOLD = 0.5
+# It takes so many queries and patterns, or pairs, and dimensions.
+_MANY_ITEMS, _FEW_PAIRS, _FEW_DIMENSIONS = 1500, 8, 8
 
 
 def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar: Bar) -> Outcome:
@@ -37,6 +40,11 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
     if causes:
         one = causes_of(here, families.correlated, causes, seed, bar)
         return Outcome(one, [Trial(one.name)])
+    if causes is None and families.moved is not None and _may_be_moved(here, families):
+        bar.advance("a moved space")
+        outcome = _found_moved(here, families, seed, warn=False)
+        if outcome.converged:
+            return outcome
     bar.advance("single dimensions")
     fit, runner_up = independent.from_queries(independent.Problem(here, families, seed))
     tried, best = [Trial("single dimensions")], None
@@ -51,12 +59,6 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
         fit = independent.of_either_start(independent.refined(fit), runner_up)
         best = Contestant("single dimensions", fit.similarity(), None, fit.relearned)
     report = fit.report()
-    if causes is None and families.moved is not None and here.observed is None and _tells_little(here, best.model):
-        bar.advance("a moved space")
-        other, more, found, _ = _found_moved(here, families, seed, warn=False)
-        tried += more
-        if found:
-            return Outcome(other, tried)
     return Outcome(best, tried, report.converged or best.name != "single dimensions", report.iterations)
 
 
@@ -72,10 +74,10 @@ def causes_of(here: Lessons, kind: Any, rank: int | None, seed: int, bar: Bar) -
     form = correlated.Form.of(model)
 
     def refit(rows: Tensor) -> Any:
-        known = None if here.origins is None else here.origins[rows[:most]]
-        return correlated.fit_queries(stored, here.queries[rows[:most]].double(), form, 15, None, known).to(
-            here.patterns
-        )
+        # From where all queries led to: what is there by chance does not stay in every half of them.
+        rows, start = rows[:most], copy.deepcopy(model).double()
+        known = None if here.origins is None else here.origins[rows]
+        return correlated.fit_queries(stored, here.queries[rows].double(), form, 8, start, known).to(here.patterns)
 
     return Contestant("hidden causes", model.to(here.patterns), None, refit)
 
@@ -91,25 +93,24 @@ def _vetoed(here: Lessons, causes: Contestant, fit: independent.Fit, seed: int) 
     """Whether hidden causes are chance: fits to two halves of the queries agree on few origins, and those of a simpler
     model on more."""
     one, other = halves(len(here.queries), seed, here.queries.device)
+
+    def agreed(refit: Callable[[Tensor], Any]) -> float:
+        return trust.agreement(refit(one), refit(other), here.patterns, here.queries)
+
+    def plain(shared: bool) -> Callable[[Tensor], Any]:
+        form = correlated.Form(type(causes.model), 0, shared_noise=shared)
+        stored, asked = here.patterns.double(), here.queries.double()
+        return lambda rows: correlated.fit_queries(stored, asked[rows], form, 15, None)
+
     assert causes.refit is not None
-    agreed = trust.agreement(causes.refit(one), causes.refit(other), here.patterns, here.queries)
-    if agreed >= _AGREED:
-        return False
-    simple = correlated.Form(type(causes.model), 0, shared_noise=True)
-
-    def plain(rows: Tensor) -> Any:
-        return correlated.fit_queries(here.patterns.double(), here.queries[rows].double(), simple, 15, None)
-
-    rival = max(
-        trust.agreement(plain(one), plain(other), here.patterns, here.queries),
-        trust.agreement(fit.relearned(one), fit.relearned(other), here.patterns, here.queries)
-        if len(fit.evidence.queries) == len(here.queries)
-        else 0.0,
-    )
-    if agreed >= rival - _BY:
+    own, simpler = agreed(causes.refit), [plain(False), plain(True)]
+    if len(fit.problem.lessons.queries) == len(here.queries):
+        simpler.append(fit.relearned)
+    rival = max(agreed(refit) for refit in simpler)
+    if own >= rival - _BY:
         return False
     warnings.warn(
-        f"{len(here.queries)} queries are too few to be sure of hidden causes: two halves agree on {agreed:.0%} of the "
+        f"{len(here.queries)} queries are too few to be sure of hidden causes: two halves agree on {own:.0%} of the "
         f"origins, those of a simpler model on {rival:.0%}; the simpler one is taken, and more queries, or some "
         "origins, would tell",
         UserWarning,
@@ -118,13 +119,18 @@ def _vetoed(here: Lessons, causes: Contestant, fit: independent.Fit, seed: int) 
     return True
 
 
-def _tells_little(here: Lessons, model: Any) -> bool:
-    """Whether the queries tell little of their origins under a model: by the information between the two."""
-    asked = here.queries[:: max(1, len(here.queries) // 512)]
-    if len(asked) < 2 or len(here.patterns) < 2:
+def _may_be_moved(here: Lessons, families: Families) -> bool:
+    """Whether there is enough to find a moved space by, and queries tell little of their origins without one."""
+    known = 0 if here.origins is None else int((here.origins >= 0).sum())
+    if here.observed is not None or min(here.queries.shape[1], len(here.patterns), len(here.queries)) < _FEW_DIMENSIONS:
         return False
-    told = correlated.mutual_information(model(here.patterns, asked))
-    return told < _TOLD * math.log(min(len(asked), len(here.patterns)))
+    if known < _FEW_PAIRS and min(len(here.patterns), len(here.queries)) < _MANY_ITEMS:
+        return False
+    asked = here.queries[:: max(1, len(here.queries) // 256)]
+    stored, form = here.patterns.double(), correlated.Form(families.correlated, 0)
+    rough = correlated.fit_queries(stored, asked.double(), form, 10, None)
+    told = correlated.mutual_information(rough(stored, asked.double()))
+    return told < _TOLD * math.log(min(len(asked), len(stored)))
 
 
 def _found_floor(here: Lessons, kind: Any, seed: int) -> Outcome:
@@ -142,7 +148,11 @@ def _found_floor(here: Lessons, kind: Any, seed: int) -> Outcome:
         rows = rows[:most]
         return floor.fit_queries(cells, rows, known[rows], prior, len(model.log_rho), seed)
 
-    one = Contestant("a floor", model, None, refit)
+    some = torch.arange(len(here.queries), device=here.queries.device)[:: max(1, len(here.queries) // 256)]
+    seen = None if here.observed is None else here.observed[some]
+    scores = model.by_regime(here.patterns, here.queries[some], seen) + model.log_rho
+    log_beta = math.log(floor.trust(model, cells, some, scores, torch.Generator().manual_seed(seed)))
+    one = Contestant("a floor", model, None, refit, log_beta)
     return Outcome(one, [Trial(one.name)], report.converged, report.iterations)
 
 
