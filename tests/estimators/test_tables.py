@@ -311,7 +311,10 @@ def test_a_large_table_answers_like_a_small_one(monkeypatch):
 MANY_ROWS = """
 import resource, sys
 import numpy as np
+from ahop import _progress
 from ahop.estimators import HopfieldClassifier
+
+_progress.PATIENCE = 0.0
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

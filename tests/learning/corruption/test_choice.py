@@ -36,8 +36,8 @@ def right(memory, queries, origins):
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 def test_labels_never_lose_to_no_labels_nor_to_a_simpler_model(seed):
-    patterns, queries, origins = damaged_digits(seed, 400)
-    lessons, test = (queries[:100], origins[:100]), (queries[100:], origins[100:])
+    patterns, queries, origins = damaged_digits(seed, 360)
+    lessons, test = (queries[:60], origins[:60]), (queries[60:], origins[60:])
     chosen = right(BayesianHopfield(patterns).fit(*lessons), *test)
     simple = right(BayesianHopfield(patterns).fit(*lessons, hidden_causes=0), *test)
     alone = right(BayesianHopfield(patterns).fit(lessons[0]), *test)
@@ -50,7 +50,6 @@ def test_single_dimensions_stay_where_nothing_else_is_there():
     assert isinstance(memory.similarity.model, (Likelihood, Regimes))
     assert float(memory.similarity.log_beta) == 0.0
     assert memory.report.chosen == "single dimensions"
-    assert {"hidden causes", "a moved space"} <= {trial.name for trial in memory.report.tried}
     assert "chosen" in str(memory.report)
 
 
@@ -60,6 +59,7 @@ def test_a_rotation_is_found_with_labels_and_asked_through_an_adapter():
     queries = PATTERNS[origins] @ rotation + 0.1 * torch.randn(400, 16, generator=GENERATOR)
     memory = BayesianHopfield(PATTERNS).fit(queries[:200], origins[:200])
     assert isinstance(memory.similarity.model, Moved)
+    assert [one.name for one in memory.report.tried] == ["single dimensions", "a moved space"]
     assert right(memory, queries[200:], origins[200:]) > 0.95
     adapted = memory.query_adapter("l2")(queries[200:])
     assert float((torch.cdist(adapted, PATTERNS).argmin(1) == origins[200:]).double().mean()) > 0.9

@@ -279,10 +279,10 @@ def by_retrieval(jury: Jury, kind: Any, rank: int | None = None) -> tuple[Form, 
     form, judgement = _climb(jury, [Form(kind, candidate) for candidate in ranks])
     # Other tails and a noise that all dimensions share have to be clearly better, not just a little.
     for tails, shared in ((_HEAVY, True), (math.inf, False), (math.inf, True)):
-        if judged(jury, Form(kind, form.rank, tails, shared)).beats(judgement):
+        if judged(jury, Form(kind, form.rank, tails, shared)).surer_than(judgement):
             form, judgement = _climb(jury, [Form(kind, candidate, tails, shared) for candidate in ranks])
     gained = replace(form, learn_gain=True)
-    if (second := judged(jury, gained)).beats(judgement):
+    if (second := judged(jury, gained)).surer_than(judgement):
         form, judgement = gained, second
     return form, judgement
 

@@ -208,7 +208,7 @@ def by_retrieval(jury: Jury, kind: Any) -> tuple[Any, Judgement]:
 
     regimes, judgement = 1, judged(1)
     for more in REGIMES[1:]:
-        if (second := judged(more)).beats(judgement):
+        if (second := judged(more)).surer_than(judgement):
             regimes, judgement = more, second
     return fit_pairs(cells, torch.arange(len(jury.queries)).to(jury.origins), jury.origins, regimes), judgement
 

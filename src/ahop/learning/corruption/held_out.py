@@ -44,6 +44,10 @@ class Judgement:
         right = self._gain(self.right.double(), other.right.double())
         return right > _RIGHT or (right >= 0 and self._gain(self.log_posterior, other.log_posterior) > _SURE)
 
+    def surer_than(self, other: Judgement) -> bool:
+        """By more than chance, in the log posterior: for one kind of model in two forms."""
+        return self._gain(self.log_posterior, other.log_posterior) > 1
+
     def _gain(self, ours: Tensor, theirs: Tensor) -> float:
         """The mean gain in standard errors; queries of one origin are no independent witnesses."""
         gain = ours - theirs

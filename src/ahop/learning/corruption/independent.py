@@ -32,6 +32,8 @@ _LEFT_OUT = 1e-3
 _WORK = 2**21
 # Queries on which starts are compared.
 _TRIED = 256
+# Something else is looked for when residuals are so much more correlated than shuffled ones.
+_CORRELATED = 1.5
 # Where unlabelled learning starts: the share of lost values, and the noise in units of the patterns' spread.
 _NOISY = ((0.3, 0.7), (0.5, 1.0))
 _LOSSY = ((0.8, 0.15),)
@@ -160,6 +162,25 @@ class Fit:
         best = torch.zeros_like(evidence.owner[:1]).expand(len(top)).scatter(0, evidence.owner[first], first)
         return evidence.queries - evidence.candidates[best]
 
+    def leaves_causes(self, seed: int) -> bool:
+        """Whether residuals are more correlated than they would be if every dimension had been hit by itself."""
+        gaps = self.residuals()
+        gaps = (gaps - gaps.mean(0)) / gaps.std(0, unbiased=False).clamp_min(1e-12)
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.rand(gaps.shape, generator=generator).argsort(0).to(gaps.device)
+        strength, by_chance = (torch.linalg.matrix_norm(m, 2).square() for m in (gaps, gaps.gather(0, order)))
+        return len(gaps) >= 16 and bool(strength > _CORRELATED * by_chance)
+
+    def leaves_a_map(self, seed: int) -> bool:
+        """Whether residuals of known pairs go with other dimensions of their patterns, by more than chance."""
+        gaps, stored = self.residuals(), self.evidence.candidates
+        gaps, stored = ((rows - rows.mean(0)) / rows.std(0, unbiased=False).clamp_min(1e-12) for rows in (gaps, stored))
+        other = stored[torch.randperm(len(stored), generator=torch.Generator().manual_seed(seed)).to(stored.device)]
+        strength, by_chance = (
+            torch.linalg.matrix_norm(_off_diagonal(gaps.mT @ m), 2).square() for m in (stored, other)
+        )
+        return len(gaps) >= 16 and bool(strength > _CORRELATED * by_chance)
+
     def relearned(self, rows: Tensor) -> Any:
         """The corruption as these queries alone show it, as a similarity; of the same form."""
         state = copy.deepcopy(self.state)
@@ -168,6 +189,10 @@ class Fit:
             return self.problem.similarity(state)
         fewer = replace(self.problem, lessons=self.problem.lessons.part(rows))
         return settled(fewer, state, 3).similarity()
+
+
+def _off_diagonal(matrix: Tensor) -> Tensor:
+    return matrix - torch.diag(matrix.diagonal())
 
 
 # --- the first fit ---------------------------------------------------------------------------------------------------

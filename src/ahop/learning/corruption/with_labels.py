@@ -30,6 +30,12 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
         judgement = None if jury is None else jury.each(fit.relearned)
         contestants.append(Contestant("single dimensions", fit.similarity(), judgement, fit.relearned))
         converged, iterations = fit.report().converged, fit.report().iterations
+        # What single dimensions leave unexplained says where to look.
+        if jury is not None and causes is None:
+            if not fit.leaves_causes(seed):
+                families = replace(families, correlated=None, transformed=None)
+            if not fit.leaves_a_map(seed):
+                families = replace(families, moved=None)
     if jury is not None and causes != 0:
         contestants += _richer(here, families, causes, jury, seed, bar)
     best = contestants[0]
@@ -61,7 +67,7 @@ def _richer(here: Lessons, families: Families, causes: int | None, jury: Jury, s
     if families.moved is not None and (not same_width or 2 * len(here.queries) >= here.patterns.shape[1] > 1):
         bar.advance("a moved space")
         found.append(_moved(families.moved, jury, seed))
-    if families.transformed is not None and found and same_width:
+    if families.transformed is not None and families.correlated is not None and same_width:
         bar.advance("other scales")
         found += _other_scales(here, families, jury, found, seed)
     return found

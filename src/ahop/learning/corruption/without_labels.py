@@ -19,8 +19,6 @@ from ahop.learning.report import Trial
 
 # Queries x patterns that hidden causes are looked for in.
 _TABLE = 2**24
-# Hidden causes are looked for when residuals are so much more correlated than shuffled ones.
-_CORRELATED = 1.5
 # Halves of the queries veto hidden causes if they agree on so many fewer origins than those of a simpler model.
 _BY = 0.03
 # A moved space is looked for when queries tell less than this share of what there is to know of their origins.
@@ -48,7 +46,7 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
     bar.advance("single dimensions")
     fit, runner_up = independent.from_queries(independent.Problem(here, families, seed))
     tried, best = [Trial("single dimensions")], None
-    if causes is None and families.correlated is not None and here.observed is None and _asks_for_causes(fit, seed):
+    if causes is None and families.correlated is not None and here.observed is None and fit.leaves_causes(seed):
         bar.advance("hidden causes")
         one = causes_of(here, families.correlated, None, seed, bar)
         tried.append(Trial(one.name))
@@ -171,13 +169,3 @@ def _found_moved(here: Lessons, families: Families, seed: int, warn: bool) -> Ou
         )
     one = Contestant("a moved space", model.to(here.patterns), None, None)
     return Outcome(one, [Trial(one.name)], report.converged, report.iterations)
-
-
-def _asks_for_causes(fit: independent.Fit, seed: int) -> bool:
-    """Whether residuals are more correlated than they would be if every dimension had been hit by itself."""
-    gaps = fit.residuals()
-    gaps = (gaps - gaps.mean(0)) / gaps.std(0, unbiased=False).clamp_min(1e-12)
-    generator = torch.Generator().manual_seed(seed)
-    order = torch.rand(gaps.shape, generator=generator).argsort(0).to(gaps.device)
-    strength, by_chance = (torch.linalg.matrix_norm(m, 2).square() for m in (gaps, gaps.gather(0, order)))
-    return len(gaps) >= 16 and bool(strength > _CORRELATED * by_chance)
