@@ -22,8 +22,10 @@ from ahop.learning.corruption.held_out import Judgement, Jury
 from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 
-# The share of one value among all that makes it a floor, and how many values are enough to see it.
+# The share of one value among all that makes it a floor, that among the patterns', and how many values are enough to see
+# it.
 _SHARE = 0.25
+_STORED = 0.05
 _SEEN = 2**20
 # Ranges of values off the floor, at most.
 _BINS = 12
@@ -56,6 +58,15 @@ def floor_of(queries: Tensor, observed: Tensor | None = None) -> float | None:
     most = values.mode().values
     share = float((values == most).double().mean())
     return float(most) if _SHARE <= share < 1 else None
+
+
+def has_floor(lessons: Lessons) -> bool:
+    """Whether many values of the queries lie at a floor, and some of the patterns' do.
+
+    A value that queries share and no pattern has is no floor: those values were lost.
+    """
+    floor = floor_of(lessons.queries, lessons.observed)
+    return floor is not None and float((lessons.patterns == floor).double().mean()) >= _STORED
 
 
 def begin(kind: Any, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Any:

@@ -63,6 +63,8 @@ class Problem:
     lessons: Lessons
     families: Families
     seed: int
+    kept: Tensor | None = None
+    """Which of the queries these are, where some were left out."""
 
     @property
     def spread(self) -> float:
@@ -81,7 +83,8 @@ class Problem:
         if origins is not None:
             # What is known stays.
             order = order[(origins[order] < 0).long().argsort(stable=True)]
-        return replace(self, lessons=self.lessons.part(order[: max(64, most)]))
+        order = order[: max(64, most)]
+        return replace(self, lessons=self.lessons.part(order), kept=order if self.kept is None else self.kept[order])
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean of each dimension over the queries in which it was observed, ``(d,)``."""
@@ -187,7 +190,9 @@ class Fit:
         if self.problem.lessons.labelled:
             self.problem.iterate(state, self.evidence.part(rows), steps=8)
             return self.problem.similarity(state)
-        fewer = replace(self.problem, lessons=self.problem.lessons.part(rows))
+        if self.problem.kept is not None:
+            rows = torch.isin(self.problem.kept, rows).nonzero().squeeze(1)
+        fewer = replace(self.problem, lessons=self.problem.lessons.part(rows), kept=None)
         return settled(fewer, state, 3).similarity()
 
 

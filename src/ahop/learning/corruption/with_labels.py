@@ -55,7 +55,7 @@ def _richer(here: Lessons, families: Families, causes: int | None, jury: Jury, s
     same_width = here.queries.shape[1] == here.patterns.shape[1]
     if causes:
         return [causes_of(here, families.correlated, causes, jury)]
-    if families.floor is not None and same_width and floor.floor_of(here.queries) is not None:
+    if families.floor is not None and same_width and floor.has_floor(here):
         bar.advance("a floor")
         # One value that comes again and again has no density: what follows would be mistaken.
         return [_floored(families.floor, jury)]

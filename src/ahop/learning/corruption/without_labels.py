@@ -32,7 +32,7 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
     if here.queries.shape[1] != here.patterns.shape[1]:
         bar.advance("a moved space")
         return _found_moved(here, families, seed, warn=True)
-    if families.floor is not None and causes is None and floor.floor_of(here.queries, here.observed) is not None:
+    if families.floor is not None and causes is None and floor.has_floor(here):
         bar.advance("a floor")
         return _found_floor(here, families.floor, seed)
     if causes:
@@ -102,9 +102,7 @@ def _vetoed(here: Lessons, causes: Contestant, fit: independent.Fit, seed: int) 
 
     assert causes.refit is not None
     own, simpler = agreed(causes.refit), [plain(False), plain(True)]
-    if len(fit.problem.lessons.queries) == len(here.queries):
-        simpler.append(fit.relearned)
-    rival = max(agreed(refit) for refit in simpler)
+    rival = max(agreed(refit) for refit in (*simpler, fit.relearned))
     if own >= rival - _BY:
         return False
     warnings.warn(
