@@ -20,9 +20,9 @@ def damaged_digits(seed, count):
     """Digits that are blurred, of another brightness each, with their lower rows hidden; and their origins."""
     generator = torch.Generator().manual_seed(seed)
     images = torch.tensor(load_digits().images, dtype=torch.float32) / 16
-    images = images[torch.randperm(len(images), generator=generator)[:120]]
+    images = images[torch.randperm(len(images), generator=generator)[:60]]
     kernel = torch.tensor([[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]) / 16
-    origins = torch.randint(120, (count,), generator=generator)
+    origins = torch.randint(60, (count,), generator=generator)
     queries = torch.nn.functional.conv2d(images[origins][:, None], kernel[None, None], padding=1)[:, 0]
     queries = queries * (0.5 + 0.5 * torch.rand(count, 1, 1, generator=generator))
     queries[:, 5:] = 0
@@ -36,13 +36,15 @@ def right(memory, queries, origins):
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 def test_labels_never_lose_to_no_labels_nor_to_a_simpler_model(seed):
-    patterns, queries, origins = damaged_digits(seed, 360)
-    lessons, test = (queries[:60], origins[:60]), (queries[60:], origins[60:])
+    patterns, queries, origins = damaged_digits(seed, 350)
+    lessons, test = (queries[:50], origins[:50]), (queries[50:], origins[50:])
     chosen = right(BayesianHopfield(patterns).fit(*lessons), *test)
     simple = right(BayesianHopfield(patterns).fit(*lessons, hidden_causes=0), *test)
-    alone = right(BayesianHopfield(patterns).fit(lessons[0]), *test)
     # Two standard errors of a share of 300.
-    assert chosen > max(simple, alone) - 0.06
+    assert chosen > simple - 0.06
+    # Without labels it takes longer: in one world here, in others where there is time.
+    alone = right(BayesianHopfield(patterns).fit(lessons[0]), *test)
+    assert chosen > alone - 0.06
 
 
 def test_single_dimensions_stay_where_nothing_else_is_there():
@@ -83,9 +85,9 @@ def test_brightness_of_its_own_is_taken_out_of_each_query():
     origins = torch.arange(400) % 80
     light = torch.randn(400, 1, generator=GENERATOR).exp()
     queries = light * patterns[origins] * (0.15 * torch.randn(400, 16, generator=GENERATOR)).exp()
-    memory = BayesianHopfield(patterns).fit(queries[:200], origins[:200])
+    memory = BayesianHopfield(patterns).fit(queries[:100], origins[:100])
     assert isinstance(memory.similarity.model, Transformed)
-    raw = BayesianHopfield(patterns).fit(queries[:200], origins[:200], hidden_causes=0)
+    raw = BayesianHopfield(patterns).fit(queries[:100], origins[:100], hidden_causes=0)
     test = queries[200:], origins[200:]
     assert right(memory, *test) > right(raw, *test) + 0.05
     same = memory.recall(1e3 * queries[200:]).indices if memory.similarity.model.own_scale else None

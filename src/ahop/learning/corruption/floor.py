@@ -22,8 +22,8 @@ from ahop.learning.corruption.held_out import Judgement, Jury
 from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 
-# The share of one value among all that makes it a floor, that among the patterns', and how many values are enough to see
-# it.
+# The share of one value among all that makes it a floor, that among the patterns', and how many values are enough to
+# see it.
 _SHARE = 0.25
 _STORED = 0.05
 _SEEN = 2**20
