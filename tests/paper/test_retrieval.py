@@ -18,7 +18,9 @@ def call(*arguments):
 def test_the_benchmark_writes_what_it_prints(tmp_path, monkeypatch):
     monkeypatch.setattr(Perceptron.__init__, "__defaults__", (16, 0))
     out, plot = tmp_path / "deep" / "out.json", tmp_path / "plot.png"
-    result = call("retrieval", *SMALL, "--runs", "1", "--dim", "8", "--setting", "0.5,0,0", "--out", str(out), "--plot", str(plot))
+    result = call(
+        "retrieval", *SMALL, "--runs", "1", "--dim", "8", "--setting", "0.5,0,0", "--out", str(out), "--plot", str(plot)
+    )
     assert result.exit_code == 0, result.output
     report = json.loads(out.read_text())
     assert plot.stat().st_size > 10_000

@@ -51,7 +51,8 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
         one = causes_of(here, families.correlated, None, seed, bar)
         tried.append(Trial(one.name))
         if _explains_better(here, one.model, fit):
-            best = None if _vetoed(here, one, fit, seed) else one
+            best = _that_halves_agree_on(here, one, fit, seed)
+            tried += [Trial(best.name)] if best is not None and best.name != one.name else []
     if best is None:
         bar.advance("single dimensions")
         fit = independent.of_either_start(independent.refined(fit), runner_up)
@@ -87,24 +88,20 @@ def _explains_better(here: Lessons, model: Any, fit: independent.Fit) -> bool:
     return float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
 
 
-def _vetoed(here: Lessons, causes: Contestant, fit: independent.Fit, seed: int) -> bool:
-    """Whether hidden causes are chance: fits to two halves of the queries agree on few origins, and those of a simpler
-    model on more."""
+def _that_halves_agree_on(here: Lessons, causes: Contestant, fit: independent.Fit, seed: int) -> Contestant | None:
+    """Hidden causes, if two halves of the queries agree on the origins as much as under a simpler model; else that one:
+    a noise of each dimension's own or one that all share, with heavy tails, or None for single dimensions."""
     one, other = halves(len(here.queries), seed, here.queries.device)
 
-    def agreed(refit: Callable[[Tensor], Any]) -> float:
+    def agreed(refit: Callable[[Tensor], Any] | None) -> float:
+        assert refit is not None
         return trust.agreement(refit(one), refit(other), here.patterns, here.queries)
 
-    def plain(shared: bool) -> Callable[[Tensor], Any]:
-        form = correlated.Form(type(causes.model), 0, shared_noise=shared)
-        stored, asked = here.patterns.double(), here.queries.double()
-        return lambda rows: correlated.fit_queries(stored, asked[rows], form, 15, None)
-
-    assert causes.refit is not None
-    own, simpler = agreed(causes.refit), [plain(False), plain(True)]
-    rival = max(agreed(refit) for refit in (*simpler, fit.relearned))
+    simpler = [_plain_noise(here, type(causes.model), shared) for shared in (False, True)]
+    shares = [agreed(refit) for refit in (*(plain.refit for plain in simpler), fit.relearned)]
+    own, rival = agreed(causes.refit), max(shares)
     if own >= rival - _BY:
-        return False
+        return causes
     warnings.warn(
         f"{len(here.queries)} queries are too few to be sure of hidden causes: two halves agree on {own:.0%} of the "
         f"origins, those of a simpler model on {rival:.0%}; the simpler one is taken, and more queries, or some "
@@ -112,7 +109,21 @@ def _vetoed(here: Lessons, causes: Contestant, fit: independent.Fit, seed: int) 
         UserWarning,
         stacklevel=7,
     )
-    return True
+    return [*simpler, None][shares.index(rival)]
+
+
+def _plain_noise(here: Lessons, kind: Any, shared: bool) -> Contestant:
+    form = correlated.Form(kind, 0, shared_noise=shared)
+    most = max(64, _TABLE // len(here.patterns))
+
+    def refit(rows: Tensor) -> Any:
+        rows = rows[:most]
+        known = None if here.origins is None else here.origins[rows]
+        asked = here.queries[rows].double()
+        return correlated.fit_queries(here.patterns.double(), asked, form, 15, None, known).to(here.patterns)
+
+    every = torch.arange(len(here.queries), device=here.queries.device)
+    return Contestant("one noise for all" if shared else "a noise for each", refit(every), None, refit)
 
 
 def _may_be_moved(here: Lessons, families: Families) -> bool:
