@@ -13,6 +13,7 @@ from ahop.similarity.fixed import Cosine, Distance, Dot, Euclidean, Manhattan, M
 from ahop.similarity.floor import Floor, OneHot
 from ahop.similarity.footprint import Adaptive, footprint, k_optimal
 from ahop.similarity.likelihood import Likelihood
+from ahop.similarity.mahalanobis import Mahalanobis
 from ahop.similarity.moved import Moved
 from ahop.similarity.regimes import Regimes
 from ahop.similarity.transformed import Transformed
@@ -37,6 +38,7 @@ __all__ = [
     "Floor",
     "InnerProduct",
     "Likelihood",
+    "Mahalanobis",
     "Manhattan",
     "Matches",
     "Moved",

@@ -4,12 +4,12 @@
 2. *With labels* (:mod:`.with_labels`) every kind of model that the data allow is fitted, simplest first, and judged by
    one jury: retrieval of origins that were left out (:mod:`.held_out`). A richer kind takes the place of a simpler one
    if it retrieves better by more than chance. The kinds: single dimensions (:mod:`.independent`), values at a floor
-   (:mod:`.floor`), hidden causes (:mod:`.correlated`), a moved space (:mod:`.moved`), and hidden causes of values in
-   another scale.
+   (:mod:`.floor`), hidden causes (:mod:`.correlated`), a moved space (:mod:`.moved`), and the first and third of values
+   in another scale. What single dimensions leave unexplained says which of them are worth a try.
 3. *Without labels, or with a few* (:mod:`.without_labels`) origins are shared out among the likeliest patterns. A
-   floor is a fact and not a choice. Hidden causes are looked for if residuals are more correlated than shuffled ones,
-   and taken if they explain the queries better and two halves of the queries agree on them; a moved space is looked for
-   if what was found tells little of the origins.
+   floor is a fact and not a choice. A moved space is looked for first if there are enough queries and they tell little
+   of their origins as they are. Hidden causes are looked for if residuals are more correlated than shuffled ones, and
+   taken if they explain the queries better and two halves of the queries agree on them.
 4. The model is made as sure as it is right: by a temperature from the jury, or without labels from :mod:`.trust`. What
    genuine queries look like to a model that has not seen them tells later which ones are not.
 """

@@ -38,14 +38,17 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
     if causes:
         one = causes_of(here, families.correlated, causes, seed, bar)
         return Outcome(one, [Trial(one.name)])
+    tried: list[Trial] = []
     if causes is None and families.moved is not None and _may_be_moved(here, families):
         bar.advance("a moved space")
         outcome = _found_moved(here, families, seed, warn=False)
         if outcome.converged:
             return outcome
+        tried += outcome.tried
     bar.advance("single dimensions")
     fit, runner_up = independent.from_queries(independent.Problem(here, families, seed))
-    tried, best = [Trial("single dimensions")], None
+    tried.append(Trial("single dimensions"))
+    best = None
     if causes is None and families.correlated is not None and here.observed is None and fit.leaves_causes(seed):
         bar.advance("hidden causes")
         one = causes_of(here, families.correlated, None, seed, bar)
