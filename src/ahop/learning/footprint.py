@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ahop._checks import choice, require_finite
 from ahop._progress import progress
 from ahop.learning.features import Features, Weighted
+from ahop.learning.fifth import fifth
 from ahop.learning.gradient import adam, lbfgs
 from ahop.learning.report import FitReport
 
@@ -103,8 +104,7 @@ def fit_adaptive(
 
 def _choose_smoothness(table: Features, start: Tensor, steps: int, seed: int) -> tuple[float, Tensor]:
     """From smooth to rough, as long as the loss on a held-out fifth of the samples falls."""
-    order = torch.randperm(table.samples, generator=torch.Generator().manual_seed(seed))
-    held_out = order[: table.samples // 5]
+    _, held_out = fifth(table.samples, seed)
     if not len(held_out):
         return _SMOOTHNESS[1], start
     judged = torch.zeros_like(table.even_shares())

@@ -20,6 +20,7 @@ from torch import Tensor
 from ahop._precision import reach
 from ahop.learning.corruption.held_out import Judgement, Jury
 from ahop.learning.corruption.lessons import Lessons
+from ahop.learning.fifth import fifth
 from ahop.learning.report import FitReport
 
 # The share of one value among all that makes it a floor, that among the patterns', and how many values are enough to
@@ -297,12 +298,11 @@ def trust(model: Any, cells: Cells, rows: Tensor, scores: Tensor, generator: tor
 @torch.no_grad()
 def by_evidence(cells: Cells, rows: Tensor, origins: Tensor, log_prior: Tensor, seed: int) -> Any:
     """As many regimes as explain queries better that were not learned from, by more than chance."""
-    held = torch.zeros_like(rows, dtype=torch.bool)
-    held[::5] = True
+    learn, judge = fifth(len(rows), seed, rows.device)
 
     def judged(regimes: int) -> Tensor:
-        model = fit_queries(cells, rows[~held], origins[~held], log_prior, regimes, seed)
-        return _evidence(model, cells, rows[held], log_prior)
+        model = fit_queries(cells, rows[learn], origins[learn], log_prior, regimes, seed)
+        return _evidence(model, cells, rows[judge], log_prior)
 
     regimes = 1
     if len(rows) >= 8 * REGIMES[-1]:

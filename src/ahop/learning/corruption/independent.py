@@ -23,6 +23,7 @@ from ahop._progress import progress
 from ahop.learning.corruption import correlated, em, terms
 from ahop.learning.corruption.lessons import Families, Lessons
 from ahop.learning.corruption.terms import Evidence, Shrinkage
+from ahop.learning.fifth import fifth
 from ahop.learning.report import FitReport
 
 # Patterns that stand for all of them in the share-out of an unlabelled query, and the share that may be left out.
@@ -317,11 +318,10 @@ def followed(problem: Problem, model: Any) -> Fit:
 
 def refined(fit: Fit) -> Fit:
     """Let dimensions differ, noise be of several kinds, queries of several regimes, where a held-out fifth gains."""
-    problem, count = fit.problem, len(fit.evidence.queries)
-    if count // 5 < 8:
+    problem, queries = fit.problem, fit.evidence.queries
+    here, there = (fit.evidence.part(rows) for rows in fifth(len(queries), problem.seed, queries.device))
+    if len(there.queries) < 8:
         return fit
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(problem.seed)).to(fit.evidence.queries.device)
-    here, there = fit.evidence.part(order[count // 5 :]), fit.evidence.part(order[: count // 5])
 
     def judged(state: State) -> Tensor:
         """Fit on some queries, and give the log evidence of each of the others."""

@@ -1,0 +1,18 @@
+"""A fifth of what there is to learn from, held out to decide what is worth learning."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def fifth(count: int, seed: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+    """The rows to learn from, and the fifth of them to judge by; all whole numbers below ``count``, drawn by chance.
+
+    Example:
+        >>> learn, judge = fifth(10, seed=0)
+        >>> len(learn), len(judge), sorted(torch.cat([learn, judge]).tolist()) == list(range(10))
+        (8, 2, True)
+    """
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).to(device)
+    return order[count // 5 :], order[: count // 5]
