@@ -26,8 +26,6 @@ _FAMILIES = corruption.Families(Likelihood, Regimes, Correlated, Floor, Moved, T
 # A stream is learned from anew as long as its queries are few.
 _FEW = 256
 _LEAST = 32
-# Genuine queries that strangers are told by, at most.
-_GENUINE = 512
 
 
 class Corruption(Density):
@@ -76,7 +74,7 @@ class Corruption(Density):
         self.register_buffer("known", torch.tensor(0 if model is None else _FEW))
         self.register_buffer("log_beta", torch.zeros(()))
         # How familiar genuine queries are that were not learned from, in order; as many as the count says.
-        self.register_buffer("genuine", torch.zeros(_GENUINE))
+        self.register_buffer("genuine", torch.zeros(corruption.GENUINE))
         self.register_buffer("genuine_count", torch.tensor(0))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
@@ -138,10 +136,8 @@ class Corruption(Density):
         return learned.report
 
     def _remember(self, familiarity: Tensor) -> None:
-        places = torch.linspace(0, len(familiarity) - 1, min(_GENUINE, len(familiarity))).round().long()
-        kept = familiarity.sort().values[places.to(familiarity.device)]
-        self.genuine_count.fill_(len(kept))
-        self.genuine[: len(kept)] = kept.to(self.genuine)
+        self.genuine_count.fill_(len(familiarity))
+        self.genuine[: len(familiarity)] = familiarity.sort().values.to(self.genuine)
 
     def least_familiar(self, share: float) -> float:
         r"""The familiarity below which a query is refused, for at most this share of genuine ones to be.

@@ -80,6 +80,23 @@ def test_queries_of_another_width_are_a_moved_space():
         memory.recall(PATTERNS)
 
 
+@pytest.mark.parametrize(
+    ("origins", "options", "message"),
+    [
+        (torch.arange(30), {"hidden_causes": 0}, "queries must have 16 values each, like the patterns, to learn this"),
+        (None, {"hidden_causes": 2}, "queries must have 16 values each, like the patterns, to learn this"),
+        (torch.arange(30), {"observed": torch.arange(24) < 20}, "observed must be None: queries of 24 values"),
+        (torch.zeros(30, dtype=torch.long), {}, "origins must be of at least two patterns to learn a map"),
+    ],
+)
+def test_queries_of_another_width_are_refused_where_no_map_can_be_learned(origins, options, message):
+    queries = torch.randn(30, 24, generator=GENERATOR)
+    memory = BayesianHopfield(PATTERNS)
+    with pytest.raises(ValueError, match=message):
+        memory.fit(queries, origins, **options)
+    assert memory.report is None and memory.query_dim == 16
+
+
 def test_brightness_of_its_own_is_taken_out_of_each_query():
     patterns = PATTERNS.exp()
     origins = torch.arange(400) % 80
@@ -129,15 +146,15 @@ def test_an_origin_of_minus_one_is_unknown(hidden_causes):
 
 
 def test_a_known_origin_is_believed_against_the_looks_of_it():
-    """Queries lie on the next pattern of a line; without labels nothing happened to them, labels say they moved."""
+    """Queries lie on the next pattern of a line: nothing happened to them by their looks, labels say they moved."""
     patterns = torch.arange(8.0)[:, None].expand(8, 4).contiguous()
     origins = torch.arange(7).repeat(20)
     queries = patterns[origins + 1] + 0.1 * torch.randn(140, 4, generator=GENERATOR)
     partly = torch.where(torch.arange(140) < 110, origins, -1)
+    assert right(ahop.UniversalHopfield(patterns, similarity="euclidean"), queries, origins) == 0
     for causes in (0, 1):
         memory = BayesianHopfield(patterns).fit(queries, partly, hidden_causes=causes)
         assert right(memory, queries, origins) > 0.9
-    assert right(BayesianHopfield(patterns).fit(queries, hidden_causes=0), queries, origins) < 0.1
 
 
 def test_memories_that_need_origins_leave_the_others_out():

@@ -33,8 +33,8 @@ from ahop.learning.report import FitReport
 
 __all__ = ["Families", "Learned", "Lessons", "follow", "learn", "learn_correlated"]
 
-# Genuine queries that are kept to tell strangers by.
-_GENUINE = 512
+# Genuine queries that are kept to tell strangers by, at most.
+GENUINE = 512
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ def learn(
         seed: For what is held out.
         show: Whether to show a progress bar.
     """
+    if lessons.queries.shape[1] != lessons.patterns.shape[1]:
+        _require_a_map(lessons, families, hidden_causes)
     units = Units.of(lessons.patterns, lessons.queries)
     here = lessons.measured(units)
     with progress("learning a corruption", show=show) as bar:
@@ -80,6 +82,17 @@ def learn(
     return replace(learned, model=units.leave(learned.model), report=report)
 
 
+def _require_a_map(lessons: Lessons, families: Families, hidden_causes: int | None) -> None:
+    """Refuse queries of another width than patterns where no map between the two can be learned."""
+    width, asked = lessons.patterns.shape[1], lessons.queries.shape[1]
+    if families.moved is None or hidden_causes is not None:
+        raise ValueError(f"queries must have {width} values each, like the patterns, to learn this; got {asked}")
+    if lessons.observed is not None:
+        raise ValueError(f"observed must be None: queries of {asked} values for patterns of {width} must be whole")
+    if lessons.origins is not None and lessons.labelled and len(lessons.origins.unique()) < 2:
+        raise ValueError(f"origins must be of at least two patterns to learn a map from {width} values to {asked}")
+
+
 # --- how sure to be --------------------------------------------------------------------------------------------------
 
 
@@ -87,19 +100,20 @@ def _trusted(here: Lessons, chosen: Contestant, seed: int) -> Learned:
     """The model with a temperature, and what it expects of itself."""
     model, prior = chosen.model, here.log_prior
     log_beta, right = 0.0, math.nan
+    halved = _halved(here, chosen, seed)
     if chosen.judgement is not None:
         log_beta, right = chosen.judgement.log_beta, chosen.judgement.accuracy
     elif here.observed is None and len(here.queries) >= 8:
         log_beta, right = trust.log_beta(model, here.patterns, here.queries, seed)
         log_beta = log_beta if chosen.log_beta is None else chosen.log_beta
-        if chosen.refit is not None:
-            one, other = (chosen.refit(half) for half in halves(len(here.queries), seed, here.queries.device))
+        if halved:
+            (one, _), (other, _) = halved
             share = math.sqrt(trust.agreement(one, other, here.patterns, here.queries))
             log_beta = trust.no_surer_than(share, model, here.patterns, here.queries, log_beta, prior)
             right = min(right, share) if not math.isnan(right) else share
     loss, confidence = _evidence(here, model, math.exp(log_beta))
     report = FitReport("em", loss, 1, converged=True, accuracy=right, confidence=confidence)
-    return Learned(model, report, log_beta, _genuine(here, chosen, math.exp(log_beta), seed))
+    return Learned(model, report, log_beta, _genuine(here, chosen, halved, math.exp(log_beta)))
 
 
 def _evidence(here: Lessons, model: Any, beta: float) -> tuple[float, float]:
@@ -112,35 +126,38 @@ def _evidence(here: Lessons, model: Any, beta: float) -> tuple[float, float]:
     return -float((scores + prior).logsumexp(-1).mean()), float(confidence)
 
 
-def _genuine(here: Lessons, chosen: Contestant, beta: float, seed: int) -> Tensor:
+def _halved(here: Lessons, chosen: Contestant, seed: int) -> list[tuple[Any, Tensor]]:
+    """A model of each half of the queries, and the rows of the other half; with labels, halves that share no origin.
+
+    Nothing where the model cannot be fitted again, or there is too little.
+    """
+    if chosen.refit is None or here.observed is not None or len(here.queries) < 4:
+        return []
+    one, other = halves(len(here.queries), seed, here.queries.device)
+    if here.origins is not None and here.labelled:
+        _, group = here.origins.unique(return_inverse=True)
+        side = torch.rand(int(group.max()) + 1, generator=torch.Generator().manual_seed(seed)).to(group.device)[group]
+        one, other = (side < side.median()).nonzero().squeeze(1), (side >= side.median()).nonzero().squeeze(1)
+        if not len(one):
+            return []
+    return [(chosen.refit(one), other), (chosen.refit(other), one)]
+
+
+def _genuine(here: Lessons, chosen: Contestant, halved: list[tuple[Any, Tensor]], beta: float) -> Tensor:
     """How familiar queries are to a model that has not learned from them, at the temperature that it will have."""
     if here.observed is not None or len(here.queries) < 4:
         return here.queries.new_empty(0)
     if chosen.refit is None:
-        return familiarity(chosen.model, here.patterns, here.queries[:_GENUINE], here.log_prior, beta)
-    one, other = halves(len(here.queries), seed, here.queries.device)
-    if here.labelled:
-        # Halves that share no origin.
-        _, group = here.origins.unique(return_inverse=True)  # type: ignore[union-attr]
-        side = torch.rand(int(group.max()) + 1, generator=torch.Generator().manual_seed(seed)).to(group.device)[group]
-        one, other = (side < side.median()).nonzero().squeeze(1), (side >= side.median()).nonzero().squeeze(1)
-        if not len(one):
-            return here.queries.new_empty(0)
-    found = []
-    for learn, judge in ((one, other), (other, one)):
-        judge = judge[: _GENUINE // 2]
-        model = chosen.refit(learn)
-        found.append(familiarity(model, here.patterns, here.queries[judge], here.log_prior, beta))
-    return torch.cat(found)
+        return _familiarity(chosen.model, here, here.queries[:GENUINE], beta)
+    found = [_familiarity(model, here, here.queries[rows[: GENUINE // 2]], beta) for model, rows in halved]
+    return torch.cat([here.queries.new_empty(0), *found])
 
 
-def familiarity(
-    model: Any, patterns: Tensor, queries: Tensor, log_prior: Tensor | None, beta: float, observed: Tensor | None = None
-) -> Tensor:
+def _familiarity(model: Any, here: Lessons, queries: Tensor, beta: float) -> Tensor:
     """The log of how much likelier queries are from stored patterns than from others that are like them, ``(Q,)``."""
-    prior = -math.log(len(patterns)) if log_prior is None else log_prior
-    evidence = (beta * model(patterns, queries, observed) + prior).logsumexp(-1)
-    return evidence - beta * model.stranger(patterns, queries, observed)
+    prior = -math.log(len(here.patterns)) if here.log_prior is None else here.log_prior
+    evidence = (beta * model(here.patterns, queries) + prior).logsumexp(-1)
+    return evidence - beta * model.stranger(here.patterns, queries)
 
 
 # --- one kind alone, and a stream --------------------------------------------------------------------------------

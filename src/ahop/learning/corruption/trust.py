@@ -26,12 +26,11 @@ def _some(count: int, most: int, generator: torch.Generator, device: torch.devic
     return torch.randperm(count, generator=generator)[:most].to(device)
 
 
-def first_choices(model: Any, patterns: Tensor, queries: Tensor, log_prior: Tensor | None = None) -> Tensor:
+def first_choices(model: Any, patterns: Tensor, queries: Tensor) -> Tensor:
     """The likeliest pattern of each query, ``(n,)``."""
     like = next(model.parameters())
-    patterns, prior = patterns.to(like), 0.0 if log_prior is None else log_prior.to(like)
     parts = split(len(queries), 2 * len(patterns) * like.element_size())
-    return torch.cat([(model(patterns, queries[part].to(like)) + prior).argmax(-1) for part in parts])
+    return torch.cat([model(patterns.to(like), queries[part].to(like)).argmax(-1) for part in parts])
 
 
 def agreement(one: Any, other: Any, patterns: Tensor, queries: Tensor) -> float:

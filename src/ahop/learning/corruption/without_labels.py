@@ -167,10 +167,6 @@ def _found_floor(here: Lessons, kind: Any, seed: int) -> Outcome:
 
 
 def _found_moved(here: Lessons, families: Families, seed: int, warn: bool) -> Outcome:
-    if families.moved is None:
-        raise ValueError(
-            f"queries must have {here.patterns.shape[1]} values each, like the patterns, got {here.queries.shape[1]}"
-        )
     model, report = moved.learn(here, families.moved, seed)
     if warn and not report.converged:
         warnings.warn(
