@@ -1,5 +1,7 @@
 """What doctests and tests share."""
 
+from uuid import uuid4
+
 import pytest
 import torch
 from hypothesis import settings
@@ -9,16 +11,16 @@ from ahop import energy, memories, separation, similarity, variants
 
 # How long an example takes says nothing about the code on a shared machine, and the same examples every time
 # make a red run repeatable.
-settings.register_profile("ahop", deadline=None, derandomize=True)
+settings.register_profile("ahop", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("ahop")
 
 
-@pytest.fixture(autouse=True)
-def doctest_names(doctest_namespace, tmp_path):
+@pytest.fixture(autouse=True, scope="session")
+def doctest_names(doctest_namespace, tmp_path_factory):
     """The names that docstring examples take for granted."""
     for module in (separation, similarity, variants, memories, energy):
         doctest_namespace.update({name: value for name, value in vars(module).items() if not name.startswith("_")})
-    doctest_namespace.update(torch=torch, ahop=ahop, folder=tmp_path / "memory")
+    doctest_namespace.update(torch=torch, ahop=ahop, folder=tmp_path_factory.mktemp("doctest") / "memory")
 
 
 @pytest.fixture
@@ -30,6 +32,6 @@ def threads():
 
 
 @pytest.fixture(autouse=True)
-def no_cache_of_the_user(monkeypatch, tmp_path):
-    """Tests neither read nor fill the cache of the person who runs them."""
-    monkeypatch.setenv("AHOP_CACHE", str(tmp_path / "cache"))
+def no_cache_of_the_user(monkeypatch, tmp_path_factory):
+    """Tests neither read nor fill the cache of the person who runs them, nor that of each other."""
+    monkeypatch.setenv("AHOP_CACHE", str(tmp_path_factory.getbasetemp() / f"cache-{uuid4()}"))

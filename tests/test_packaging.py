@@ -65,6 +65,9 @@ def without(hidden, code):
 CORE_WORK = """
 import torch, ahop
 
+# The compiler is as long to import as all the rest together.
+assert "torch._dynamo" not in sys.modules
+
 patterns = torch.eye(8)
 world = ahop.variants.Noisy(0.1)
 seen = world.sample(patterns, 40)

@@ -1,5 +1,7 @@
 """An answer does not depend on what lengths are measured in."""
 
+from functools import cache
+
 import pytest
 import torch
 
@@ -20,6 +22,7 @@ def learn(name, patterns, queries, **options):
     return ahop.create(name, patterns).fit(queries, SEEN.origins, **options)
 
 
+@cache
 def first_choices(name, scale, shift, **options):
     memory = learn(name, PATTERNS * scale + shift, SEEN.queries * scale + shift, **options)
     return memory.recall(TEST.queries * scale + shift).indices.squeeze(1)

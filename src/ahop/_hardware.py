@@ -7,6 +7,16 @@ import torch
 _QUESTIONS = {torch.bfloat16: "_is_mkldnn_bf16_supported", torch.float16: "_is_mkldnn_fp16_supported"}
 
 
+def processor_has(dtype: torch.dtype) -> bool:
+    """Whether the processor has instructions for a half precision; no where PyTorch was built without the answer."""
+    answer = getattr(torch.ops.mkldnn, _QUESTIONS[dtype], None)
+    return answer is not None and bool(answer())
+
+
+# Asked once: a processor does not change, and a compiler can read a dictionary.
+PROCESSOR_HAS = {dtype: processor_has(dtype) for dtype in _QUESTIONS}
+
+
 def multiplies(dtype: torch.dtype, device: torch.device) -> bool:
     """Whether a device multiplies matrices of this type itself.
 
@@ -16,17 +26,9 @@ def multiplies(dtype: torch.dtype, device: torch.device) -> bool:
         >>> multiplies(torch.float32, torch.device("cpu"))
         True
     """
-    if dtype not in _QUESTIONS:
-        return True
     if device.type == "cpu":
-        return processor_has(dtype)
+        return PROCESSOR_HAS.get(dtype, True)
     if device.type == "cuda" and dtype == torch.bfloat16:
         with torch.cuda.device(device):
             return torch.cuda.is_bf16_supported(including_emulation=False)
     return True
-
-
-def processor_has(dtype: torch.dtype) -> bool:
-    """Whether the processor has instructions for a half precision; no where PyTorch was built without the answer."""
-    answer = getattr(torch.ops.mkldnn, _QUESTIONS[dtype], None)
-    return answer is not None and bool(answer())

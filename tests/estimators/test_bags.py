@@ -14,7 +14,7 @@ from ahop.similarity import Adaptive, Decomposable
 from ahop.similarity.mahalanobis import Mahalanobis
 
 
-@parametrize_with_checks([HopfieldBagClassifier(similarity="dot", epochs=12, learning_rate=2e-2, width=16)])
+@parametrize_with_checks([HopfieldBagClassifier(similarity="dot", epochs=6, learning_rate=4e-2, width=16)])
 def test_it_is_an_estimator(estimator, check):
     check(estimator)
 
@@ -50,8 +50,10 @@ def test_it_learns_what_makes_a_label_by_any_similarity(similarity):
     np.testing.assert_allclose(classifier.predict_proba(bags()[0]).sum(1), 1, atol=1e-6)
 
 
-@pytest.mark.parametrize("scaling", ["standard", "quantile", None])
-@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize(
+    ("pooling", "scaling"),
+    [*((pooling, "standard") for pooling in POOLINGS), ("hopfield", "quantile"), ("hopfield", None)],
+)
 def test_it_learns_what_makes_a_label_by_any_pooling(pooling, scaling):
     settings = {**QUICK, "epochs": 60, "similarity": "dot"}
     classifier = HopfieldBagClassifier(pooling=pooling, scaling=scaling, **settings).fit(*bags())

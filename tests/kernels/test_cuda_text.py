@@ -42,7 +42,13 @@ def test_the_network_is_written_out_step_by_step(dim):
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs a CUDA compiler")
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        name if name in ("scores", "pull_inputs_weights") else pytest.param(name, marks=pytest.mark.slow)
+        for name in KERNELS
+    ],
+)
 def test_the_text_compiles(kernel, tmp_path):
     source = tmp_path / "kernel.cu"
     source.write_text(recipe(kernel, 100).text(kernel))

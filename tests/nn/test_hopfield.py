@@ -304,7 +304,11 @@ def test_shared_stored_patterns_with_masks(similarity, learning):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"similarity": "adaptive"}, {"similarity": "distance"}, {"update_steps_max": 2}]
+    "options",
+    [
+        {"similarity": "adaptive", "update_steps_max": 2},
+        *(pytest.param(options, marks=pytest.mark.slow) for options in ({}, {"similarity": "distance"})),
+    ],
 )
 def test_the_whole_layer_compiles(options):
     torch._dynamo.reset()

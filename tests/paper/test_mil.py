@@ -126,13 +126,23 @@ def test_what_is_learned_does_not_depend_on_the_bags_to_judge():
     np.testing.assert_array_equal(network.decision_function(bags[12:]), odds)
 
 
-def test_the_checks_of_what_a_model_may_learn(tmp_path, monkeypatch):
-    """Hopfield pooling fails both, as attention does, and that is stated; the monotone network keeps to the rule."""
-    monkeypatch.setattr(mil, "CHECK_SETTINGS", {**mil.CHECK_SETTINGS, "epochs": 15, "learning_rate": 8e-3})
-    out = tmp_path / "checks.json"
+def checked(out, monkeypatch, epochs):
+    monkeypatch.setattr(mil, "CHECK_SETTINGS", {**mil.CHECK_SETTINGS, "epochs": epochs, "learning_rate": 8e-3})
     result = invoke("--checks", "--models", "m-hop", "--runs", "1", "--out", str(out))
     assert result.exit_code == 0, result.output
-    rows = {(row["check"], row["model"]): row for row in json.loads(out.read_text())["rows"]}
+    return {(row["check"], row["model"]): row for row in json.loads(out.read_text())["rows"]}
+
+
+def test_the_checks_cover_a_model_and_the_monotone_network(tmp_path, monkeypatch):
+    rows = checked(tmp_path / "checks.json", monkeypatch, epochs=1)
+    assert set(rows) == {(check, "m-hop") for check in mil.CHECKS} | {(check, "monotone") for check in mil.CHECKS}
+    assert all(0 <= row[part]["mean"] <= 1 for row in rows.values() for part in ("train", "test"))
+
+
+@pytest.mark.slow
+def test_what_a_model_may_learn(tmp_path, monkeypatch):
+    """Hopfield pooling fails both, as attention does, and that is stated; the monotone network keeps to the rule."""
+    rows = checked(tmp_path / "checks.json", monkeypatch, epochs=15)
     for check in mil.CHECKS:
         assert rows[check, "m-hop"]["train"]["mean"] > 0.95
         assert rows[check, "m-hop"]["test"]["mean"] < 0.5

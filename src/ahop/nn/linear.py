@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ahop._hardware import multiplies
+from ahop._hardware import PROCESSOR_HAS
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``inputs weight^T + bias``, in single precision where the machine does not multiply in half.
+    """``inputs weight^T + bias``, in single precision where the processor does not multiply in half.
 
     There PyTorch would do it more slowly, and warn. The answer has the type that it would have had.
 
@@ -21,14 +21,10 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     autocast = torch.is_autocast_enabled(kind)
     dtype = torch.get_autocast_dtype(kind) if autocast else inputs.dtype
     # Types that do not match are PyTorch's to refuse.
-    if _multiplies(dtype, inputs.device) or not (autocast or weight.dtype == dtype):
+    if kind != "cpu" or PROCESSOR_HAS.get(dtype, True) or not (autocast or weight.dtype == dtype):
         return nn.functional.linear(inputs, weight, bias)
     with torch.autocast(kind, enabled=False):
         return nn.functional.linear(inputs.float(), weight.float(), None if bias is None else bias.float()).to(dtype)
-
-
-# A compiler takes the answer as it is: a machine does not change.
-_multiplies = torch.compiler.assume_constant_result(multiplies)
 
 
 class Linear(nn.Linear):

@@ -2,7 +2,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -16,6 +16,7 @@ OURS = [name for name, model in MODELS.items() if model.ours]
 REPORTS = {name: read(RESULTS, name) for table in tables.TABLES.values() for name in table.reads}
 
 
+@settings(max_examples=20)
 @given(st.data())
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_a_report_with_some_rows_missing_still_renders(name, data):
