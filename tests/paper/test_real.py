@@ -11,6 +11,7 @@ from ahop.memories import AssociativeMemory
 from ahop.paper import plots, real, real_models
 from ahop.paper.commands import app
 from ahop.paper.pages import tables
+from ahop.paper.pages.tables import memories
 from ahop.paper.real_models import MODELS, partly_labelled
 from ahop.similarity import Correlated, Distance, Likelihood, Regimes
 
@@ -127,7 +128,7 @@ def test_a_set_and_a_model_join_by_registering_themselves(monkeypatch):
     sets, models = Registry("data set"), Registry("model")
     monkeypatch.setattr("ahop.datasets.base.ENTRIES", sets)
     monkeypatch.setattr(datasets, "ENTRIES", sets)
-    for module, name in ((real, "MODELS"), (real_models, "MODELS"), (tables, "MEASURED")):
+    for module, name in ((real, "MODELS"), (real_models, "MODELS"), (memories, "MEASURED")):
         monkeypatch.setattr(module, name, models)
 
     @datasets.register("smoke", about="made up", title="Smoke")

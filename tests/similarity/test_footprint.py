@@ -153,6 +153,7 @@ def test_scores_do_not_depend_on_the_budget(grad):
     ("arguments", "message"),
     [
         ({"bases": []}, "bases must be a list of at least one"),
+        ({"bases": ["mahalanobis"]}, "base must be a decomposable similarity .*got 'mahalanobis'"),
         ({"bases": ["cosine"]}, "base must be a decomposable similarity .*got 'cosine'"),
         ({"matrix": "upper"}, "matrix must be 'cumulative', 'identity' or a .3, 3. tensor, got 'upper'"),
         ({"matrix": torch.ones(2, 3)}, r"matrix must be a \(3, 3\) tensor, got shape \(2, 3\)"),

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ahop._blocks import pairwise
 from ahop.learning import corruption
+from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 from ahop.similarity.codes import Whitened
 from ahop.similarity.density import Density
@@ -136,21 +137,9 @@ class Correlated(Density):
         )
 
     @torch.no_grad()
-    def fit(
-        self,
-        patterns: Tensor,
-        queries: Tensor,
-        origins: Tensor | None = None,
-        *,
-        observed: Tensor | None = None,
-        log_prior: Tensor | None = None,
-        seed: int = 0,
-    ) -> FitReport:
-        """Learn as many hidden causes as this has, by factor analysis of what patterns leave unexplained."""
-        lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
-        found, report = corruption.learn_correlated(lessons, type(self), self.rank, seed=seed)
-        self.become(found)
-        return report
+    def learned(self, lessons: Lessons, seed: int) -> tuple[Density, FitReport]:
+        """As many hidden causes as this has, by factor analysis of what patterns leave unexplained."""
+        return corruption.learn_correlated(lessons, type(self), self.rank, seed=seed)
 
     def codes(self, patterns: Tensor, tolerance: float) -> Whitened:
         """See :class:`~ahop.similarity.codes.Whitened`; they need no tolerance."""

@@ -6,6 +6,8 @@ from abc import abstractmethod
 
 from torch import Tensor
 
+from ahop.learning.corruption.lessons import Lessons
+from ahop.learning.report import FitReport
 from ahop.similarity.base import Similarity
 
 
@@ -14,6 +16,43 @@ class Density(Similarity, abstract=True):
 
     So probabilities mean what they say, and a query of nothing stored can be told.
     """
+
+    def fit(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        origins: Tensor | None = None,
+        *,
+        observed: Tensor | None = None,
+        log_prior: Tensor | None = None,
+        seed: int = 0,
+    ) -> FitReport:
+        """Learn, in place, the corruption that queries suffered, with origins, without, or with some of them.
+
+        Args:
+            patterns: ``(N, d)``, in float32 or better, as the queries.
+            queries: ``(n, d)``.
+            origins: The index of the pattern that each query came from, ``(n,)``, with -1 where nobody knows; None
+                knows none.
+            observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
+            log_prior: How often each pattern is asked for, ``(N,)``; None is alike.
+            seed: For what is held out.
+        """
+        learned = self.learned(Lessons(patterns, queries, origins, observed, log_prior), seed)
+        if learned is None:
+            return super().fit(patterns, queries, origins, observed=observed, log_prior=log_prior)
+        found, report = learned
+        self.become(found)
+        return report
+
+    @property
+    def learns(self) -> bool:
+        """Whether :meth:`fit` changes anything."""
+        return type(self).learned is not Density.learned or type(self).fit is not Density.fit
+
+    def learned(self, lessons: Lessons, seed: int) -> tuple[Density, FitReport] | None:
+        """Another of its kind that learned, with how that went; None from one that is fixed."""
+        return None
 
     @abstractmethod
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:

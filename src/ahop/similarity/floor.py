@@ -157,20 +157,9 @@ class Floor(Density):
         return OneHot(copy.deepcopy(self))
 
     @torch.no_grad()
-    def fit(
-        self,
-        patterns: Tensor,
-        queries: Tensor,
-        origins: Tensor | None = None,
-        *,
-        observed: Tensor | None = None,
-        log_prior: Tensor | None = None,
-        seed: int = 0,
-    ) -> FitReport:
-        """Learn the floor, the levels, the regimes and their number; an origin of -1 is not known."""
-        found, report = learning.learn(Lessons(patterns, queries, origins, observed, log_prior), type(self), seed)
-        self.become(found)
-        return report
+    def learned(self, lessons: Lessons, seed: int) -> tuple[Density, FitReport]:
+        """The floor, the levels, the regimes and their number."""
+        return learning.learn(lessons, type(self), seed)
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         r"""The log evidence under a pattern whose dimensions are drawn from what the stored ones have there, ``(Q,)``:

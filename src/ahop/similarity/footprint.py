@@ -40,7 +40,8 @@ def footprint(patterns: Tensor, queries: Tensor, base: Decomposable | str = "dis
         tensor([ 0., -1., -5.])
     """
     patterns, queries = as_tensor(patterns, "patterns"), as_tensor(queries, "queries")
-    return _decomposable(base).terms(patterns, queries).sort(dim=-1, descending=True).values.cumsum(-1)
+    terms = _decomposable(base, patterns.shape[-1]).terms(patterns, queries)
+    return terms.sort(dim=-1, descending=True).values.cumsum(-1)
 
 
 def k_optimal(patterns: Tensor, queries: Tensor, k: int, base: Decomposable | str = "distance") -> Tensor:
@@ -52,7 +53,8 @@ def k_optimal(patterns: Tensor, queries: Tensor, k: int, base: Decomposable | st
         >>> k_optimal(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([1.0, 3.0, 0.0]), k=2)
         tensor(-1.)
     """
-    terms = _decomposable(base).terms(as_tensor(patterns, "patterns"), as_tensor(queries, "queries"))
+    patterns, queries = as_tensor(patterns, "patterns"), as_tensor(queries, "queries")
+    terms = _decomposable(base, patterns.shape[-1]).terms(patterns, queries)
     if not 1 <= k <= terms.shape[-1]:
         raise ValueError(f"k must lie in 1 to {terms.shape[-1]}, the number of dimensions; got {k}")
     return terms.topk(k, dim=-1).values.sum(-1)
@@ -110,7 +112,7 @@ class Adaptive(Similarity):
         if not bases or isinstance(bases, str):
             raise ValueError(f"bases must be a list of at least one decomposable similarity, got {bases!r}")
         self.dim, self.sort, self.matrix, self.learn_matrix, self.patterns = dim, sort, matrix, learn_matrix, patterns
-        self.bases = nn.ModuleList(_decomposable(base) for base in bases)
+        self.bases = nn.ModuleList(_decomposable(base, dim) for base in bases)
 
         values = _matrix_values(matrix, dim, needed=learn_matrix)
         if learn_matrix and values is not None:
@@ -303,8 +305,8 @@ def _fits(patterns: Tensor, queries: Tensor, weights: Tensor) -> bool:
     return 4 * largest**2 * float(weights.detach().abs().sum()) < 1e37
 
 
-def _decomposable(base: Decomposable | str) -> Decomposable:
-    made = Similarity.of(base)
+def _decomposable(base: Decomposable | str, dim: int) -> Decomposable:
+    made = Similarity.of(base, dim)
     if not isinstance(made, Decomposable):
         known = sorted(name for name, kind in Similarity.members.items() if issubclass(kind, Decomposable))
         raise ValueError(f"base must be a decomposable similarity ({', '.join(known)}), got {made.name!r}")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ahop._blocks import pairwise, split
 from ahop.learning import corruption
+from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 from ahop.similarity import codes, quick
 from ahop.similarity.base import Decomposable
@@ -194,21 +195,10 @@ class Likelihood(Decomposable, Density):
         return codes.inner_product(self, patterns, tolerance)
 
     @torch.no_grad()
-    def fit(
-        self,
-        patterns: Tensor,
-        queries: Tensor,
-        origins: Tensor | None = None,
-        *,
-        observed: Tensor | None = None,
-        log_prior: Tensor | None = None,
-        seed: int = 0,
-    ) -> FitReport:
-        """Learn by expectation maximisation, with origins or without; see :mod:`ahop.learning.corruption`."""
-        lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
-        learned = corruption.learn(lessons, corruption.Families(type(self)), seed=seed)
-        self.become(learned.model)
-        return learned.report
+    def learned(self, lessons: Lessons, seed: int) -> tuple[Density, FitReport]:
+        """By expectation maximisation; see :mod:`ahop.learning.corruption`."""
+        found = corruption.learn(lessons, corruption.Families(type(self)), seed=seed)
+        return found.model, found.report
 
     def like(self, **settings: Any) -> Likelihood:
         """A new one that differs in these settings, in the same precision and place; nothing is learned yet."""

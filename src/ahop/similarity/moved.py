@@ -124,29 +124,17 @@ class Moved(Density):
         return pairwise(block, stored, asked, width=width, per_query=(mask,), learned=self.parameters())
 
     @torch.no_grad()
-    def fit(
-        self,
-        patterns: Tensor,
-        queries: Tensor,
-        origins: Tensor | None = None,
-        *,
-        observed: Tensor | None = None,
-        log_prior: Tensor | None = None,
-        seed: int = 0,
-    ) -> FitReport:
-        """Learn the map and its noise; it has converged if queries land on patterns more closely than by chance.
+    def learned(self, lessons: Lessons, seed: int) -> tuple[Density, FitReport]:
+        """The map and its noise; it has converged if queries land on patterns more closely than by chance.
 
-        Args:
-            origins: ``(n,)``, with -1 where unknown; None knows none. Without any, some 5,000 queries and as many
-                patterns are needed; ten origins among them help a lot.
+        Without any origins, some 5,000 queries and as many patterns are needed; ten origins among them help a lot.
         """
-        if observed is not None:
+        if lessons.observed is not None:
             raise ValueError("observed must be None: a moved space is learned from whole queries")
-        units = Units.of(patterns, queries if queries.shape[1] == patterns.shape[1] else None)
-        here = Lessons(patterns, queries, origins, log_prior=log_prior).measured(units)
-        found, report = moved.learn(here, type(self), seed)
-        self.become(units.leave(found))
-        return replace(report, loss=report.loss + self.query_dim * math.log(units.unit))
+        same = lessons.queries.shape[1] == lessons.patterns.shape[1]
+        units = Units.of(lessons.patterns, lessons.queries if same else None)
+        found, report = moved.learn(lessons.measured(units), type(self), seed)
+        return units.leave(found), replace(report, loss=report.loss + lessons.log_density_of(units))
 
     def codes(self, patterns: Tensor, tolerance: float) -> Bridge:
         """See :class:`~ahop.similarity.bridge.Bridge`; they need no tolerance."""

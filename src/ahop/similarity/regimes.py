@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop.learning import corruption
+from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 from ahop.similarity import quick
 from ahop.similarity.density import Density
@@ -74,22 +75,10 @@ class Regimes(Density):
         return None if observed is not None else quick.best(self, patterns, queries, k, beta, log_prior)
 
     @torch.no_grad()
-    def fit(
-        self,
-        patterns: Tensor,
-        queries: Tensor,
-        origins: Tensor | None = None,
-        *,
-        observed: Tensor | None = None,
-        log_prior: Tensor | None = None,
-        seed: int = 0,
-    ) -> FitReport:
-        """Learn by expectation maximisation, as many regimes as the queries ask for."""
-        lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
-        learned = corruption.learn(lessons, corruption.Families(Likelihood, Regimes), seed=seed)
-        found = learned.model
-        self.become(found if isinstance(found, Regimes) else Regimes([found]))
-        return learned.report
+    def learned(self, lessons: Lessons, seed: int) -> tuple[Density, FitReport]:
+        """By expectation maximisation, as many regimes as the queries ask for."""
+        found = corruption.learn(lessons, corruption.Families(Likelihood, Regimes), seed=seed)
+        return found.model if isinstance(found.model, Regimes) else Regimes([found.model]), found.report
 
     @torch.no_grad()
     def rescaled(self, unit: float, shift: float) -> Regimes:

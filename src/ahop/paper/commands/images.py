@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from ahop._checks import as_device
 from ahop.paper import images
@@ -17,8 +16,9 @@ from ahop.paper.commands.common import (
     as_names,
     console,
     plain_errors,
+    show,
 )
-from ahop.paper.pages.markdown import figure, with_spread
+from ahop.paper.pages import tables
 
 ONE_TOKEN = (
     "An image is one patch here, so the memory holds one pattern: its weight is 1 whatever the similarity,\n"
@@ -67,14 +67,7 @@ def run_images(
     where = f"on {config.holdout} held-out training images" if config.holdout else "on the test images"
     size = f"{config.passes} epochs, mean ± std of {config.runs} run{'s' * (config.runs > 1)}"
     title = f"{data}, {protocol} protocol: accuracy {where}\n{size}"
-    table = Table(title=title, title_justify="left")
-    for column in ("model", "accuracy", "parameters", *(["paper"] if protocol == "published" else [])):
-        table.add_column(column, justify="left" if column == "model" else "right")
-    for row in result["rows"]:
-        accuracy = with_spread(row["accuracy"])
-        paper = [figure(row["paper"]) if row["paper"] else ""] if protocol == "published" else []
-        table.add_row(row["model"], accuracy, f"{row['parameters']:,}", *paper)
-    console.print(table)
+    show(tables.trained(result), title)
     used, published = result["images"]["train"], result["images"]["published"]
     if used < published:
         console.print(f"Trained on {used:,} of {published:,} images: not to be compared with figures of all of them.")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from ahop.paper import mil
 from ahop.paper.commands.common import (
@@ -19,8 +18,9 @@ from ahop.paper.commands.common import (
     console,
     keep,
     plain_errors,
+    show,
 )
-from ahop.paper.pages.markdown import figure, with_spread
+from ahop.paper.pages import tables
 
 
 @app.command("mil")
@@ -48,33 +48,13 @@ def run_mil(
         return
     result = mil.run(config, out, workers)
     size = f"{config.folds} folds, mean ± std of {config.runs} run{'s' * (config.runs > 1)}; (paper)"
-    table = Table(title=f"Area under the curve, {size}", title_justify="left")
-    for column in ("pooling", *config.data):
-        table.add_column(column, justify="left" if column == "pooling" else "right")
-    found = {(row["data"], row["model"]): row for row in result["rows"]}
-    best = {name: max(row["auc"]["mean"] for row in result["rows"] if row["data"] == name) for name in config.data}
-    for model in config.models:
-        cells = []
-        for name in config.data:
-            row = found[name, model]
-            cell = with_spread(row["auc"])
-            paper = f" ({figure(row['paper'])})" if row["paper"] else ""
-            cells.append((f"[bold]{cell}[/bold]" if row["auc"]["mean"] == best[name] else cell) + paper)
-        table.add_row(model, *cells)
-    console.print(table)
+    show(tables.bags(result), f"Area under the curve, {size}")
     if out:
         console.print(f"report: {out}")
 
 
 def _run_checks(config: mil.Config, out: Path | None) -> None:
     result = mil.run_checks(tuple(dict.fromkeys((*config.models, "monotone"))), config.runs, config.seed)
-    title = (
-        f"Area under the curve on training and on test bags, mean of {config.runs}; below .5: learned the wrong thing"
-    )
-    table = Table(title=title, title_justify="left")
-    for column in ("check", "pooling", "training", "test"):
-        table.add_column(column, justify="left" if column in ("check", "pooling") else "right")
-    for row in result["rows"]:
-        table.add_row(row["check"], row["model"], figure(row["train"]["mean"]), figure(row["test"]["mean"]))
-    console.print(table)
+    title = f"Area under the curve on test bags, mean of {config.runs}; below .5: learned the wrong thing"
+    show(tables.checks(result), title)
     keep(result, out)

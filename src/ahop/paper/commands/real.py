@@ -14,10 +14,16 @@ from ahop.paper.pages import tables
 @app.command("real")
 @plain_errors
 def run_real(
-    data: Annotated[str, typer.Option(help="Data sets, separated by commas.")] = ",".join(real.Config().data),
-    models: Annotated[str, typer.Option(help="Models, separated by commas; b-hop* sees no labels.")] = ",".join(
-        real.MODELS
-    ),
+    data: Annotated[
+        str,
+        typer.Option(help=f"Data sets, separated by commas: {', '.join(real.Config().data)}.", show_default="all"),
+    ] = ",".join(real.Config().data),
+    models: Annotated[
+        str,
+        typer.Option(
+            help=f"Models, separated by commas; b-hop* sees no labels: {', '.join(real.MODELS)}.", show_default="all"
+        ),
+    ] = ",".join(real.MODELS),
     runs: Runs = 5,
     seed: Annotated[int, typer.Option(help="The first split; 0 is the published one.")] = 0,
     workers: Workers = 1,

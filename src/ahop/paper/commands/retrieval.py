@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from ahop import datasets
 from ahop._checks import as_device
@@ -23,8 +22,9 @@ from ahop.paper.commands.common import (
     keep,
     plain_errors,
     require_file,
+    show,
 )
-from ahop.paper.pages.markdown import figure
+from ahop.paper.pages import tables
 
 
 @app.command("retrieval")
@@ -86,7 +86,8 @@ def run_retrieval(
         require("matplotlib")
 
     result = retrieval.run(config)
-    console.print(_retrieval_table(config, result))
+    size = f"{config.patterns} {config.data} patterns, {config.samples} samples, {config.queries} queries"
+    show(tables.settings(result), f"Retrieval, {size}\npreset {config.preset}, mean ± std of {config.runs} runs")
     keep(result, out)
     if plot:
         plots.accuracy(result, plot)
@@ -102,33 +103,3 @@ def _setting(text: str) -> retrieval.Setting:
     except ValueError:
         raise ValueError(f"setting must be three numbers MASK,NOISE,BIAS, got {text!r}") from None
     return retrieval.Setting(mask, noise, bias)
-
-
-def _retrieval_table(config: retrieval.Config, result: dict[str, Any]) -> Table:
-    size = f"{config.patterns} {config.data} patterns, {config.samples} samples, {config.queries} queries"
-    rows = result["rows"]
-    compared = any(row["paper"] for row in rows)
-    title = f"Retrieval, {size}\npreset {config.preset}, mean ± std of {config.runs} runs"
-    table = Table(title=title + ("; paper: accuracy / error" if compared else ""), title_justify="left")
-    columns = ["setting", "model", "accuracy", "error", "1st choice", "of Oracle"]
-    for column in [*columns, "paper"] if compared else columns:
-        table.add_column(column, justify="left" if column in ("setting", "model") else "right", no_wrap=True)
-    for name in dict.fromkeys(row["setting"] for row in rows):
-        here = [row for row in rows if row["setting"] == name]
-        best = max((row["accuracy"]["mean"] for row in here if row["model"] != "oracle"), default=None)
-        for place, row in enumerate(here):
-            strong = row["model"] != "oracle" and row["accuracy"]["mean"] == best
-            accuracy = f"{figure(row['accuracy']['mean'])} ± {figure(row['accuracy']['std'])}"
-            paper = row["paper"]
-            figures = f"{figure(paper['accuracy'])} / {figure(paper['error'])}" if paper else ""
-            table.add_row(
-                "" if place else name,
-                row["model"],
-                f"[bold]{accuracy}[/bold]" if strong else accuracy,
-                f"{figure(row['error']['mean'])} ± {figure(row['error']['std'])}",
-                figure(row["first_choice"]["mean"]),
-                f"{row['fraction_of_oracle']['mean']:.1%}",
-                *([figures] if compared else []),
-                end_section=place == len(here) - 1,
-            )
-    return table

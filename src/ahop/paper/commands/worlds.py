@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from ahop._checks import as_device
 from ahop.paper import worlds
@@ -16,11 +15,11 @@ from ahop.paper.commands.common import (
     Seed,
     app,
     as_names,
-    console,
     keep,
     plain_errors,
+    show,
 )
-from ahop.paper.pages.markdown import figure
+from ahop.paper.pages import tables
 
 
 @app.command("worlds")
@@ -51,14 +50,5 @@ def run_worlds(
         device=as_device(device),
     )
     result = worlds.run(config)
-    table = Table(title=f"Worlds: {patterns} patterns, {samples} samples, mean of {runs} runs", title_justify="left")
-    columns = ("first_choice", "fraction_of_oracle", "calibration_error", "rejection_auroc")
-    for column in ("world", "model", "1st choice", "of Oracle", "worst run", "calibration error", "strangers AUROC"):
-        table.add_column(column, justify="left" if column in ("world", "model") else "right")
-    for row in result["rows"]:
-        means = [figure(row[column]["mean"]) if column in row else "" for column in columns]
-        means.insert(2, figure(min(row["fraction_of_oracle"]["runs"])))
-        last = row["model"] == "oracle"
-        table.add_row(row["world"] if row["model"] == names[0] else "", row["model"], *means, end_section=last)
-    console.print(table)
+    show(tables.worlds_in_full(result), f"Worlds: {patterns} patterns, {samples} samples, mean of {runs} runs")
     keep(result, out)

@@ -1,0 +1,44 @@
+"""Results as tables: one function a table, which makes it of the reports of its experiments.
+
+Commands print what their table's function makes of the report that they have in hand, and documents and the page show
+what it makes of the reports in ``results/``: rows and columns are decided here, once. A cell whose figure is not in the
+report stays empty. The docstring of a table is its title on the page.
+"""
+
+from ahop.paper.pages.tables.classifiers import accuracies, areas, bags, checks, trained
+from ahop.paper.pages.tables.memories import (
+    ablations,
+    calibration,
+    claims,
+    modalities,
+    real,
+    real_models,
+    settings,
+    worlds,
+    worlds_in_full,
+)
+from ahop.paper.pages.tables.registry import TABLES, Table, made
+from ahop.paper.pages.tables.speed import ratios, ratios_to_trees, timing
+
+__all__ = [
+    "TABLES",
+    "Table",
+    "ablations",
+    "accuracies",
+    "areas",
+    "bags",
+    "calibration",
+    "checks",
+    "claims",
+    "made",
+    "modalities",
+    "ratios",
+    "ratios_to_trees",
+    "real",
+    "real_models",
+    "settings",
+    "timing",
+    "trained",
+    "worlds",
+    "worlds_in_full",
+]

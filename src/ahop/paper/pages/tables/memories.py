@@ -1,0 +1,262 @@
+"""Tables of how often memories find the right pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ahop.paper import retrieval as benchmark
+from ahop.paper.pages.markdown import Grid, Report, figure, short, with_spread
+from ahop.paper.pages.tables.registry import Row, beside_paper, by, cells_of, each, model_title, set_title, shown
+from ahop.paper.real_models import MODELS as MEASURED
+
+
+@shown("retrieval", "retrieval-synthetic", "retrieval-mnist")
+def retrieval(*reports: Report) -> Grid:
+    """Table 2: accuracy under mixed corruption."""
+    return _retrieval(reports, "accuracy")
+
+
+@shown("errors", "retrieval-synthetic", "retrieval-mnist")
+def errors(*reports: Report) -> Grid:
+    """Table 2: squared error a dimension."""
+    return _retrieval(reports, "error")
+
+
+def _retrieval(reports: Sequence[Report], what: str) -> Grid:
+    rows = [
+        {**row, "data": report["config"]["data"], "level": row["intensities"][0]}
+        for report in reports
+        for row in report["rows"]
+    ]
+    found = by(rows, "model", "data", "level")
+    columns = [
+        (data, level)
+        for data in each(rows, "data")
+        for level in sorted(each([row for row in rows if row["data"] == data], "level"))
+    ]
+
+    def cell(row: Row) -> str:
+        # Adam is ours to compare with, and the paper's figure stands beside the network once.
+        paper = row["paper"][what] if row["paper"] and row["model"] != "a-hop-adam" else None
+        return with_spread(row[what], paper)
+
+    lines = [
+        [model_title(model), *cells_of(found, [(model, *column) for column in columns], cell)]
+        for model in each(rows, "model")
+    ]
+    return Grid(["", *(f"{set_title(data)} {figure(level, 1)}" for data, level in columns)], lines)
+
+
+def settings(report: Report) -> Grid:
+    """One benchmark in full: for each setting, what every network makes of it."""
+    rows = report["rows"]
+    compared = any(row["paper"] for row in rows)
+    lines, before = [], ""
+    for row in sorted(rows, key=lambda row: each(rows, "setting").index(row["setting"])):
+        best = max((other["accuracy"]["mean"] for other in rows if _contends(other, row)), default=None)
+        paper = f"{figure(row['paper']['accuracy'])} / {figure(row['paper']['error'])}" if row["paper"] else ""
+        lines.append(
+            [
+                row["setting"] if row["setting"] != before else "",
+                row["model"],
+                _bold(with_spread(row["accuracy"]), row["model"] != "oracle" and row["accuracy"]["mean"] == best),
+                with_spread(row["error"]),
+                figure(row["first_choice"]["mean"]),
+                f"{row['fraction_of_oracle']['mean']:.1%}",
+                *([paper] if compared else []),
+            ]
+        )
+        before = row["setting"]
+    head = ["setting", "model", "accuracy", "error", "1st choice", "of Oracle"]
+    return Grid([*head, "paper: accuracy / error"] if compared else head, lines)
+
+
+def _contends(other: Row, row: Row) -> bool:
+    return bool(other["setting"] == row["setting"] and other["model"] != "oracle")
+
+
+@shown("twelve", "retrieval-twelve-2048", "retrieval-twelve-4096")
+def twelve(*reports: Report) -> Grid:
+    """The retrieval figure: accuracy in twelve settings, with 2,048 and with 4,096 patterns."""
+    rows = [{**row, "patterns": report["config"]["patterns"]} for report in reports for row in report["rows"]]
+    found = by(rows, "patterns", "setting", "model")
+    models, counts = each(rows, "model"), each(rows, "patterns")
+    lines = []
+    for setting in each(rows, "setting"):
+        pairs = [
+            cells_of(
+                found, [(count, setting, model) for count in counts], lambda row: figure(row["accuracy"]["mean"], 2)
+            )
+            for model in models
+        ]
+        lines.append([setting, *(", ".join(filter(None, pair)) for pair in pairs)])
+    return Grid(["", *("Oracle" if model == "oracle" else model for model in models)], lines)
+
+
+@shown("generators", "retrieval-literal", "retrieval-std", "retrieval-synthetic")
+def generators(*reports: Report) -> Grid:
+    """Which way of drawing queries gives the paper's own figures for networks that learn nothing."""
+    titles = {
+        "literal": "as its text says: noise of variance d, mask, bias d",
+        "std": "the same with noise of standard deviation d",
+        "published": "`published`: noise of standard deviation d, bias 1.5 d, mask",
+    }
+    rows = [
+        {**row, "preset": report["config"]["preset"], "level": row["intensities"][0]}
+        for report in reports
+        for row in report["rows"]
+        if row["model"] in ("m-hop", "u-hop")
+    ]
+    found = by(rows, "preset", "model", "level")
+    columns = sorted(each(rows, "model", "level"))
+    papers = {(row["model"], row["level"]): row for row in rows if row["paper"]}
+    lines = [["**the paper**", *cells_of(papers, columns, lambda row: figure(row["paper"]["accuracy"]))]]
+    for preset, title in titles.items():
+        places = [(preset, *column) for column in columns]
+        lines.append([title, *cells_of(found, places, lambda row: with_spread(row["accuracy"]))])
+    return Grid(["", *(f"{model}, d = {figure(value, 1)}" for model, value in columns)], lines)
+
+
+@shown("ablations", "ablations")
+def ablations(report: Report) -> Grid:
+    """What each part of a-hop is good for."""
+    rows = report["rows"]
+    found = by(rows, "study", "condition", "difficulty")
+    difficulties = each(rows, "difficulty")
+    lines, before = [], ""
+    for study, condition in each(rows, "study", "condition"):
+        places = [(study, condition, difficulty) for difficulty in difficulties]
+        cells = cells_of(found, places, beside_paper("accuracy"))
+        lines.append([study if study != before else "", condition, *cells])
+        before = study
+    return Grid(["", "", *(f"difficulty {figure(value, 1)}" for value in difficulties)], lines)
+
+
+@shown("worlds", "worlds")
+def worlds(report: Report) -> Grid:
+    """How close to the Oracle's first choices."""
+    rows = [row for row in report["rows"] if row["model"] != "oracle"]
+    found = by(rows, "world", "model")
+    columns: list[tuple[str, str, Callable[[Row], str]]] = []
+    for model in each(rows, "model"):
+        title = benchmark.MODELS[model].title if model in benchmark.MODELS else model
+        columns.append((model, title, lambda row: figure(row["fraction_of_oracle"]["mean"])))
+        if model.endswith("*"):
+            columns.append((model, "its worst run", lambda row: figure(min(row["fraction_of_oracle"]["runs"]))))
+    lines = [
+        [world, *(cell for model, _, write in columns for cell in cells_of(found, [(world, model)], write))]
+        for world in each(rows, "world")
+    ]
+    return Grid(["world", *(title for _, title, _ in columns)], lines)
+
+
+def worlds_in_full(report: Report) -> Grid:
+    """For each world what every memory finds, its worst run, its calibration, and how it tells strangers."""
+    columns = ("first_choice", "fraction_of_oracle", "calibration_error", "rejection_auroc")
+    lines, before = [], ""
+    for row in report["rows"]:
+        means = [figure(row[column]["mean"]) if column in row else "" for column in columns]
+        means.insert(2, figure(min(row["fraction_of_oracle"]["runs"])))
+        lines.append([row["world"] if row["world"] != before else "", row["model"], *means])
+        before = row["world"]
+    head = ["world", "model", "1st choice", "of Oracle", "worst run", "calibration error", "strangers AUROC"]
+    return Grid(head, lines)
+
+
+@shown("real", "real")
+def real(report: Report) -> Grid:
+    """Items measured twice: ours, the best other with no more labels, 95 % of the difference; bold is better."""
+    rows = [row for row in report["rows"] if row["model"] in MEASURED and MEASURED[row["model"]].ours]
+    found = by(rows, "model", "data")
+    names = each(rows, "data")
+    columns: list[tuple[str, list[str]]] = []
+    before: list[str] = []
+    for model in sorted(each(rows, "model"), key=list(MEASURED).index):
+        places = [(model, data) for data in names]
+        others = cells_of(found, places, _other)
+        # Where a few labels give no other model a chance to be better, it stands there already.
+        if others != before:
+            columns.append((f"best other for {MEASURED[model].learns}", others))
+        columns.append((f"**{model}**", cells_of(found, places, _ours)))
+        before = others
+    lines = [[set_title(data), *(cells[place] for _, cells in columns)] for place, data in enumerate(names)]
+    return Grid(["", *(head for head, _ in columns)], lines)
+
+
+def _ours(row: Row) -> str:
+    accuracy = with_spread(row["accuracy"])
+    low, high = (row.get("difference", {}).get(end) for end in ("low", "high"))
+    if low is None:
+        return accuracy
+    return f"{_bold(accuracy, low > 0)} ({_signed(low)} to {_signed(high)})"
+
+
+def _other(row: Row) -> str:
+    if "best_other" not in row:
+        return ""
+    best, high = row["best_other"], row["difference"]["high"]
+    return f"{_bold(with_spread(best['accuracy']), high is not None and high < 0)} {best['model']}"
+
+
+def _bold(text: str, wanted: bool) -> str:
+    return f"**{text}**" if wanted else text
+
+
+def _signed(value: float) -> str:
+    return ("+" if value >= 0 else "") + figure(value)
+
+
+@shown("real-models", "real")
+def real_models(report: Report) -> Grid:
+    """All models on items measured twice: first choices that are right, on items that were not learned from."""
+    rows = report["rows"]
+    found = by(rows, "model", "data")
+    names, models = each(rows, "data"), each(rows, "model")
+    known = [model for model in MEASURED if model in models]
+    lines = []
+    for model in [*known, *(model for model in models if model not in MEASURED)]:
+        ours, learns = (MEASURED[model].ours, MEASURED[model].learns) if model in MEASURED else (False, "")
+        cells = cells_of(found, [(model, data) for data in names], lambda row: with_spread(row["accuracy"]))
+        lines.append([_bold(model, ours), learns, *cells])
+    return Grid(["", "learns from", *map(set_title, names)], lines)
+
+
+@shown("real-calibration", "real")
+def calibration(report: Report) -> Grid:
+    """Items measured twice: expected calibration error; in brackets how sure, and how often right."""
+    rows = [row for row in report["rows"] if "calibration_error" in row]
+    found = by(rows, "model", "data")
+    names, models = each(rows, "data"), each(rows, "model")
+
+    def cell(row: Row) -> str:
+        error, sure, right = (row[key]["mean"] for key in ("calibration_error", "confidence", "accuracy"))
+        return f"{figure(error)} ({figure(sure, 2)}, {figure(right, 2)})"
+
+    lines = [[set_title(data), *cells_of(found, [(model, data) for model in models], cell)] for data in names]
+    return Grid(["", *models], lines)
+
+
+@shown("modalities", "multimodal")
+def modalities(report: Report) -> Grid:
+    """Concepts that are found through two modalities."""
+    rows = report["rows"]
+    found = by(rows, "first", "second", "concepts")
+    counts = each(rows, "concepts")
+    lines = [
+        [
+            f"{first}, then {second}",
+            *cells_of(found, [(first, second, count) for count in counts], beside_paper("accuracy")),
+        ]
+        for first, second in each(rows, "first", "second")
+    ]
+    return Grid(["", *(f"{count} concepts" for count in counts)], lines)
+
+
+@shown("claims", "claims")
+def claims(report: Report) -> Grid:
+    """What the paper proves, as printed and as it holds."""
+    lines = [
+        [row["where"], row["says"], row["measured"], short(row["printed"]), short(row["corrected"]), row["holds"]]
+        for row in report["rows"]
+    ]
+    return Grid(["where", "the paper says", "measured", "as printed", "corrected", "what holds"], lines)

@@ -1,0 +1,82 @@
+"""Tables of how long things take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ahop.paper.pages.markdown import Grid, Report, figure, plain, short
+from ahop.paper.pages.tables.classifiers import a_line_each
+from ahop.paper.pages.tables.registry import Row, by, cells_of, each, shown
+
+
+@shown("times", "tabular-sound", "tabular-cpu")
+def times(report: Report, alone: Report) -> Grid:
+    """How long classifiers of tables take to fit and to predict: ratios to XGBoost's time."""
+    title = "`HopfieldClassifier()`, no GPU"
+    rows = [row for row in report["rows"] if "fit" in row and row["model"] != "xgboost"]
+    rows += [{**row, "model": title} for row in alone["rows"] if row["model"] == "default"]
+    head, lines = ratios_to_trees({"rows": rows})
+    return Grid(head, sorted(lines, key=lambda line: line[0] != title))
+
+
+def ratios_to_trees(report: Report) -> Grid:
+    """How long each model took to fit and to predict, as ratios to XGBoost's time."""
+
+    def cell(row: Row) -> str:
+        return f"{plain(row['fit'])}, {plain(row['predict'])}" if "fit" in row else "not timed"
+
+    return a_line_each("fit, predict", report["rows"], cell)
+
+
+@shown("timing", "timing-cuda")
+def timing(report: Report) -> Grid:
+    """The timing table: milliseconds on an H200."""
+    return _timing(report, lambda what, own: figure(own, 4 if what == "query" else 0), short)
+
+
+@shown("ratios", "timing-cpu")
+def ratios(report: Report) -> Grid:
+    """The timing table on two cores: ratios to its first cell, sorted."""
+    return _timing(report, lambda what, own: plain(own), plain)
+
+
+def _timing(report: Report, ours: Callable[[str, float], str], papers: Callable[[float], str]) -> Grid:
+    rows = report["rows"]
+    sizes = each(rows, "dim", "patterns")
+    found = by(rows, "sort", "dim", "patterns")
+    lines = []
+    # The paper learns by Adam.
+    for what, title, paper in (
+        ("fit", "convex fit", None),
+        ("adam", "fit by Adam", "fit"),
+        ("query", "query", "query"),
+    ):
+
+        def cell(row: Row, what: str = what, paper: str | None = paper) -> str:
+            printed = row["paper"][paper] if paper else None
+            return ours(what, row[what]) + ("" if printed is None else f" ({papers(printed)})")
+
+        for sort, kind in ((True, "sorted"), (False, "not sorted")):
+            cells = cells_of(found, [(sort, *size) for size in sizes], cell)
+            lines.append([f"{title}, {kind}" + (" (paper)" if paper else ""), *cells])
+    return Grid(["d, N", *(f"{dim}, {count}" for dim, count in sizes)], lines)
+
+
+@shown("kernels", "kernels-cpu", "kernels-cuda")
+def kernels(*reports: Report) -> Grid:
+    """How many times faster than the plain definition."""
+    places = (("two cores", ("scores", "weight_gradient", "gradients")), ("H200", ("scores", "gradients")))
+    titles = {
+        "scores": "scores, times the definition",
+        "weight_gradient": "with the gradient to the weights",
+        "gradients": "with all gradients",
+    }
+    timed = [[row for row in report["rows"] if "scores_ratio" in row] for report in reports]
+    dims = next((each(rows, "dim") for rows in timed if rows), [])
+    lines = []
+    for (place, figures), rows in zip(places, timed, strict=True):
+        found = by(rows, "dim")
+        for what in figures:
+            cells = cells_of(found, [(dim,) for dim in dims], lambda row, what=what: plain(row[f"{what}_ratio"]))  # type: ignore[misc]
+            lines.append([f"{place}: {titles[what]}", *cells])
+    return Grid(["d", *map(str, dims)], lines)
