@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 import ahop
 from ahop import BayesianHopfield, metrics
-from ahop.learning.corruption import trust
+from ahop.learning.corruption import Lessons, independent, trust
 from ahop.similarity import Correlated, Floor, Likelihood, Moved, Regimes, Transformed
 from ahop.variants import Mixed
 
@@ -184,6 +184,38 @@ def test_copies_of_a_dimension_make_nobody_surer(labelled):
     found = memory.recall(test.queries.repeat(1, 4))
     assert gap < metrics.calibration_gap(found.probabilities[:, 0], found.indices[:, 0] == test.origins) - 0.1
     assert not labelled or gap < 0.08
+
+
+def test_many_queries_have_halves_that_both_learn(monkeypatch):
+    """Where some queries are left out, each half still has its share of the others."""
+    monkeypatch.setattr(independent, "_WORK", 8 * 16 * 64)
+    seen = Mixed(0.1, 0.2, 0.0).sample(PATTERNS, 300)
+    memory = BayesianHopfield(PATTERNS).fit(seen.queries, hidden_causes=0)
+    assert right(memory, *seen) > 0.9 and memory.report.accuracy > 0.9
+
+
+def test_a_few_labels_tell_how_often_a_model_is_right():
+    """Queries that all went astray in the same way agree with each other; labels are not fooled."""
+    line = torch.arange(40.0)[:, None].expand(40, 4).contiguous()
+    origins = torch.arange(20)
+    astray = Lessons(line, line[origins + 2], origins)
+    models = [(Likelihood(4), torch.arange(10)), (Likelihood(4), torch.arange(10, 20))]
+    with torch.no_grad():
+        assert trust.by_labels(models, astray, 0.9) == pytest.approx(0.9 / 21)
+        assert trust.by_labels(models, Lessons(line, line[origins], origins), 0.3) == pytest.approx(20.3 / 21)
+        few = torch.where(origins % 5 == 0, origins, -1)
+        assert trust.by_labels(models, Lessons(line, line[origins + 2], few), 0.9) is None
+        assert trust.by_labels(models, Lessons(line, line[origins + 2]), 0.9) is None
+
+
+def test_a_few_labels_make_confidence_honest():
+    """Six copies of every dimension are no more evidence than one."""
+    seen, test = (Mixed(0.0, 1.0, 0.0).sample(PATTERNS[:, :4], count) for count in (300, 500))
+    few = torch.where(torch.arange(300) < 40, seen.origins, -1)
+    copies = BayesianHopfield(PATTERNS[:, :4].repeat(1, 6)).fit(seen.queries.repeat(1, 6), few, hidden_causes=0)
+    found = copies.recall(test.queries.repeat(1, 6))
+    share = float((found.indices[:, 0] == test.origins).double().mean())
+    assert float(found.probabilities[:, 0].mean()) == pytest.approx(share, abs=0.15)
 
 
 def test_confidence_can_be_lowered_to_what_two_halves_agree_on():

@@ -109,8 +109,12 @@ def _trusted(here: Lessons, chosen: Contestant, seed: int) -> Learned:
         if halved:
             (one, _), (other, _) = halved
             share = math.sqrt(trust.agreement(one, other, here.patterns, here.queries))
+            right = share if math.isnan(right) else min(right, share)
+            told = trust.by_labels(halved, here, right)
+            if told is not None:
+                # Labels are believed, be it more or less than a bootstrap.
+                share, right, log_beta = told, told, 0.0
             log_beta = trust.no_surer_than(share, model, here.patterns, here.queries, log_beta, prior)
-            right = min(right, share) if not math.isnan(right) else share
     loss, confidence = _evidence(here, model, math.exp(log_beta))
     report = FitReport("em", loss, 1, converged=True, accuracy=right, confidence=confidence)
     return Learned(model, report, log_beta, _genuine(here, chosen, halved, math.exp(log_beta)))

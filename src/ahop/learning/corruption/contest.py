@@ -12,6 +12,9 @@ from ahop.learning.corruption.held_out import Judgement
 from ahop.learning.report import Trial
 
 
+_OF_THEIR_OWN = 1_000_003
+
+
 class Contestant(NamedTuple):
     """A kind of model: fitted to all queries, judged if origins are known, and how to fit it to some of them.
 
@@ -36,5 +39,6 @@ class Outcome(NamedTuple):
 
 def halves(count: int, seed: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Two halves of so many queries, by chance."""
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).to(device)
+    # Not by the draw that decides which queries a model learns from where there are many: one half would have none.
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed + _OF_THEIR_OWN)).to(device)
     return order[: count // 2], order[count // 2 :]

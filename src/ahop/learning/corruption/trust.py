@@ -4,7 +4,8 @@ Two things make such a model too sure of itself. *Chance*: it was fitted to few 
 them then answer differently, and their agreement bounds how often either can be right (:func:`agreement`). *Form*: its
 terms are taken for independent and are not. What really happened to a query can be carried to another pattern
 (:meth:`ahop.similarity.Density.carried`), where the origin is known by construction: a bootstrap of residuals, on which
-a temperature is fitted as on held-out labels (:func:`log_beta`).
+a temperature is fitted as on held-out labels (:func:`log_beta`). Neither shows a model that is wrong in the same way
+for all queries. A few labels do (:func:`by_labels`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop.learning.corruption.held_out import beside_rivals, tempered
+from ahop.learning.corruption.lessons import Lessons
 
 # Queries that are asked, and rivals that each is told from.
 _ASKED, _RIVALS = 512, 1024
+# Labels that tell how sure to be, at least.
+_FEWEST = 5
 
 
 def _some(count: int, most: int, generator: torch.Generator, device: torch.device) -> Tensor:
@@ -56,6 +60,21 @@ def log_beta(model: Any, patterns: Tensor, queries: Tensor, seed: int) -> tuple[
     scores = beside_rivals(model, stored, carried, others, rivals)
     right = float((scores[:, 0] > scores[:, 1:].amax(1)).double().mean())
     return min(0.0, tempered(scores.double())[1]), right
+
+
+def by_labels(models: list[tuple[Any, Tensor]], here: Lessons, expected: float) -> float | None:
+    """How often the known origins are found, by models that each come with the rows they have not learned from.
+
+    What was expected weighs as much as one label. None where too few origins are known.
+    """
+    if here.origins is None:
+        return None
+    right = []
+    for model, rows in models:
+        rows = rows[here.origins[rows] >= 0]
+        right.append(first_choices(model, here.patterns, here.queries[rows]) == here.origins[rows])
+    found = torch.cat(right)
+    return None if len(found) < _FEWEST else (float(found.sum()) + expected) / (len(found) + 1)
 
 
 def mean_confidence(model: Any, patterns: Tensor, queries: Tensor, beta: float, log_prior: Tensor | None) -> float:
