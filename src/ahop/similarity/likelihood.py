@@ -112,10 +112,10 @@ class Likelihood(Decomposable, Density):
         # Knots at the ends carry half a hat.
         hats = torch.ones_like(self.background)
         hats[0] = hats[-1] = 0.5
-        weights = torch.softmax(self.background, 0) / hats
-        density = torch.lerp(weights[left].to(way), weights[left + 1].to(way), way) * (
-            (self.knots - 1) / (self.high - self.low)
-        )
+        heights = (torch.softmax(self.background, 0) / hats * ((self.knots - 1) / (self.high - self.low))).to(way)
+        flat = left.flatten()
+        density = torch.lerp(heights[:-1].index_select(0, flat), heights[1:].index_select(0, flat), way.flatten())
+        density = density.view_as(way)
         inside = (values >= self.low) & (values <= self.high)
         density = torch.where(inside, density, 0.0).clamp_min(_LEAST_SHARE / (self.high - self.low))
         return nn.functional.logsigmoid(self.mask_logits) + density.log()

@@ -21,7 +21,7 @@ from ahop.learning.corruption.held_out import beside_rivals, tempered
 from ahop.learning.corruption.lessons import Lessons
 
 # Queries that are asked, and rivals that each is told from.
-_ASKED, _RIVALS = 512, 1024
+_ASKED, _RIVALS = 256, 1024
 # Labels that tell how sure to be, at least.
 _FEWEST = 5
 
