@@ -49,6 +49,15 @@ def test_a_bar_is_shown_after_a_second_and_erased_in_the_end(clock, terminal):
     assert drawn[-2].startswith(f"fit [{'#' * 40}] 0:00:04")
 
 
+def test_a_notebook_has_a_bar_without_codes_of_terminals(clock, terminal, monkeypatch):
+    stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    show_on(stream, monkeypatch)
+    run(clock, 1.0, note="loss 0.5")
+    drawn = stream.getvalue().split("\r" + 69 * " " + "\r")
+    assert drawn[0] == drawn[-1] == ""
+    assert drawn[1] == f"fit [{'#' * 20}{'-' * 20}] 0:00:02 loss 0.5"
+
+
 def test_no_bar_is_shown_within_a_second(clock, terminal):
     run(clock, 0.25)
     assert terminal.getvalue() == ""

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 # Seconds before the first picture, since nobody needs a bar that flashes by, and between two of them.
 PATIENCE, PAUSE = 1.0, 0.1
 WIDTH = 40
-_ERASE = "\r\x1b[2K"
 
 
 class Bar:
@@ -23,17 +22,17 @@ class Bar:
         self._start = time.monotonic()
         self._next = self._start + PATIENCE
         # A log file needs no bar.
-        self._show, self._drawn = show and _on_terminal(), False
+        self._show, self._drawn = show and (_on_terminal() or _in_notebook()), False
 
     def advance(self, note: str = "", by: float = 1) -> None:
         self._done += by
         if self._show and (now := time.monotonic()) > self._next:
             self._next, self._drawn = now + PAUSE, True
-            _write(_ERASE + self._line(note, int(now - self._start)))
+            _write(_erase() + self._line(note, int(now - self._start)))
 
     def close(self) -> None:
         if self._drawn:
-            _write(_ERASE)
+            _write(_erase())
 
     def _line(self, note: str, seconds: int) -> str:
         parts = [self._title]
@@ -52,6 +51,18 @@ def _on_terminal() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or sys.stderr.isatty()
 
 
+def _in_notebook() -> bool:
+    """Whether standard error is a notebook's, which goes back to the start of a line as a terminal does."""
+    return sys.stderr is not None and type(sys.stderr).__module__.startswith("ipykernel")
+
+
+def _erase() -> str:
+    if _in_notebook():
+        # A notebook does not know the code for it.
+        return "\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r"
+    return "\r\x1b[2K"
+
+
 def _write(text: str) -> None:
     # A terminal that lacks a letter is no reason for the work to fail.
     encoding = sys.stderr.encoding or "ascii"
@@ -61,7 +72,7 @@ def _write(text: str) -> None:
 
 @contextmanager
 def progress(title: str, total: int | None = None, *, show: bool = True) -> Iterator[Bar]:
-    """Show how far ``title`` has come, on a terminal and only if it takes longer than a second."""
+    """Show how far ``title`` has come, on a terminal or in a notebook, and only if it takes longer than a second."""
     bar = Bar(title, total, show)
     try:
         yield bar

@@ -1,13 +1,15 @@
 """Which kind of model is chosen, how sure it is, and what it makes of a few labels."""
 
+import io
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 from sklearn.datasets import load_digits
 
 import ahop
-from ahop import BayesianHopfield, metrics
+from ahop import BayesianHopfield, _progress, metrics
 from ahop.learning.corruption import Lessons, independent, trust
 from ahop.similarity import Correlated, Floor, Likelihood, Moved, Regimes, Transformed
 from ahop.variants import Mixed
@@ -249,3 +251,18 @@ def test_what_was_chosen_is_saved_with_its_temperature(tmp_path):
     again = ahop.load(tmp_path)
     assert torch.equal(again.scores(queries), memory.scores(queries))
     assert torch.equal(again.recall(queries, reject=0.1).indices, memory.recall(queries, reject=0.1).indices)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_long_fit_says_what_it_tries_and_is_silent_when_told(labelled, monkeypatch):
+    seen = Mixed(0.3, 0.3, 0.3).sample(PATTERNS, 40)
+    origins = seen.origins if labelled else None
+    monkeypatch.setattr(_progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(_progress, "PAUSE", 0.0)
+    monkeypatch.setattr(_progress, "_on_terminal", lambda: True)
+    for verbose in (True, False):
+        monkeypatch.setattr(_progress, "sys", SimpleNamespace(stderr=io.StringIO()))
+        BayesianHopfield(PATTERNS).fit(seen.queries, origins, verbose=verbose)
+        said = _progress.sys.stderr.getvalue()
+        assert all((part in said) == verbose for part in ("single dimensions", "how sure to be"))
+        assert verbose or said == ""

@@ -11,7 +11,6 @@ from torch import Tensor
 from ahop.learning.corruption.held_out import Judgement
 from ahop.learning.report import Trial
 
-
 _OF_THEIR_OWN = 1_000_003
 
 

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop._precision import reach
-from ahop._progress import progress
 from ahop.learning.corruption import correlated, em, terms
 from ahop.learning.corruption.lessons import Families, Lessons
 from ahop.learning.corruption.terms import Evidence, Shrinkage
@@ -216,7 +215,7 @@ def from_pairs(problem: Problem) -> Fit:
     return Fit(problem, state, evidence, trace + problem.iterate(state, evidence, steps=60))
 
 
-def from_queries(problem: Problem) -> tuple[Fit, State]:
+def from_queries(problem: Problem, advance: Callable[[], None]) -> tuple[Fit, State]:
     """Without labels: several starts on some queries, fewer and fewer; then the likeliest to the end on all of them.
 
     Returns:
@@ -228,12 +227,9 @@ def from_queries(problem: Problem) -> tuple[Fit, State]:
     lossy, noisy = _starts(some, _LOSSY), _starts(some, _NOISY)
     if some.lessons.observed is None and some.families.correlated is not None:
         noisy.append(_unlike(some))
-    with progress("learning without labels", 2 * len(lossy + noisy) + 12 + 40) as bar:
-        finalists = [
-            _ranked(some, _ranked(some, kind, 2, bar.advance)[:2], 3, bar.advance)[0] for kind in (lossy, noisy)
-        ]
-        first, second = _ranked(problem, finalists, 1, bar.advance)
-        return settled(problem, first, 40, advance=bar.advance), second
+    finalists = [_ranked(some, _ranked(some, kind, 2, advance)[:2], 3, advance)[0] for kind in (lossy, noisy)]
+    first, second = _ranked(problem, finalists, 1, advance)
+    return settled(problem, first, 40, advance=advance), second
 
 
 def _starts(problem: Problem, levels: Sequence[tuple[float, float]]) -> list[State]:

@@ -45,8 +45,8 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
         if outcome.converged:
             return outcome
         tried += outcome.tried
-    bar.advance("single dimensions")
-    fit, runner_up = independent.from_queries(independent.Problem(here, families, seed))
+    problem = independent.Problem(here, families, seed)
+    fit, runner_up = independent.from_queries(problem, lambda: bar.advance("single dimensions"))
     tried.append(Trial("single dimensions"))
     best = None
     if causes is None and families.correlated is not None and here.observed is None and fit.leaves_causes(seed):
