@@ -23,12 +23,22 @@ REPETITIONS = 3
 SOURCE = Path(ahop.__file__).parents[1]
 
 
-def mixed(patterns: int, queries: int, labelled: bool) -> tuple[torch.Tensor, ...]:
-    """Uniform patterns in 64 dimensions, masked, noisy and biased; without labels or with."""
+def mixed(patterns: int, queries: int) -> tuple[torch.Tensor, ...]:
+    """Uniform patterns in 64 dimensions, masked, noisy and biased, without labels."""
     stored = torch.rand(patterns, 64, generator=torch.Generator().manual_seed(0)) * 2 - 1
     world = ahop.variants.Mixed(0.5, 0.5, 0.5)
     seen, test = world.sample(stored, queries), world.sample(stored, 500)
-    return stored, seen.queries, seen.origins if labelled else torch.full((0,), -1), *test
+    return stored, seen.queries, torch.empty(0), *test
+
+
+def drifted() -> tuple[torch.Tensor, ...]:
+    """Normal patterns in 64 dimensions, moved by four hidden causes, without labels."""
+    generator = torch.Generator().manual_seed(0)
+    stored, causes = (torch.randn(count, 64, generator=generator) for count in (200, 4))
+    origins = torch.randint(200, (600,), generator=generator)
+    strengths, noise = (torch.randn(600, size, generator=generator) for size in (4, 64))
+    queries = stored[origins] + strengths @ causes + 0.5 * noise
+    return stored, queries[:100], torch.empty(0), queries[100:], origins[100:]
 
 
 def spectra() -> tuple[torch.Tensor, ...]:
@@ -47,8 +57,9 @@ def spectra() -> tuple[torch.Tensor, ...]:
 
 
 CASES = {
-    "2,048 patterns, 512 queries, d 64, no labels": lambda: mixed(2048, 512, False),
-    "200 patterns, 100 queries, d 64, no labels": lambda: mixed(200, 100, False),
+    "2,048 patterns, 512 queries, d 64, no labels": lambda: mixed(2048, 512),
+    "200 patterns, 100 queries, d 64, no labels": lambda: mixed(200, 100),
+    "the same with hidden causes": drifted,
     "655 patterns, 155 labels, d 650": spectra,
 }
 
