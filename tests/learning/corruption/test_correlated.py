@@ -1,11 +1,12 @@
 import copy
 import math
+from contextlib import nullcontext
 
 import pytest
 import torch
 
 from ahop import metrics
-from ahop.learning.corruption import correlated, held_out
+from ahop.learning.corruption import correlated, held_out, trust
 from ahop.learning.corruption.correlated import Form, OfMatrix, OfRows, PairMoments, ShareMoments
 from ahop.learning.corruption.held_out import Jury
 from ahop.memories.bayesian import BayesianHopfield
@@ -137,3 +138,19 @@ def test_a_crowd_on_one_pattern_carries_no_information():
     crowd = torch.zeros(50, 20)
     crowd[:, 3] = 99.0
     assert correlated.mutual_information(crowd) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("labels", [0, 30])
+def test_labels_judge_hidden_causes_where_there_are_some(labels, monkeypatch):
+    """Halves that disagree veto hidden causes, unless known origins say that these find them and others do not."""
+
+    def against(one, other, patterns, queries):
+        return float(getattr(one, "rank", 0) == 0)
+
+    monkeypatch.setattr(trust, "agreement", against)
+    seen = drifted(150, 1)
+    known = torch.where(torch.arange(150) < labels, seen.origins, -1)
+    said = pytest.warns(UserWarning, match="too few to be sure of hidden causes") if not labels else nullcontext()
+    with said:
+        memory = BayesianHopfield(PATTERNS).fit(seen.queries, known)
+    assert (getattr(memory.similarity.model, "rank", 0) > 0) == bool(labels)

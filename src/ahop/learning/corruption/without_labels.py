@@ -93,12 +93,17 @@ def _explains_better(here: Lessons, model: Any, fit: independent.Fit) -> bool:
 
 def _that_halves_agree_on(here: Lessons, causes: Contestant, fit: independent.Fit, seed: int) -> Contestant | None:
     """Hidden causes, if two halves of the queries agree on the origins as much as under a simpler model; else that one:
-    a noise of each dimension's own or one that all share, with heavy tails, or None for single dimensions."""
+    a noise of each dimension's own or one that all share, with heavy tails, or None for single dimensions.
+
+    Where some origins are known, what counts is how many of them each half finds without having learned from them."""
     one, other = halves(len(here.queries), seed, here.queries.device)
 
     def agreed(refit: Callable[[Tensor], Any] | None) -> float:
         assert refit is not None
-        return trust.agreement(refit(one), refit(other), here.patterns, here.queries)
+        models = [(refit(one), other), (refit(other), one)]
+        share = trust.agreement(models[0][0], models[1][0], here.patterns, here.queries)
+        told = trust.by_labels(models, here, share)
+        return share if told is None else told
 
     simpler = [_plain_noise(here, type(causes.model), shared) for shared in (False, True)]
     shares = [agreed(refit) for refit in (*(plain.refit for plain in simpler), fit.relearned)]
@@ -106,9 +111,9 @@ def _that_halves_agree_on(here: Lessons, causes: Contestant, fit: independent.Fi
     if own >= rival - _BY:
         return causes
     warnings.warn(
-        f"{len(here.queries)} queries are too few to be sure of hidden causes: two halves agree on {own:.0%} of the "
-        f"origins, those of a simpler model on {rival:.0%}; the simpler one is taken, and more queries, or some "
-        "origins, would tell",
+        f"{len(here.queries)} queries are too few to be sure of hidden causes: two halves of them are worth {own:.0%} "
+        f"by what they agree on and the labels they find, with a simpler model {rival:.0%}; the simpler one is taken, "
+        "and more queries, or more origins, would tell",
         UserWarning,
         stacklevel=7,
     )
