@@ -255,14 +255,15 @@ def test_what_was_chosen_is_saved_with_its_temperature(tmp_path):
 
 @pytest.mark.parametrize("labelled", [True, False])
 def test_a_long_fit_says_what_it_tries_and_is_silent_when_told(labelled, monkeypatch):
-    seen = Mixed(0.3, 0.3, 0.3).sample(PATTERNS, 40)
+    few = PATTERNS[:20, :6]
+    seen = Mixed(0.0, 0.1, 0.0).sample(few, 20)
     origins = seen.origins if labelled else None
     monkeypatch.setattr(_progress, "PATIENCE", 0.0)
     monkeypatch.setattr(_progress, "PAUSE", 0.0)
     monkeypatch.setattr(_progress, "_on_terminal", lambda: True)
     for verbose in (True, False):
         monkeypatch.setattr(_progress, "sys", SimpleNamespace(stderr=io.StringIO()))
-        BayesianHopfield(PATTERNS).fit(seen.queries, origins, verbose=verbose)
+        BayesianHopfield(few).fit(seen.queries, origins, verbose=verbose)
         said = _progress.sys.stderr.getvalue()
         assert all((part in said) == verbose for part in ("single dimensions", "how sure to be"))
         assert verbose or said == ""
