@@ -9,9 +9,6 @@ from hypothesis import settings
 import ahop
 from ahop import energy, memories, separation, similarity, variants
 
-# Collecting doctests would read its parts a second time if they were not there already, and a table joins once.
-from ahop.paper.pages import tables  # noqa: F401
-
 # How long an example takes says nothing about the code on a shared machine, and the same examples every time
 # make a red run repeatable.
 settings.register_profile("ahop", deadline=None, derandomize=True, max_examples=50)
