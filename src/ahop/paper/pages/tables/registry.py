@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -31,12 +32,8 @@ def shown(name: str, *reads: str) -> Callable[[Maker], Maker]:
     """A table that documents and the page show under ``name``, made of these reports."""
 
     def join(make: Maker) -> Maker:
-        known = TABLES.get(name)
         # A module that is read again brings the same table, no second one of that name.
-        if known is not None and (known.make.__module__, known.make.__qualname__) == (
-            make.__module__,
-            make.__qualname__,
-        ):
+        if name in TABLES and inspect.getfile(TABLES[name].make) == inspect.getfile(make):
             del TABLES[name]
         TABLES.add(name, Table(make, reads, make.__doc__ or ""))
         return make
