@@ -6,6 +6,7 @@ Ratios of wall times measured in one run, each fit in a process of its own that 
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -90,6 +91,7 @@ def measured(source: Path, case: str) -> tuple[float, float]:
 
 
 def main(older: Path) -> None:
+    # Not above: the older checkout, which runs this file too, may not have it.
     from ahop.paper import report
 
     head = report.stamp("fits", {"threads": torch.get_num_threads(), "repetitions": REPETITIONS, "seed": 0})
@@ -108,7 +110,13 @@ def main(older: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--case":
-        print(json.dumps(timed(sys.argv[2])))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("older", type=Path, nargs="?", help="the folder src of the older checkout")
+    parser.add_argument("--case", choices=CASES, help="time this one alone, with the library that is installed")
+    asked = parser.parse_args()
+    if asked.case:
+        print(json.dumps(timed(asked.case)))
+    elif asked.older is None or not (asked.older / "ahop").is_dir():
+        parser.error(f"older must be a folder that has the library ahop in it, got {asked.older}")
     else:
-        main(Path(sys.argv[1]).resolve())
+        main(asked.older.resolve())

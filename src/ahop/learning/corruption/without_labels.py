@@ -111,9 +111,9 @@ def _that_halves_agree_on(here: Lessons, causes: Contestant, fit: independent.Fi
     if own >= rival - _BY:
         return causes
     warnings.warn(
-        f"{len(here.queries)} queries are too few to be sure of hidden causes: two halves of them are worth {own:.0%} "
-        f"by what they agree on and the labels they find, with a simpler model {rival:.0%}; the simpler one is taken, "
-        "and more queries, or more origins, would tell",
+        f"{len(here.queries)} queries are too few to be sure of hidden causes: learned from two halves of them, they "
+        f"hold for {own:.0%} of the origins, a simpler model for {rival:.0%}; the simpler one is taken, and more "
+        "queries, or more known origins, would tell",
         UserWarning,
         stacklevel=7,
     )

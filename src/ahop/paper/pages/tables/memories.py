@@ -206,15 +206,19 @@ def _signed(value: float) -> str:
     return ("+" if value >= 0 else "") + figure(value)
 
 
+def _in_order(models: list[str]) -> list[str]:
+    """As the experiment has them; those that nobody knows any more come last."""
+    return [*(model for model in MEASURED if model in models), *(model for model in models if model not in MEASURED)]
+
+
 @shown("real-models", "real")
 def real_models(report: Report) -> Grid:
     """All models on items measured twice: first choices that are right, on items that were not learned from."""
     rows = report["rows"]
     found = by(rows, "model", "data")
     names, models = each(rows, "data"), each(rows, "model")
-    known = [model for model in MEASURED if model in models]
     lines = []
-    for model in [*known, *(model for model in models if model not in MEASURED)]:
+    for model in _in_order(models):
         ours, learns = (MEASURED[model].ours, MEASURED[model].learns) if model in MEASURED else (False, "")
         cells = cells_of(found, [(model, data) for data in names], lambda row: with_spread(row["accuracy"]))
         lines.append([_bold(model, ours), learns, *cells])
@@ -226,7 +230,7 @@ def calibration(report: Report) -> Grid:
     """Items measured twice: expected calibration error; in brackets how sure, and how often right."""
     rows = [row for row in report["rows"] if "calibration_error" in row]
     found = by(rows, "model", "data")
-    names, models = each(rows, "data"), each(rows, "model")
+    names, models = each(rows, "data"), _in_order(each(rows, "model"))
 
     def cell(row: Row) -> str:
         error, sure, right = (row[key]["mean"] for key in ("calibration_error", "confidence", "accuracy"))

@@ -33,12 +33,16 @@ def shown(name: str, *reads: str) -> Callable[[Maker], Maker]:
 
     def join(make: Maker) -> Maker:
         # A module that is read again brings the same table, no second one of that name.
-        if name in TABLES and inspect.getfile(TABLES[name].make) == inspect.getfile(make):
+        if name in TABLES and _place(TABLES[name].make) == _place(make):
             del TABLES[name]
         TABLES.add(name, Table(make, reads, make.__doc__ or ""))
         return make
 
     return join
+
+
+def _place(make: Maker) -> tuple[str, str]:
+    return inspect.getfile(make), make.__name__
 
 
 def made(name: str, folder: str | os.PathLike[str]) -> str:
