@@ -251,13 +251,19 @@ class BayesianHopfield(AssociativeMemory):
                 no stored pattern: their indices are -1 and their probabilities 0. None refuses nothing.
         """
         if reject is None:
-            return super().recall(queries, k, observed=observed)
+            return self._doubted(super().recall(queries, k, observed=observed))
         level = self.similarity.least_familiar(within(reject, "reject", 0.0, 1.0))
         if not int(self.similarity.genuine_count):
             raise ValueError("reject must be None before fit: what genuine queries look like is learned there")
-        found = super().recall(queries, k, observed=observed)
+        found = self._doubted(super().recall(queries, k, observed=observed))
         strange = (self.familiarity(queries, observed=observed) < level)[..., None]
         return Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
+
+    def _doubted(self, found: Recall) -> Recall:
+        """Probabilities where some queries tell nothing: what the prior says has its share."""
+        sure, log_prior = found.probabilities, self._log_prior()
+        prior = torch.full_like(sure, 1 / len(self)) if log_prior is None else log_prior.exp()[found.indices].to(sure)
+        return found._replace(probabilities=torch.lerp(sure, prior, self.similarity.doubt.to(sure)))
 
     def query_adapter(self, metric: str = "cosine") -> Adapter:
         """A function from queries of a moved space to vectors for an *existing* index of the patterns as they are.

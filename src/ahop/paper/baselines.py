@@ -124,7 +124,7 @@ def perceptron(
         last = nn.Linear(width, targets.shape[1])
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
-        network = nn.Sequential(nn.Linear(inputs.shape[1], width), nn.GELU(), nn.Dropout(0.2), last)
+        network = nn.Sequential(nn.Linear(inputs.shape[1], width), nn.GELU(), nn.Dropout(0.2), last).to(inputs)
         optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1)
         for _ in range(steps):
             rows = torch.randint(len(inputs), (256,))
@@ -189,7 +189,7 @@ def _components(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def weighted_cosine(patterns: Tensor, mass: float, intensity: float) -> Compared:
     """The cosine of m/z^mass * intensity^intensity, from square roots of intensities at nominal masses."""
-    masses = torch.arange(1, patterns.shape[1] + 1).double()
+    masses = torch.arange(1, patterns.shape[1] + 1).to(patterns).double()
 
     def weigh(roots: Tensor) -> Tensor:
         return roots.double() ** (2 * intensity) * masses**mass

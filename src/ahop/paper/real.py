@@ -35,6 +35,7 @@ class Config:
     runs: int = 5
     seed: int = 0
     items: int | None = None
+    device: str = "cpu"
     quick: bool = False
 
     def __post_init__(self) -> None:
@@ -92,7 +93,7 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
     What ``out`` already holds is not done again, and each part is kept when ready.
     """
     head = reports.stamp("real", asdict(config))
-    journal = reports.Journal(out, head, ("data", "models", "runs", "seed"), partial(summary, config))
+    journal = reports.Journal(out, head, ("data", "models", "runs", "seed", "device"), partial(summary, config))
     with reports.reading(out):
         known = {(one["data"], one["model"], one["split"]) for one in journal.done}
     # All before the work, which would be in vain where one is not to be had.
@@ -112,7 +113,7 @@ def _suited(data: Measured, name: str, config: Config) -> list[str]:
 
 def score(name: str, model: str, number: int, config: Config) -> Done:
     """What one model finds on one split of one data set, and how sure it is where it learned to be."""
-    data = split(load(name, config), number)
+    data = Measured(*(part.to(config.device) for part in split(load(name, config), number)))
     learned, scored = (len(data.origins[rows].unique()) for rows in (data.learn, ~data.learn))
     queries, origins = data.queries[~data.learn], data.origins[~data.learn]
     made = MODELS[model].build(data, number)

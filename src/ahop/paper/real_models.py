@@ -94,7 +94,7 @@ def pairs(data: Measured, seed: int, count: int | None = None) -> tuple[Tensor, 
 def partly_labelled(data: Measured, seed: int, count: int) -> tuple[Tensor, Tensor]:
     """All queries to learn from and their origins, of which all but so many are -1: unknown."""
     queries, origins = pairs(data, seed)
-    return queries, torch.where(torch.arange(len(origins)) < count, origins, -1)
+    return queries, torch.where(torch.arange(len(origins)).to(origins) < count, origins, -1)
 
 
 # --- anyone's -------------------------------------------------------------------------------------------------

@@ -37,7 +37,8 @@ class Corruption(Density):
     (:class:`Regimes`), hidden causes move many dimensions at once (:class:`Correlated`), many values lie at a floor
     (:class:`Floor`), the whole space was moved (:class:`Moved`), or values are better compared in another scale
     (:class:`Transformed`); what it found is ``model``. The inverse temperature :math:`\beta` makes up for what a model
-    takes to be independent and is not, so that probabilities mean what they say.
+    takes to be independent and is not, so that probabilities mean what they say. Some queries were hit so hard that
+    they tell nothing of their origin: their share, where labels tell it, is the ``doubt`` that a memory keeps.
 
     Args:
         dim: Number of dimensions d.
@@ -46,6 +47,7 @@ class Corruption(Density):
     Attributes:
         known: Of how many queries ``model`` knows; one that was given knows enough.
         log_beta: The log of the inverse temperature.
+        doubt: The share of queries that tell nothing of their origin.
 
     Shape:
         patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
@@ -62,6 +64,7 @@ class Corruption(Density):
 
     known: Tensor
     log_beta: Tensor
+    doubt: Tensor
     genuine: Tensor
     genuine_count: Tensor
 
@@ -73,13 +76,14 @@ class Corruption(Density):
         self.query_dim = self.model.query_dim
         self.register_buffer("known", torch.tensor(0 if model is None else _FEW))
         self.register_buffer("log_beta", torch.zeros(()))
+        self.register_buffer("doubt", torch.zeros(()))
         # How familiar genuine queries are that were not learned from, in order; as many as the count says.
         self.register_buffer("genuine", torch.zeros(corruption.GENUINE))
         self.register_buffer("genuine_count", torch.tensor(0))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         # Files of earlier versions have no temperature, and know nothing of strangers.
-        for name in ("log_beta", "genuine", "genuine_count"):
+        for name in ("log_beta", "doubt", "genuine", "genuine_count"):
             state_dict.setdefault(prefix + name, getattr(self, name))
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
@@ -131,6 +135,7 @@ class Corruption(Density):
         learned = corruption.learn(lessons, _FAMILIES, hidden_causes, seed, verbose)
         self.model, self.query_dim = learned.model, learned.model.query_dim
         self.log_beta.fill_(learned.log_beta)
+        self.doubt.fill_(learned.doubt)
         self._remember(learned.familiarity)
         self.known.fill_(len(queries))
         return learned.report
@@ -192,6 +197,6 @@ class Corruption(Density):
         return codes if not float(self.log_beta) else Tempered(codes, float(self.log_beta.exp()))
 
     def reset_parameters(self) -> None:
-        for zeros in (self.known, self.log_beta, self.genuine, self.genuine_count):
+        for zeros in (self.known, self.log_beta, self.doubt, self.genuine, self.genuine_count):
             zeros.zero_()
         self.model.reset_parameters()  # type: ignore[operator]

@@ -10,7 +10,8 @@
    floor is a fact and not a choice. A moved space is looked for first if there are enough queries and they tell little
    of their origins as they are. Hidden causes are looked for if residuals are more correlated than shuffled ones, and
    taken if they explain the queries better and two halves of the queries agree on them.
-4. The model is made as sure as it is right: by a temperature from the jury, or without labels from :mod:`.trust`. What
+4. The model is made as sure as it is right: by a temperature and a doubt from the jury, or without labels by a
+   temperature from :mod:`.trust`. What
    genuine queries look like to a model that has not seen them tells later which ones are not.
 """
 
@@ -27,7 +28,7 @@ from ahop._precision import Units
 from ahop._progress import Bar, progress
 from ahop.learning.corruption import correlated, independent, trust, with_labels, without_labels
 from ahop.learning.corruption.contest import Contestant, halves
-from ahop.learning.corruption.held_out import Jury
+from ahop.learning.corruption.held_out import Jury, doubted
 from ahop.learning.corruption.lessons import Families, Lessons
 from ahop.learning.report import FitReport
 
@@ -39,12 +40,13 @@ GENUINE = 512
 
 @dataclass(frozen=True)
 class Learned:
-    """A model, how the fit went, its log inverse temperature, and how familiar genuine queries are to such a model that
-    has not learned from them ``(m,)``."""
+    """A model, how the fit went, its log inverse temperature, the share of queries that tell nothing, and how familiar
+    genuine queries are to such a model that has not learned from them ``(m,)``."""
 
     model: Any
     report: FitReport
     log_beta: float = 0.0
+    doubt: float = 0.0
     familiarity: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
@@ -99,10 +101,10 @@ def _require_a_map(lessons: Lessons, families: Families, hidden_causes: int | No
 def _trusted(here: Lessons, chosen: Contestant, seed: int) -> Learned:
     """The model with a temperature, and what it expects of itself."""
     model, prior = chosen.model, here.log_prior
-    log_beta, right = 0.0, math.nan
+    log_beta, doubt, right = 0.0, 0.0, math.nan
     halved = _halved(here, chosen, seed)
     if chosen.judgement is not None:
-        log_beta, right = chosen.judgement.log_beta, chosen.judgement.accuracy
+        (log_beta, doubt), right = doubted(chosen.judgement.scores), chosen.judgement.accuracy
     elif here.observed is None and len(here.queries) >= 8:
         log_beta, right = trust.log_beta(model, here.patterns, here.queries, seed)
         log_beta = log_beta if chosen.log_beta is None else chosen.log_beta
@@ -115,9 +117,10 @@ def _trusted(here: Lessons, chosen: Contestant, seed: int) -> Learned:
                 # Labels are believed, be it more or less than a bootstrap.
                 share, right, log_beta = told, told, 0.0
             log_beta = trust.no_surer_than(share, model, here.patterns, here.queries, log_beta, prior)
-    loss, confidence = _evidence(here, model, math.exp(log_beta))
+    loss, sure = _evidence(here, model, math.exp(log_beta))
+    confidence = (1 - doubt) * sure + doubt / len(here.patterns)
     report = FitReport("em", loss, 1, converged=True, accuracy=right, confidence=confidence)
-    return Learned(model, report, log_beta, _genuine(here, chosen, halved, math.exp(log_beta)))
+    return Learned(model, report, log_beta, doubt, _genuine(here, chosen, halved, math.exp(log_beta)))
 
 
 def _evidence(here: Lessons, model: Any, beta: float) -> tuple[float, float]:

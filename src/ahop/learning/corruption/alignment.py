@@ -87,6 +87,12 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     return best
 
 
+def lands(patterns: Tensor, queries: Tensor) -> bool:
+    """Whether queries ``(n, d)`` lie nearer to one of the patterns ``(N, d)`` than by chance, unturned."""
+    stored, asked = standard(patterns), standard(queries)
+    return _judged(_unturned(stored, asked), stored, asked[:: max(1, len(asked) // _JUDGE)]).found
+
+
 def standard(items: Tensor) -> Tensor:
     """Items counted from their mean, in units of their length."""
     return (items - items.mean(0)) / _length(items)
@@ -111,11 +117,15 @@ def _starts(
     """Ways to a first rotation, the surest first."""
     if len(pairs[0]):
         yield lambda: nearest_rotation(pairs[0].mT @ pairs[1])
-    same = torch.eye(asked.shape[1], stored.shape[1]).to(stored)
+    same = _unturned(stored, asked)
     if _judged(same, stored, judge).found:
         yield lambda: same
     for _ in range(_STARTS):
         yield lambda: _coupled(stored, asked, generator)
+
+
+def _unturned(stored: Tensor, asked: Tensor) -> Tensor:
+    return torch.eye(asked.shape[1], stored.shape[1]).to(stored)
 
 
 def _coupled(stored: Tensor, asked: Tensor, generator: torch.Generator) -> Tensor:

@@ -18,6 +18,8 @@ _FOLDS = 8
 _JUDGED = 2048
 # Standard errors by which one model has to be right more often than another, or surer of what is right.
 _RIGHT, _SURE = 0.7, 2.0
+# Rounds in which a temperature and a doubt take turns, and rows that they are found on.
+_TURNS, _WITNESSES = 50, 1024
 # Logarithms of temperatures that chance alone may bring about.
 _ABOUT = 0.4
 _RIVALS = 1024
@@ -27,13 +29,14 @@ _LESSONS, _LEAST = 2**18, 512
 
 @dataclass
 class Judgement:
-    """Held-out log posteriors ``(n,)`` of the origins ``(n,)``, at their best inverse temperature; and whether each was
-    the first choice ``(n,)``."""
+    """Held-out log posteriors ``(n,)`` of the origins ``(n,)``, at their best inverse temperature; whether each was the
+    first choice ``(n,)``; and the scores ``(n, 1 + R)`` that say so, as :meth:`Jury.score` gives them."""
 
     log_posterior: Tensor
     origins: Tensor
     log_beta: float
     right: Tensor
+    scores: Tensor
 
     @property
     def accuracy(self) -> float:
@@ -86,7 +89,7 @@ class Jury:
         table = torch.cat(scores)
         logs, log_beta = tempered(table)
         right = table[:, 0] > table[:, 1:].amax(1)
-        return Judgement(logs, torch.cat([self.origins[rows] for _, rows in self.parts]), log_beta, right)
+        return Judgement(logs, torch.cat([self.origins[rows] for _, rows in self.parts]), log_beta, right, table)
 
     def score(self, similarity: Any, rows: Tensor) -> Tensor:
         """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing."""
@@ -123,27 +126,61 @@ def beside_rivals(similarity: Any, patterns: Tensor, queries: Tensor, origins: T
 def tempered(scores: Tensor) -> tuple[Tensor, float]:
     """The log posterior of the first column, and the log inverse temperature under which that is largest, or nought if
     this gains no more than chance. It is concave, so that Newton's method finds it."""
-    mine = scores[:, :1]
-    gaps = (scores - mine).clamp_min(-1e30)
-    present = torch.isfinite(scores)
-    log_beta = 0.0
+    gaps, even, log_beta = _gaps(scores), torch.ones_like(scores[:, 0]), 0.0
     for _ in range(40):
-        posterior = torch.softmax((math.exp(log_beta) * gaps).masked_fill(~present, -torch.inf), 1)
-        safe = gaps.masked_fill(~present, 0.0)
-        mean = (posterior * safe).sum(1)
-        slope = -float(mean.mean()) * math.exp(log_beta)
-        bend = float(((posterior * safe.square()).sum(1) - mean.square()).mean()) * math.exp(2 * log_beta)
-        step = slope / (bend + abs(slope) + 1e-12)
-        log_beta = min(max(log_beta + step, -12.0), 3.0)
-        if abs(step) < 1e-3:
+        before = log_beta
+        log_beta = _stepped(gaps, _posterior(gaps, log_beta), log_beta, even)
+        if abs(log_beta - before) < 1e-3:
             break
-
-    def at(log_beta: float) -> Tensor:
-        return torch.log_softmax((math.exp(log_beta) * gaps).masked_fill(~present, -torch.inf), 1)[:, 0]
-
-    logs, plain = at(log_beta), at(0.0)
+    logs, plain = (torch.log_softmax(math.exp(at) * gaps, 1)[:, 0] for at in (log_beta, 0.0))
     gain = logs - plain
     # A likelihood that is about right needs none.
     if abs(log_beta) < _ABOUT and float(gain.mean()) <= 2 * float(gain.std()) / math.sqrt(len(gain)):
         return plain, 0.0
     return logs, log_beta
+
+
+def doubted(scores: Tensor) -> tuple[float, float]:
+    r"""The log inverse temperature, and the share of queries that tell nothing of their origin, under which the first
+    column is likeliest:
+
+    .. math:: p = (1 - \varepsilon) \, \mathrm{softmax}(\beta s)_0 + \varepsilon / n
+
+    A temperature alone would pay for queries that are beyond hope with doubt of all the others. It is found by
+    expectation maximisation; no doubt is taken if it gains no more than chance.
+    """
+    _, plain = tempered(scores)
+    gaps = _gaps(scores)[:: 1 + len(scores) // _WITNESSES]
+    by_chance = 1 / torch.isfinite(gaps).sum(1)
+    alone = _posterior(gaps, plain)[:, 0]
+    log_beta, doubt, likely = plain, 0.1, alone
+    for _ in range(_TURNS):
+        posterior = _posterior(gaps, log_beta)
+        own = (1 - doubt) * posterior[:, 0]
+        likely = own + doubt * by_chance
+        tells = own / likely
+        doubt = 1 - float(tells.mean())
+        log_beta = _stepped(gaps, posterior, log_beta, tells)
+    gain = likely.log() - alone.clamp_min(torch.finfo(alone.dtype).tiny).log()
+    sure = float(gain.mean()) > _SURE * float(gain.std(unbiased=False)) / math.sqrt(len(gain))
+    return (log_beta, doubt) if sure else (plain, 0.0)
+
+
+def _gaps(scores: Tensor) -> Tensor:
+    """How far each is above the first; minus infinity where there is none."""
+    scores = scores.double()
+    return (scores - scores[:, :1]).clamp_min(-1e30).masked_fill(~torch.isfinite(scores), -torch.inf)
+
+
+def _posterior(gaps: Tensor, log_beta: float) -> Tensor:
+    return torch.softmax(math.exp(log_beta) * gaps, 1)
+
+
+def _stepped(gaps: Tensor, posterior: Tensor, log_beta: float, weights: Tensor) -> float:
+    """A step of Newton's method towards the largest sum of weighted log posteriors of the first column."""
+    safe = gaps.masked_fill(gaps.isinf(), 0.0)
+    mean = (posterior * safe).sum(1)
+    slope = -float((weights * mean).mean()) * math.exp(log_beta)
+    spread = (posterior * safe.square()).sum(1) - mean.square()
+    bend = float((weights * spread).mean()) * math.exp(2 * log_beta)
+    return min(max(log_beta + slope / (bend + abs(slope) + 1e-12), -12.0), 3.0)

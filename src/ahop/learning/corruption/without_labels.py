@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ahop._progress import Bar
-from ahop.learning.corruption import correlated, floor, independent, moved, trust
+from ahop.learning.corruption import alignment, correlated, floor, independent, moved, trust
 from ahop.learning.corruption.contest import Contestant, Outcome, halves
 from ahop.learning.corruption.lessons import Families, Lessons
 from ahop.learning.report import Trial
@@ -139,8 +139,15 @@ def _may_be_moved(here: Lessons, families: Families) -> bool:
     known = 0 if here.origins is None else int((here.origins >= 0).sum())
     if here.observed is not None or min(here.queries.shape[1], len(here.patterns), len(here.queries)) < _FEW_DIMENSIONS:
         return False
-    if known < _FEW_PAIRS and min(len(here.patterns), len(here.queries)) < _MANY_ITEMS:
+    many = min(len(here.patterns), len(here.queries)) >= _MANY_ITEMS
+    if known < _FEW_PAIRS and not many:
         return False
+    # However sure a model is: many queries that lie no nearer to one pattern than by chance tell little.
+    return (many and not alignment.lands(here.patterns, here.queries)) or _tell_little(here, families)
+
+
+def _tell_little(here: Lessons, families: Families) -> bool:
+    """Whether a rough model of values as they are is not sure of the origins."""
     asked = here.queries[:: max(1, len(here.queries) // 256)]
     stored, form = here.patterns.double(), correlated.Form(families.correlated, 0)
     rough = correlated.fit_queries(stored, asked.double(), form, 10, None)

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from ahop._checks import as_device
 from ahop.paper import real
-from ahop.paper.commands.common import Out, Runs, Workers, app, as_names, console, plain_errors, show
+from ahop.paper.commands.common import Device, Out, Runs, Workers, app, as_names, console, plain_errors, show
 from ahop.paper.pages import tables
 
 
@@ -27,6 +28,7 @@ def run_real(
     runs: Runs = 5,
     seed: Annotated[int, typer.Option(help="The first split; 0 is the published one.")] = 0,
     workers: Workers = 1,
+    device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Two splits of a few items, to see that it works.")] = False,
     out: Out = None,
 ) -> None:
@@ -34,7 +36,7 @@ def run_real(
 
     With --out, a run is resumable.
     """
-    config = real.Config(as_names(data, "data"), as_names(models, "models"), runs, seed)
+    config = real.Config(as_names(data, "data"), as_names(models, "models"), runs, seed, device=as_device(device))
     if quick:
         config = real.quick(config)
     result = real.run(config, out, workers)
