@@ -6,6 +6,7 @@ from types import ModuleType
 from ahop import (
     datasets,
     energy,
+    index,
     kernels,
     learning,
     memories,
@@ -62,6 +63,7 @@ __all__ = [
     "datasets",
     "energy",
     "estimators",
+    "index",
     "kernels",
     "learning",
     "load",

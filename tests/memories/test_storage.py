@@ -149,7 +149,7 @@ def rewrite(folder, change):
     change(metadata, tensors)
     if not isinstance(metadata["recipe"], str):
         metadata["recipe"] = json.dumps(metadata["recipe"])
-    metadata["sha256"] = storage._digest(metadata["recipe"], tensors)
+    metadata["sha256"] = storage.digest(metadata["recipe"], tensors)
     (folder / FILE).write_bytes(safetensors.torch.save(tensors, metadata))
 
 

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -86,7 +88,7 @@ def test_codes_of_a_subspace_keep_the_order():
     products = codes.encode_queries(queries) @ codes.encode_patterns(PATTERNS).T
     assert products.argmax(1).equal(memory.scores(queries).argmax(1))
     with pytest.raises(ValueError, match="observed is not supported"):
-        codes(PATTERNS, queries, torch.ones(50, 16, dtype=torch.bool))
+        codes(PATTERNS, queries, torch.zeros(50, 16, dtype=torch.bool))
 
 
 def test_the_same_value_everywhere_has_codes_too():
@@ -128,3 +130,16 @@ def test_scores_carry_gradients_however_many_they_are(memory, monkeypatch):
     for part in (Likelihood(16), Regimes([Likelihood(16), Likelihood(16)])):
         part(PATTERNS, queries).sum().backward()
         assert all(parameter.grad is not None for parameter in part.parameters())
+
+
+def test_codes_of_hidden_causes_go_together_with_gradients_and_without():
+    model = ahop.similarity.Correlated(4, 2, tails=math.inf)
+    model.loading.data.copy_(torch.randn(4, 2, generator=torch.Generator().manual_seed(0)))
+    patterns = torch.rand(30, 4, generator=torch.Generator().manual_seed(1))
+    codes = model.codes(patterns, 0.1)
+    stored = codes.encode_patterns(patterns)
+    with torch.no_grad():
+        asked = codes.encode_queries(patterns)
+        wanted = model(patterns, patterns)
+    products = asked @ stored.mT
+    torch.testing.assert_close(products - products[:, :1], wanted - wanted[:, :1])

@@ -78,7 +78,7 @@ def test_codes_are_scores_up_to_a_constant_of_the_query():
     gap = moved(patterns, queries) - codes(patterns, queries)
     torch.testing.assert_close(gap, gap[:, :1].expand(-1, 5))
     with pytest.raises(ValueError, match="observed is not supported"):
-        codes(patterns, queries, torch.ones(7, 6, dtype=torch.bool))
+        codes(patterns, queries, torch.zeros(7, 6, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("metric", ["inner", "cosine", "l2"])

@@ -119,6 +119,63 @@ def scores(
 
 
 @compiled
+def _fill_some(patterns, centre, chosen, gains, inverse, queries, level, seen, first, last, sums, table):
+    kinds, dims = inverse.shape
+    for query in range(first, last):
+        for rank in range(chosen.shape[1]):
+            pattern = chosen[query, rank]
+            for place in range(dims):
+                sums[place] = _ONE
+            for kind in range(kinds):
+                gain = gains[kind]
+                for place in range(dims):
+                    value = patterns[pattern, place] - centre
+                    gap = (queries[query, place] - gain * value) * inverse[kind, place]
+                    sums[place] += _power(level[kind, query, place] - gap * gap)
+            total = np.float32(0)
+            for place in range(dims):
+                total += seen[query, place] * _logarithm(sums[place])
+            table[query, rank] = total
+
+
+def scores_of(
+    patterns: Tensor,
+    centre: float,
+    chosen: Tensor,
+    queries: Tensor,
+    lost: Tensor,
+    gain: Tensor,
+    sigma: Tensor,
+    level: Tensor,
+    observed: Tensor | None,
+) -> Tensor | None:
+    """As :func:`scores`, of some patterns for each query.
+
+    Args:
+        patterns: ``(N, d)``, as they are; no copy of them is made.
+        centre: What they are counted from.
+        chosen: ``(Q, C)``.
+        queries, lost, gain, sigma, level, observed: As there.
+
+    Shape:
+        ``(Q, C)``.
+    """
+    above = (level[:, None] - lost) / _LOG2
+    if not above.numel() or float(above.max()) > MOST:
+        return None
+    seen = torch.ones_like(queries) if observed is None else observed.to(queries)
+    inverse, table = math.sqrt(0.5 / _LOG2) / sigma, queries.new_empty(chosen.shape)
+    others = [tensor.contiguous().numpy() for tensor in (chosen, gain, inverse, queries, above, seen)]
+    sums = np.empty((torch.get_num_threads(), patterns.shape[1]), dtype=np.float32)
+
+    def work(first: int, last: int, thread: int) -> None:
+        _fill_some(patterns.numpy(), np.float32(centre), *others, first, last, sums[thread], table.numpy())
+
+    share(len(queries), work, terms=chosen.shape[1] * patterns.shape[1] * len(gain))
+    return table.mul_(_LOG2).add_((lost * seen).sum(-1, keepdim=True))
+
+
+@compiled
 def _explain(patterns, owner, gains, inverse, queries, level, lost, first, last, odds, whole, total):
     kinds, dims = inverse.shape
     for pair in range(first, last):

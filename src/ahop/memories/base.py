@@ -323,9 +323,9 @@ class AssociativeMemory(Memory):
             values = torch.cat([self.values, more])
         if self.prior is not None:
             prior = torch.cat([self.prior, self._counts(prior, len(new))])
-        kept = torch.arange(len(self), device=self.patterns.device)
+        kept, before = torch.arange(len(self), device=self.patterns.device), self.patterns
         self.patterns, self.values, self.prior = torch.cat([self.patterns, new]), values, prior
-        self.similarity.resize(kept, len(new))
+        self._resized(before, kept, len(new))
         return self
 
     @torch.no_grad()
@@ -337,12 +337,16 @@ class AssociativeMemory(Memory):
         keep[gone] = False
         if not bool(keep.any()):
             raise ValueError(f"indices must leave at least one pattern, got all {len(self)} of them")
-        kept = keep.nonzero().squeeze(1)
+        kept, before = keep.nonzero().squeeze(1), self.patterns
         self.patterns = self.patterns[kept]
         self.values = None if self.values is None else self.values[kept]
         self.prior = None if self.prior is None else self.prior[kept]
-        self.similarity.resize(kept, 0)
+        self._resized(before, kept, 0)
         return self
+
+    def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
+        """Let the parts follow: of the patterns before, these are kept, and so many were added behind them."""
+        self.similarity.resize(kept, added)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the memory into ``folder``; :func:`ahop.load` reads it back. See :mod:`ahop.memories.storage`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,8 +18,14 @@ from ahop.memories.base import AssociativeMemory, Recall
 from ahop.separation import Softmax
 from ahop.similarity import Corruption, Density, Likelihood, Similarity
 from ahop.similarity.bridge import Adapter
+from ahop.similarity.codes import NoCodesError
 from ahop.similarity.moved import Moved
 
+if TYPE_CHECKING:
+    from ahop.index import Index
+
+# Patterns from which on a recall goes by the index.
+_MANY = 2**16
 # A stream is learned from its last queries.
 _WINDOW = 1024
 
@@ -87,6 +93,11 @@ class BayesianHopfield(AssociativeMemory):
             raise TypeError(f"similarity must be a likelihood (a Density) or None, got {kind}")
         super().__init__(patterns, corruption, Softmax(), values=values, prior=prior)
         self._recent: _Window | None = None
+        self._index: Index | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Codes are made again where they are needed.
+        return {**self.__dict__, "_index": None}
 
     @torch.no_grad()
     def fit(  # type: ignore[override]
@@ -161,6 +172,11 @@ class BayesianHopfield(AssociativeMemory):
             self.report = report
         self._recent = window
         return self
+
+    def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
+        super()._resized(before, kept, added)
+        if self._index is not None:
+            self._index.follow(before, kept, added)
 
     def remove(self, indices: Any) -> BayesianHopfield:
         """Forget the stored patterns at ``indices``; see :meth:`~ahop.memories.base.AssociativeMemory.remove`."""
@@ -251,15 +267,41 @@ class BayesianHopfield(AssociativeMemory):
                 no stored pattern: their indices are -1 and their probabilities 0. None refuses nothing.
         """
         if reject is None:
-            return self._doubted(super().recall(queries, k, observed=observed))
+            return self._recalled(queries, k, observed)
         level = self.similarity.least_familiar(within(reject, "reject", 0.0, 1.0))
         if not int(self.similarity.genuine_count):
             raise ValueError("reject must be None before fit: what genuine queries look like is learned there")
-        found = self._doubted(super().recall(queries, k, observed=observed))
+        found = self._recalled(queries, k, observed)
         strange = (self.familiarity(queries, observed=observed) < level)[..., None]
         return Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
 
-    def _doubted(self, found: Recall) -> Recall:
+    def _recalled(self, queries: Any, k: int, observed: Observed) -> Recall:
+        by_index = len(self) >= _MANY and self.patterns.dtype != torch.float64
+        if by_index and type(self)._scores is AssociativeMemory._scores:
+            try:
+                return self.index().recall(queries, k, observed=observed)
+            except NoCodesError:
+                # No dot products can stand for this likelihood, or for queries of which values are missing.
+                pass
+        return self.recall_exactly(queries, k, observed=observed)
+
+    def recall_exactly(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
+        """As :meth:`recall`, with every stored pattern scored exactly however many there are."""
+        return self.doubted(super().recall(queries, k, observed=observed))
+
+    def index(self) -> Index:
+        """Codes of the stored patterns, made once: with them, a recall from millions costs no more than a dot product.
+
+        It is kept with the memory and follows it; :meth:`recall` itself uses it where patterns are many. Not every
+        likelihood has codes: one that has none says so.
+        """
+        if self._index is None:
+            from ahop.index import Index
+
+            self._index = Index(self)
+        return self._index
+
+    def doubted(self, found: Recall) -> Recall:
         """Probabilities where some queries tell nothing: what the prior says has its share."""
         sure, log_prior = found.probabilities, self._log_prior()
         prior = torch.full_like(sure, 1 / len(self)) if log_prior is None else log_prior.exp()[found.indices].to(sure)

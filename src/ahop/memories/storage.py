@@ -30,13 +30,13 @@ def save(memory: Component, folder: str | os.PathLike[str]) -> None:
     arguments = {key: to_plain(value) for key, value in memory.arguments().items() if key not in _STORED}
     recipe = json.dumps({"name": memory.name, "arguments": arguments}, sort_keys=True)
     tensors = {key: value.detach().cpu().clone().contiguous() for key, value in memory.state_dict().items()}
-    metadata = {"format": FORMAT, "ahop": __version__, "recipe": recipe, "sha256": _digest(recipe, tensors)}
+    metadata = {"format": FORMAT, "ahop": __version__, "recipe": recipe, "sha256": digest(recipe, tensors)}
     with whole_file(Path(folder) / FILE) as file:
         file.write(safetensors.torch.save(tensors, metadata))
 
 
 def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> Any:
-    """The memory that was saved in ``folder``.
+    """The memory that was saved in ``folder``, or the index of one (:mod:`ahop.index.storage`).
 
     A file that was cut short or altered is refused. A class of your own must be imported before it is loaded.
 
@@ -47,6 +47,10 @@ def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> 
                 [0., 1.]])
     """
     device = as_device(str(device))
+    if (Path(folder) / "index.json").exists():
+        from ahop.index import storage
+
+        return storage.open_index(folder, device)
     path = Path(folder) / FILE
     metadata, tensors = _read(path)
     versions = f"written by ahop {metadata.get('ahop', '0.1.0 or earlier')}; this is ahop {__version__}"
@@ -54,7 +58,7 @@ def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> 
         raise ValueError(f"{path} is no memory of ahop")
     if metadata["format"] != FORMAT:
         raise ValueError(f"{path} has format {metadata['format']!r}, {versions}, which reads format {FORMAT!r}")
-    if metadata.get("sha256") != _digest(metadata["recipe"], tensors):
+    if metadata.get("sha256") != digest(metadata["recipe"], tensors):
         raise ValueError(f"{path} is damaged: its contents do not match their checksum")
     try:
         memory = _rebuild(metadata["recipe"], tensors)
@@ -96,7 +100,8 @@ def _rebuild(recipe: str, tensors: dict[str, Tensor]) -> Component:
 _STORED = ("patterns", "values", "prior")
 
 
-def _digest(recipe: str, tensors: dict[str, Tensor]) -> str:
+def digest(recipe: str, tensors: dict[str, Tensor]) -> str:
+    """The checksum of a recipe and its tensors."""
     digest = hashlib.sha256(recipe.encode())
     for key in sorted(tensors):
         tensor = tensors[key]

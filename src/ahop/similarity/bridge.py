@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._checks import as_tensor, choice
-from ahop.similarity.base import Similarity
+from ahop.similarity.codes import Asked, Codes, refuse_masks
 
 # How strongly an adapter may draw queries to the patterns' mean, and how many queries are drawn to choose.
 _BELIEFS = (0.03, 0.1, 0.3, 1.0)
@@ -23,46 +23,55 @@ class Map(Protocol):
     query_dim: int
     matrix: nn.Parameter
     bias: nn.Parameter
+    log_factor: nn.Parameter
 
     @property
     def factor(self) -> Tensor: ...
 
     def whiten(self, rows: Tensor) -> Tensor: ...
 
+    def density(self, squares: Tensor, log_determinant: Tensor, count: Tensor | int) -> Tensor: ...
 
-class Bridge(Similarity):
+
+class Bridge(Codes):
     r"""Dot products that order patterns as a :class:`Moved` likelihood does.
 
-    .. math:: \phi(\xi) = (L^{-1} A \xi,\, -\tfrac12\lVert L^{-1} A \xi \rVert^2), \qquad \psi(x) = (L^{-1}(x - b),\, 1)
+    .. math:: \phi(\xi) = (L^{-1} A (\xi - c),\, -\tfrac12\lVert L^{-1} A (\xi - c) \rVert^2), \qquad
+        \psi(x) = (L^{-1}(x - b - A c),\, 1)
 
     They equal the scores up to a constant of the query when tails are normal; heavy tails keep the order alone.
 
     Args:
         likelihood: What was learned.
+        centre: c, a point amid the patterns ``(d,)``, from which all are counted; None is zero.
     """
 
     dim: int
+    centre: Tensor
 
-    def __init__(self, likelihood: Map) -> None:
+    def __init__(self, likelihood: Map, centre: Tensor | None = None) -> None:
         super().__init__()
         self.likelihood, self.dim, self.query_dim = likelihood, likelihood.dim, likelihood.query_dim
+        zero = torch.zeros_like(likelihood.matrix[0].detach())
+        self.register_buffer("centre", zero if centre is None else centre.to(zero))
 
     def encode_patterns(self, patterns: Tensor) -> Tensor:
         """The codes to store, ``(N, d' + 1)``."""
-        patterns = as_tensor(patterns, "patterns").to(self.likelihood.bias)
-        rows = self.likelihood.whiten(patterns @ self.likelihood.matrix.mT)
+        patterns = as_tensor(patterns, "patterns").to(self.centre)
+        rows = self.likelihood.whiten((patterns - self.centre) @ self.likelihood.matrix.mT)
         return torch.cat([rows, -0.5 * rows.square().sum(-1, keepdim=True)], -1)
 
-    def encode_queries(self, queries: Tensor) -> Tensor:
+    def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with, ``(Q, d' + 1)``."""
-        queries = as_tensor(queries, "queries").to(self.likelihood.bias)
-        rows = self.likelihood.whiten(queries - self.likelihood.bias)
-        return torch.cat([rows, torch.ones_like(rows[..., :1])], -1)
+        refuse_masks(observed, self)
+        queries = as_tensor(queries, "queries").to(self.centre)
+        rows = self.likelihood.whiten(queries - self.likelihood.bias - self.likelihood.matrix @ self.centre)
+        own, volume = rows.square().sum(-1, keepdim=True), self.likelihood.log_factor.diagonal().sum()
 
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        if observed is not None:
-            raise ValueError("observed is not supported by Bridge: it asks with whole queries")
-        return self.encode_queries(queries) @ self.encode_patterns(patterns).mT
+        def finish(products: Tensor) -> Tensor:
+            return self.likelihood.density(own - 2 * products, volume, len(self.likelihood.bias))
+
+        return Asked(torch.cat([rows, torch.ones_like(rows[..., :1])], -1), finish)
 
 
 class Adapter(nn.Module):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from typing import Protocol
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -52,9 +54,58 @@ class Whitening(Protocol):
 
     def whiten(self, rows: Tensor) -> tuple[Tensor, Tensor]: ...
 
+    def density(self, squares: Tensor, log_determinant: Tensor, count: Tensor | int) -> Tensor: ...
 
-class InnerProduct(Similarity):
-    r"""Scores that are dot products of two codes, so that any vector index can serve a learned similarity.
+
+class NoCodesError(ValueError):
+    """No dot products can stand for this likelihood, or for these queries."""
+
+
+class Asked(NamedTuple):
+    """Codes to ask with ``(Q, w)``, and the way from their dot products ``(Q, n)`` to log-likelihoods, which keeps
+    the order of each query's."""
+
+    codes: Tensor
+    finish: Callable[[Tensor], Tensor]
+
+
+class Steps(NamedTuple):
+    """Values that stand for all others of their dimension ``(L, d)``, and the edges between them ``(L - 1, d)``."""
+
+    values: Tensor
+    edges: Tensor
+
+
+class Codes(Similarity, abstract=True):
+    """Scores that are dot products of two codes, so that any vector index can serve a learned similarity."""
+
+    dim: int
+
+    @abstractmethod
+    def encode_patterns(self, patterns: Tensor) -> Tensor:
+        """The codes to store, ``(N, w)``."""
+
+    @abstractmethod
+    def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
+        """The codes to ask with, and what their dot products mean."""
+
+    def encode_queries(self, queries: Tensor) -> Tensor:
+        """The codes to ask with, ``(Q, w)``."""
+        return self.ask(queries).codes
+
+    def steps(self, patterns: Tensor, count: int) -> Steps | None:
+        """At most so many values a dimension that tell its values apart; None where scores are no sums over dimensions.
+
+        Codes of values are then codes of sums: those of a dimension stand side by side, as many for each.
+        """
+        return None
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        return self.ask(queries, observed).codes @ self.encode_patterns(patterns).mT
+
+
+class InnerProduct(Codes):
+    r"""Dot products that are the scores of a sum over dimensions, up to a constant of the query.
 
     .. math:: s(\xi, x) = \phi(\xi)^\top \psi(x), \qquad
         \phi_{i,r}(\xi_i) = \sum_h \mathrm{hat}_h(\xi_i) V_{i,h,r}, \qquad
@@ -94,64 +145,86 @@ class InnerProduct(Similarity):
         codes = torch.lerp(self.table[dims, left], self.table[dims, left + 1], (position - left)[..., None])
         return codes.flatten(-2)
 
-    def encode_queries(self, queries: Tensor) -> Tensor:
-        r"""The codes :math:`\psi(x)` to ask with."""
+    def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
+        r"""The codes :math:`\psi(x)`, of observed dimensions alone; scores are products and a constant of the query."""
         queries = as_tensor(queries, "queries").to(self.table)
         places = torch.linspace(*self.values, self.places, dtype=queries.dtype, device=queries.device)
         basis = self.table * self.weights[..., None]
         # The mean over stored values is the constant of the query, and goes.
         basis = basis - self.weights[..., None] * basis.sum(1, keepdim=True)
-        parts = [queries.new_empty(0, self.dim * self.rank)]
+        parts, means = [queries.new_empty(0, self.dim, self.rank)], [queries.new_empty(0, self.dim)]
         for part in split(len(queries), 4 * self.dim * self.places * queries.element_size()):
             terms = self.likelihood.terms(places[:, None, None].expand(-1, 1, self.dim), queries[part])
-            parts.append(torch.einsum("hqi,ihr->qir", terms, basis).flatten(-2))
-        return torch.cat(parts)
-
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        codes = self.encode_queries(queries)
+            parts.append(torch.einsum("hqi,ihr->qir", terms, basis))
+            means.append(torch.einsum("hqi,ih->qi", terms, self.weights))
+        codes, constant = torch.cat(parts), torch.cat(means)
         if observed is not None:
-            codes = codes * observed.repeat_interleave(self.rank, -1)
-        return codes @ self.encode_patterns(patterns).mT
+            codes, constant = codes * observed[..., None], constant * observed
+        level = constant.sum(-1, keepdim=True)
+        return Asked(codes.flatten(-2), lambda products: products + level)
+
+    def steps(self, patterns: Tensor, count: int) -> Steps:
+        """The middles of equally full ranges."""
+        levels = torch.linspace(0, 1, 2 * count + 1, dtype=patterns.dtype, device=patterns.device)[1::2]
+        values = torch.stack([column.quantile(levels) for column in patterns.mT], 1)
+        return Steps(values, (values[1:] + values[:-1]) / 2)
 
 
-class Whitened(Similarity):
+class Whitened(Codes):
     r"""Dot products that order patterns as a :class:`Correlated` likelihood does.
 
-    .. math:: \phi(\xi) = (L^{-1} a \xi,\, -\tfrac12\lVert L^{-1} a \xi \rVert^2), \qquad
-        \psi(x) = (L^{-1}(x - b),\, 1), \qquad L L^\top = W W^\top + \mathrm{diag}(\psi)
+    .. math:: \phi(\xi) = (L^{-1} a (\xi - c),\, -\tfrac12\lVert L^{-1} a (\xi - c) \rVert^2), \qquad
+        \psi(x) = (L^{-1}(x - b - a c),\, 1), \qquad L L^\top = W W^\top + \mathrm{diag}(\psi)
 
     They equal the scores up to a constant of the query when tails are normal; heavy tails keep the order alone.
 
     Args:
         likelihood: What was learned.
+        centre: c, a point amid the patterns ``(d,)``, from which all are counted; None is zero.
     """
 
     dim: int
 
-    def __init__(self, likelihood: Whitening) -> None:
+    centre: Tensor
+
+    def __init__(self, likelihood: Whitening, centre: Tensor | None = None) -> None:
         super().__init__()
         self.likelihood, self.dim = likelihood, likelihood.dim
+        zero = torch.zeros_like(likelihood.bias.detach())
+        self.register_buffer("centre", zero if centre is None else centre.to(zero))
 
+    # The coordinates differ with gradients and without: both codes must be of one kind.
+    @torch.no_grad()
     def encode_patterns(self, patterns: Tensor) -> Tensor:
         """The codes to store, ``(N, d + 1)``."""
-        patterns = as_tensor(patterns, "patterns").to(self.likelihood.bias)
-        rows, _ = self.likelihood.whiten(self.likelihood.gain * patterns)
+        patterns = as_tensor(patterns, "patterns").to(self.centre)
+        rows, _ = self.likelihood.whiten(self.likelihood.gain * (patterns - self.centre))
         return torch.cat([rows, -0.5 * rows.square().sum(-1, keepdim=True)], -1)
 
-    def encode_queries(self, queries: Tensor) -> Tensor:
+    @torch.no_grad()
+    def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with, ``(Q, d + 1)``."""
-        queries = as_tensor(queries, "queries").to(self.likelihood.bias)
-        rows, _ = self.likelihood.whiten(queries - self.likelihood.bias)
-        codes: Tensor = self.likelihood.log_beta.exp() * torch.cat([rows, torch.ones_like(rows[..., :1])], -1)
-        return codes
+        refuse_masks(observed, self)
+        queries = as_tensor(queries, "queries").to(self.centre)
+        rows, log_determinant = self.likelihood.whiten(
+            queries - self.likelihood.bias - self.likelihood.gain * self.centre
+        )
+        beta, own = self.likelihood.log_beta.exp(), rows.square().sum(-1, keepdim=True)
 
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        if observed is not None:
-            raise ValueError("observed is not supported by Whitened: it asks with whole queries")
-        return self.encode_queries(queries) @ self.encode_patterns(patterns).mT
+        def finish(products: Tensor) -> Tensor:
+            squares = (own - 2 / beta * products).clamp_min(0)
+            return beta * self.likelihood.density(squares, log_determinant, self.dim)
+
+        return Asked(beta * torch.cat([rows, torch.ones_like(rows[..., :1])], -1), finish)
 
 
-class Tempered(Similarity):
+def refuse_masks(observed: Tensor | None, codes: Similarity) -> None:
+    """Refuse queries of which some values are missing, for codes that mix dimensions."""
+    if observed is not None and not bool(observed.all()):
+        raise NoCodesError(f"observed is not supported by {type(codes).__name__}: it asks with whole queries")
+
+
+class Tempered(Codes):
     """Codes whose dot products are those of others, times an inverse temperature.
 
     Args:
@@ -161,22 +234,18 @@ class Tempered(Similarity):
 
     dim: int
 
-    def __init__(self, codes: Similarity, beta: float) -> None:
+    def __init__(self, codes: Codes, beta: float) -> None:
         super().__init__()
-        assert codes.dim is not None
         self.codes, self.beta, self.dim, self.query_dim = codes, beta, codes.dim, codes.query_dim
 
     def encode_patterns(self, patterns: Tensor) -> Tensor:
         """The codes to store."""
-        return self.codes.encode_patterns(patterns)  # type: ignore[operator]
+        return self.codes.encode_patterns(patterns)
 
-    def encode_queries(self, queries: Tensor) -> Tensor:
+    def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with."""
-        return self.beta * self.codes.encode_queries(queries)  # type: ignore[operator]
-
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        scores: Tensor = self.beta * self.codes(patterns, queries, observed)
-        return scores
+        asked = self.codes.ask(queries, observed)
+        return Asked(self.beta * asked.codes, lambda products: self.beta * asked.finish(products / self.beta))
 
 
 @torch.no_grad()
@@ -197,7 +266,7 @@ def inner_product(likelihood: ByDimension, patterns: Tensor, tolerance: float) -
     wanted = _wanted(likelihood, inside)
     if wanted > _SHARPEST:
         width, reach = float(likelihood.sigma.min()), inside[1] - inside[0]
-        raise ValueError(f"a noise of {width:.2g} is too sharp for dot products over values that span {reach:.2g}")
+        raise NoCodesError(f"a noise of {width:.2g} is too sharp for dot products over values that span {reach:.2g}")
     places = int(min(max(wanted, _FEWEST), _MOST))
     values = torch.linspace(*inside, places, dtype=torch.float64, device=patterns.device)
 

@@ -143,7 +143,7 @@ class Correlated(Density):
 
     def codes(self, patterns: Tensor, tolerance: float) -> Whitened:
         """See :class:`~ahop.similarity.codes.Whitened`; they need no tolerance."""
-        return Whitened(copy.deepcopy(self))
+        return Whitened(copy.deepcopy(self), patterns.mean(0))
 
     @torch.no_grad()
     def rescaled(self, unit: float, shift: float) -> Correlated:

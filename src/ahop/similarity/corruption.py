@@ -12,8 +12,7 @@ from torch import Tensor
 from ahop._checks import whole
 from ahop.learning import corruption
 from ahop.learning.report import FitReport
-from ahop.similarity.base import Similarity
-from ahop.similarity.codes import Tempered
+from ahop.similarity.codes import Codes, Tempered
 from ahop.similarity.correlated import Correlated
 from ahop.similarity.density import Density
 from ahop.similarity.floor import Floor
@@ -90,17 +89,6 @@ class Corruption(Density):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         scores: Tensor = self.model(patterns, queries, observed)
         return self.log_beta.exp() * scores
-
-    def best(
-        self,
-        patterns: Tensor,
-        queries: Tensor,
-        observed: Tensor | None,
-        k: int,
-        beta: Tensor | float,
-        log_prior: Tensor | None,
-    ) -> tuple[Tensor, Tensor] | None:
-        return self.model.best(patterns, queries, observed, k, beta * self.log_beta.exp(), log_prior)
 
     @torch.no_grad()
     def fit(
@@ -192,7 +180,14 @@ class Corruption(Density):
         new.model = self.model.rescaled(unit, shift)
         return new
 
-    def codes(self, patterns: Tensor, tolerance: float) -> Similarity:
+    def mixture(self, patterns: Tensor, tolerance: float) -> list[tuple[float, Codes]]:
+        """That of the model, without the temperature, which comes after a sum over its parts."""
+        return self.model.mixture(patterns, tolerance)
+
+    def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        return self.log_beta.exp() * self.model.exact(patterns, chosen, queries, observed)
+
+    def codes(self, patterns: Tensor, tolerance: float) -> Codes:
         codes = self.model.codes(patterns, tolerance)
         return codes if not float(self.log_beta) else Tempered(codes, float(self.log_beta.exp()))
 

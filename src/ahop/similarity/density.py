@@ -9,6 +9,7 @@ from torch import Tensor
 from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Similarity
+from ahop.similarity.codes import Codes, NoCodesError
 
 
 class Density(Similarity, abstract=True):
@@ -81,6 +82,22 @@ class Density(Similarity, abstract=True):
         """
         return None
 
-    def codes(self, patterns: Tensor, tolerance: float) -> Similarity:
+    def codes(self, patterns: Tensor, tolerance: float) -> Codes:
         """Codes for patterns and queries whose dot products are the scores, up to a constant of the query."""
-        raise ValueError(f"codes of {type(self).__name__} are not known: its scores are no dot products")
+        raise NoCodesError(f"codes of {type(self).__name__} are not known: its scores are no dot products")
+
+    def mixture(self, patterns: Tensor, tolerance: float) -> list[tuple[float, Codes]]:
+        """The log share and the codes of each likelihood that it is a mixture of."""
+        return [(0.0, self.codes(patterns, tolerance))]
+
+    def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """The scores of some patterns for each query, ``(Q, C)``.
+
+        Args:
+            patterns: All patterns, ``(N, d)``.
+            chosen: Those to score, ``(Q, C)``.
+            queries, observed: ``(Q, d)``.
+        """
+        seen = None if observed is None else observed[:, None]
+        scores: Tensor = self(patterns[chosen], queries[:, None], seen)
+        return scores.squeeze(1)

@@ -13,11 +13,12 @@ from ahop._checks import as_tensor
 from ahop.learning.corruption import floor as learning
 from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
-from ahop.similarity.base import Similarity
+from ahop.similarity.codes import Asked, Codes, NoCodesError, Steps
 from ahop.similarity.density import Density
 
 # Values outside anything seen in fitting still have some density: so much of their bin's, at each open side.
 _LEAST_SHARE = 4e-6
+_TINY = 1e-30
 
 
 class Floor(Density):
@@ -153,8 +154,23 @@ class Floor(Density):
     def codes(self, patterns: Tensor, tolerance: float) -> OneHot:
         """See :class:`OneHot`; they need no tolerance."""
         if self.regimes > 1:
-            raise ValueError(f"codes of Floor need a single regime, got {self.regimes}: a mixture is no dot product")
+            raise NoCodesError(f"codes of Floor need a single regime, got {self.regimes}: a mixture is no dot product")
         return OneHot(copy.deepcopy(self))
+
+    def mixture(self, patterns: Tensor, tolerance: float) -> list[tuple[float, Codes]]:
+        return [(math.log(max(share, _TINY)), OneHot(copy.deepcopy(part))) for share, part in self.parts()]
+
+    def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """The scores of some patterns for each query, ``(N, d)``, ``(Q, C)`` and ``(Q, d)`` to ``(Q, C)``."""
+        places, dims = self.place(queries), torch.arange(self.dim, device=queries.device)
+        within, levels = self.within(queries, places), self.level(patterns[chosen])
+        if observed is not None:
+            within = within * observed
+        scores = []
+        for outcome in self.outcomes():
+            terms = outcome[dims, levels, places[:, None]]
+            scores.append((terms if observed is None else terms * observed[:, None]).sum(-1))
+        return self._mixed(torch.stack(scores, -1)) + within.sum(-1, keepdim=True)
 
     @torch.no_grad()
     def learned(self, lessons: Lessons, seed: int) -> tuple[Density, FitReport]:
@@ -182,11 +198,11 @@ class Floor(Density):
         return new
 
     @torch.no_grad()
-    def parts(self) -> list[tuple[float, Density]]:
+    def parts(self) -> list[tuple[float, Floor]]:  # type: ignore[override]
         """The share of queries in each regime, and the regime by itself."""
         if self.regimes == 1:
             return [(1.0, self)]
-        alone: list[tuple[float, Density]] = []
+        alone: list[tuple[float, Floor]] = []
         for index, share in enumerate(torch.softmax(self.log_rho, 0).tolist()):
             part = type(self)(**{**self.arguments(), "regimes": 1}).to(self.edges)
             own = {"heard_logits": self.heard_logits[[index]], "value_logits": self.value_logits[[index]]}
@@ -229,7 +245,7 @@ class Floor(Density):
         return "\n".join(lines)
 
 
-class OneHot(Similarity):
+class OneHot(Codes):
     r"""Dot products that are the scores of a :class:`Floor` of one regime, up to a constant of the query.
 
     .. math:: \psi_{i,b}(x) = [x_i \text{ in bin } b], \quad \psi_{i,0}(x) = 1, \qquad
@@ -255,15 +271,25 @@ class OneHot(Similarity):
         codes = self.likelihood.pattern_codes(self.likelihood.outcomes()[0], self.likelihood.level(patterns))
         return codes.permute(2, 0, 1).flatten(1)
 
-    def encode_queries(self, queries: Tensor) -> Tensor:
-        r"""The codes :math:`\psi(x)` to ask with."""
+    def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
+        r"""The codes :math:`\psi(x)`, of observed dimensions alone; scores are products and a constant of the query."""
         queries = as_tensor(queries, "queries").to(self.likelihood.edges)
-        codes = nn.functional.one_hot(self.likelihood.place(queries), self.likelihood.bins + 1).to(queries)
+        places = self.likelihood.place(queries)
+        codes = nn.functional.one_hot(places, self.likelihood.bins + 1).to(queries)
         codes[..., -1] = 1
-        return codes.flatten(-2)
-
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        codes = self.encode_queries(queries)
+        within = self.likelihood.within(queries, places)
         if observed is not None:
-            codes = codes * observed.repeat_interleave(self.likelihood.bins + 1, -1)
-        return codes @ self.encode_patterns(patterns).mT
+            codes, within = codes * observed[..., None], within * observed
+        level = within.sum(-1, keepdim=True)
+        return Asked(codes.flatten(-2), lambda products: products + level)
+
+    def steps(self, patterns: Tensor, count: int) -> Steps | None:
+        """The floor and a value of each level, which are all that a pattern's values count by."""
+        likelihood = self.likelihood
+        first = likelihood.floor + likelihood.slack
+        if likelihood.levels + 1 > count or (likelihood.levels > 1 and float(likelihood.cuts[0]) <= first):
+            return None
+        edges = torch.cat([likelihood.cuts.new_tensor([first]), likelihood.cuts])
+        above = torch.cat([(edges[1:] + edges[:-1]) / 2, edges[-1:] + 1])
+        values = torch.cat([edges.new_tensor([likelihood.floor]), above])
+        return Steps(*(column[:, None].expand(-1, self.dim) for column in (values, edges)))

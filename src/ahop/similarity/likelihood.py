@@ -161,8 +161,7 @@ class Likelihood(Decomposable, Density):
 
     def _compiled(self, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor | None:
         """The scores by :mod:`ahop.kernels.mixture`; None where it has no part: elsewhere, or with gradients."""
-        single = patterns.dtype == queries.dtype == self.bias.dtype == torch.float32
-        if torch.is_grad_enabled() or not single or patterns.ndim != 2 or patterns.device.type != "cpu":
+        if not self._compiles(patterns, queries):
             return None
         # Numba takes a while to import.
         from ahop.kernels import mixture
@@ -171,24 +170,26 @@ class Likelihood(Decomposable, Density):
         arguments = self.lost(queries), self.gain, self.sigma, self.level, observed
         return mixture.scores(patterns - self.centre, asked, *arguments)
 
+    def _compiles(self, patterns: Tensor, queries: Tensor) -> bool:
+        single = patterns.dtype == queries.dtype == self.bias.dtype == torch.float32
+        return not torch.is_grad_enabled() and single and patterns.ndim == 2 and patterns.device.type == "cpu"
+
     def quick(self, patterns: Tensor, queries: int) -> quick.Table | None:
         """A way to the scores of so many queries by dot products, or None where it would not be faster."""
         return codes.quick(self, patterns, queries)
 
-    def exact(self, candidates: Tensor, queries: Tensor) -> Tensor:
-        """The scores of some patterns for each query: ``(Q, C, d)`` and ``(Q, d)`` to ``(Q, C)``."""
-        return self.terms(candidates, queries[:, None]).sum(-1)
+    def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """The scores of some patterns for each query, ``(N, d)``, ``(Q, C)`` and ``(Q, d)`` to ``(Q, C)``."""
+        if self._compiles(patterns, queries):
+            from ahop.kernels import mixture
 
-    def best(
-        self,
-        patterns: Tensor,
-        queries: Tensor,
-        observed: Tensor | None,
-        k: int,
-        beta: Tensor | float,
-        log_prior: Tensor | None,
-    ) -> tuple[Tensor, Tensor] | None:
-        return None if observed is not None else quick.best(self, patterns, queries, k, beta, log_prior)
+            arguments = self.lost(queries), self.gain, self.sigma, self.level, observed
+            asked = queries - self.centre - self.bias
+            table = mixture.scores_of(patterns, self.centre, chosen, asked, *arguments)
+            if table is not None:
+                return table
+        terms = self.terms(patterns[chosen], queries[:, None])
+        return (terms if observed is None else terms * observed[:, None]).sum(-1)
 
     def codes(self, patterns: Tensor, tolerance: float) -> codes.InnerProduct:
         """See :func:`~ahop.similarity.codes.inner_product`."""

@@ -138,7 +138,7 @@ class Moved(Density):
 
     def codes(self, patterns: Tensor, tolerance: float) -> Bridge:
         """See :class:`~ahop.similarity.bridge.Bridge`; they need no tolerance."""
-        return Bridge(copy.deepcopy(self))
+        return Bridge(copy.deepcopy(self), patterns.mean(0))
 
     def adapter(self, patterns: Tensor, metric: str = "cosine") -> Adapter:
         """Queries as vectors for an index of the patterns as they are; see :class:`~ahop.similarity.bridge.Adapter`."""

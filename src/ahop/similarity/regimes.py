@@ -12,8 +12,11 @@ from ahop.learning import corruption
 from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 from ahop.similarity import quick
+from ahop.similarity.codes import Codes
 from ahop.similarity.density import Density
 from ahop.similarity.likelihood import Likelihood
+
+_TINY = 1e-30
 
 
 class Regimes(Density):
@@ -59,20 +62,12 @@ class Regimes(Density):
             return None
         return lambda queries: self._mixed([table(queries) for table in tables if table is not None])
 
-    def exact(self, candidates: Tensor, queries: Tensor) -> Tensor:
+    def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """As in :meth:`Likelihood.exact`."""
-        return self._mixed([regime.exact(candidates, queries) for _, regime in self.parts()])
+        return self._mixed([regime.exact(patterns, chosen, queries, observed) for _, regime in self.parts()])
 
-    def best(
-        self,
-        patterns: Tensor,
-        queries: Tensor,
-        observed: Tensor | None,
-        k: int,
-        beta: Tensor | float,
-        log_prior: Tensor | None,
-    ) -> tuple[Tensor, Tensor] | None:
-        return None if observed is not None else quick.best(self, patterns, queries, k, beta, log_prior)
+    def mixture(self, patterns: Tensor, tolerance: float) -> list[tuple[float, Codes]]:
+        return [(math.log(max(share, _TINY)), regime.codes(patterns, tolerance)) for share, regime in self.parts()]
 
     @torch.no_grad()
     def learned(self, lessons: Lessons, seed: int) -> tuple[Density, FitReport]:

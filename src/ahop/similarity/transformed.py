@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import torch
 from torch import Tensor
 
-from ahop.similarity.base import Similarity
+from ahop.similarity.codes import Asked, Codes
 from ahop.similarity.density import Density
 
 SCALES = ("as it is", "logarithm", "square root", "rank")
@@ -73,19 +74,25 @@ class Transformed(Density):
         spread = values.std(-1, keepdim=True, unbiased=False)
         return (values - values.mean(-1, keepdim=True)) / torch.where(spread > 0, spread, 1.0)
 
-    def _whole(self, observed: Tensor | None) -> Tensor | None:
+    def whole(self, observed: Tensor | None) -> Tensor | None:
+        """The mask to ask with; refused where this scale mixes dimensions and some are missing."""
         mixes = self.own_scale or self.scale == "rank"
         if mixes and observed is not None and not bool(observed.all()):
             raise ValueError("observed must be None: this memory compares each query in a scale of its own")
         return None if mixes else observed
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        scores: Tensor = self.likelihood(self.view(patterns), self.view(queries), self._whole(observed))
+        scores: Tensor = self.likelihood(self.view(patterns), self.view(queries), self.whole(observed))
         return scores
+
+    def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """As the likelihood has it, of what is seen; only of the patterns that are asked for."""
+        some, places = chosen.unique(return_inverse=True)
+        return self.likelihood.exact(self.view(patterns[some]), places, self.view(queries), self.whole(observed))
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """As the likelihood has it, of what is seen."""
-        return self.likelihood.stranger(self.view(patterns), self.view(queries), self._whole(observed))
+        return self.likelihood.stranger(self.view(patterns), self.view(queries), self.whole(observed))
 
     def parts(self) -> list[tuple[float, Density]]:
         return self.likelihood.parts()
@@ -104,15 +111,20 @@ class Transformed(Density):
         low = unit * self.low + shift
         return Transformed(self.likelihood, self.scale, self.own_scale, low, unit * self.unit)
 
-    def codes(self, patterns: Tensor, tolerance: float) -> Similarity:
+    def codes(self, patterns: Tensor, tolerance: float) -> SeenCodes:
         """The likelihood's own codes, of what is seen."""
-        return SeenCodes(self.likelihood.codes(self.view(patterns), tolerance), self)
+        return SeenCodes(self.likelihood.codes(self.view(patterns), tolerance), copy.deepcopy(self))
+
+    def mixture(self, patterns: Tensor, tolerance: float) -> list[tuple[float, Codes]]:
+        """The likelihood's own, of what is seen."""
+        parts = self.likelihood.mixture(self.view(patterns), tolerance)
+        return [(share, SeenCodes(codes, copy.deepcopy(self))) for share, codes in parts]
 
     def reset_parameters(self) -> None:
         self.likelihood.reset_parameters()  # type: ignore[operator]
 
 
-class SeenCodes(Similarity):
+class SeenCodes(Codes):
     """Codes of values as a :class:`Transformed` likelihood sees them.
 
     Args:
@@ -122,21 +134,17 @@ class SeenCodes(Similarity):
 
     dim: int
 
-    def __init__(self, codes: Similarity, seen_by: Transformed) -> None:
+    def __init__(self, codes: Codes, seen_by: Transformed) -> None:
         super().__init__()
         self.codes, self.seen_by, self.dim = codes, seen_by, seen_by.dim
 
     def encode_patterns(self, patterns: Tensor) -> Tensor:
         """The codes to store."""
-        return self.codes.encode_patterns(self.seen_by.view(patterns))  # type: ignore[operator]
+        return self.codes.encode_patterns(self.seen_by.view(patterns))
 
-    def encode_queries(self, queries: Tensor) -> Tensor:
+    def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with."""
-        return self.codes.encode_queries(self.seen_by.view(queries))  # type: ignore[operator]
-
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        scores: Tensor = self.codes(self.seen_by.view(patterns), self.seen_by.view(queries), observed)
-        return scores
+        return self.codes.ask(self.seen_by.view(queries), self.seen_by.whole(observed))
 
 
 def _ranks(values: Tensor) -> Tensor:

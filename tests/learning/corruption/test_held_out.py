@@ -10,7 +10,7 @@ RIVALS = 200
 
 
 def table(hopeless, beta, count=1000):
-    """Scores whose posterior is right at ``beta``, but for a share of queries whose scores say nothing of the origin."""
+    """Scores whose posterior is right at ``beta``, but for a share of queries that say nothing of the origin."""
     generator = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(count, RIVALS + 1, dtype=torch.float64, generator=generator)
     own = torch.multinomial(torch.softmax(logits, 1), 1, generator=generator).squeeze(1)

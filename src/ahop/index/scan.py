@@ -1,0 +1,168 @@
+"""Search by tables of four bits a dimension, with FAISS: d/2 bytes a pattern.
+
+The likelihood is a sum over dimensions. So a product quantiser with one part a dimension has the likelihood's own terms
+as its table, and nothing is trained: the sixteen values of a dimension are what its codes take for all others.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ahop._blocks import split
+from ahop.index.rough import Found, Rough
+from ahop.similarity.codes import Steps
+
+# Values a dimension.
+LEVELS = 16
+# Patterns that are listed, for what they sum up to.
+_LISTED = 1024
+# Patterns that stand for all that are not listed.
+_SAMPLE = 2048
+# How much less likely a pattern that is never asked for is than the rarest that is.
+_NEVER = 50.0
+
+
+class Scan:
+    """Codes of all patterns, four bits a dimension.
+
+    Args:
+        rough: What to score by; of one part that is a sum over dimensions.
+        steps: The values that stand for others.
+        priors: Log priors that stand for others ``(16,)``; None where all are alike.
+    """
+
+    def __init__(self, rough: Rough, steps: Steps, priors: Tensor | None) -> None:
+        self.rough, self.steps, self.priors = rough, steps, priors
+        (_, codes), *others = rough.parts
+        assert not others
+        places = torch.full((LEVELS, steps.values.shape[1]), 0.0).to(steps.values)
+        places[:] = steps.values[-1]
+        places[: len(steps.values)] = steps.values
+        table = codes.encode_patterns(places).view(LEVELS, places.shape[1], -1).transpose(0, 1).float()
+        if priors is not None:
+            extra = torch.zeros_like(table[:1])
+            extra[0, :, 0] = priors / rough.beta
+            table = torch.cat([table, extra])
+        self.table = table.cpu().contiguous()
+        self.packed = np.empty((0, (len(self.table) + 1) // 2), np.uint8)
+        self.sample = torch.empty(0, dtype=torch.long), torch.empty(0), torch.empty(0)
+        self._index: Any = None
+
+    @classmethod
+    def of(cls, rough: Rough, patterns: Tensor, log_prior: Tensor | None) -> Scan | None:
+        """One for patterns like these; None where their likelihood is no single sum over dimensions."""
+        if len(rough.parts) > 1 or (steps := rough.parts[0][1].steps(patterns, LEVELS)) is None:
+            return None
+        return cls(rough, steps, None if log_prior is None else _levels(log_prior))
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def tensors(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        places, codes, weighed = self.sample
+        small = {"values": self.steps.values, "edges": self.steps.edges}
+        small |= {"places": places, "codes": codes, "weighed": weighed}
+        return {"packed": torch.from_numpy(self.packed)}, small if self.priors is None else {
+            **small,
+            "priors": self.priors,
+        }
+
+    def add(self, patterns: Tensor, log_prior: Tensor | None) -> None:
+        parts = [self.packed]
+        for part in split(len(patterns), 32 * patterns.shape[1]):
+            parts.append(self._packed(patterns[part], None if log_prior is None else log_prior[part]))
+        first = len(self)
+        self._hold(np.concatenate(parts) if first else np.concatenate(parts[1:]))
+        self._follow(patterns, log_prior, first)
+
+    def keep(self, kept: Tensor) -> None:
+        places, codes, priors = self.sample
+        position = torch.full((len(self),), -1)
+        position[kept] = torch.arange(len(kept))
+        left = position[places] >= 0
+        self.sample = position[places[left]], codes[left], priors[left]
+        self._hold(self.packed[kept.numpy()])
+
+    def _packed(self, patterns: Tensor, log_prior: Tensor | None) -> np.ndarray:
+        """Which of its dimension's values each value is nearest to, two to a byte."""
+        edges = self.steps.edges.mT.contiguous()
+        nearest = torch.searchsorted(edges, patterns.mT.contiguous()).mT
+        if self.priors is not None and log_prior is not None:
+            middles = (self.priors[1:] + self.priors[:-1]) / 2
+            nearest = torch.cat([nearest, torch.bucketize(log_prior, middles)[:, None]], 1)
+        if nearest.shape[1] % 2:
+            nearest = torch.nn.functional.pad(nearest, (0, 1))
+        nearest = nearest.to(torch.uint8)
+        return (nearest[:, 0::2] | nearest[:, 1::2] << 4).numpy()
+
+    def _hold(self, packed: np.ndarray) -> None:
+        self.packed, self._index = packed, None
+
+    def _ready(self) -> Any:
+        """The codes in the order in which processors read them; made when they are first asked."""
+        if self._index is not None:
+            return self._index
+        import faiss  # type: ignore[import-untyped, unused-ignore]
+
+        parts, _, width = self.table.shape
+        plain = faiss.IndexPQ(parts * width, parts, 4, faiss.METRIC_INNER_PRODUCT)
+        faiss.copy_array_to_vector(self.table.numpy().ravel(), plain.pq.centroids)
+        plain.is_trained = True
+        plain.add_sa_codes(np.ascontiguousarray(self.packed))
+        self._index = faiss.IndexPQFastScan(plain)  # type: ignore[arg-type]
+        return self._index
+
+    def _follow(self, patterns: Tensor, log_prior: Tensor | None, first: int) -> None:
+        """Let the sample be of all patterns: each new one takes its share of the places."""
+        places, codes, priors = self.sample
+        total = first + len(patterns)
+        generator = torch.Generator().manual_seed(total)
+        wanted = min(_SAMPLE, total)
+        old = torch.randperm(len(places), generator=generator)[: round(wanted * first / total)]
+        new = torch.randperm(len(patterns), generator=generator)[: wanted - len(old)]
+        (fresh,) = self.rough.encode(patterns[new])
+        weighed = torch.zeros(len(new)) if log_prior is None else log_prior[new]
+        self.sample = (
+            torch.cat([places[old], new + first]),
+            torch.cat([codes.view(-1, fresh.shape[1])[old], fresh]),
+            torch.cat([priors[old], weighed]),
+        )
+
+    def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
+        # Lists, and scores of the sample, of so many queries at a time.
+        parts = []
+        for part in split(len(queries), 16 * (_SAMPLE + _LISTED)):
+            mask = None if observed is None else observed[part]
+            parts.append(self._searched(queries[part], mask, count, log_prior))
+        return Found(*(torch.cat(some) for some in zip(*parts, strict=True)))
+
+    def _searched(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
+        question = self.rough.ask(queries, observed)
+        codes = question.codes[0].float()
+        if self.priors is not None:
+            extra = torch.zeros(len(codes), self.table.shape[2])
+            extra[:, 0] = 1.0
+            codes = torch.cat([codes, extra], 1)
+        listed = min(max(count, _LISTED), len(self))
+        products, places = map(torch.from_numpy, self._ready().search(codes.contiguous().numpy(), listed))
+        # The prior is among the products, with the temperature already in it.
+        logits = self.rough.logits(question, [products])
+        if listed == len(self):
+            return Found(places, logits, logits.new_full((len(logits),), -math.inf))
+        _, sample, weighed = self.sample
+        away = self.rough.logits(question, [question.codes[0] @ sample.mT]) + weighed
+        away = away.masked_fill(away >= logits[:, -1:], -math.inf).logsumexp(1)
+        return Found(places, logits, away + math.log(len(self) / len(sample)))
+
+
+def _levels(log_prior: Tensor) -> Tensor:
+    possible = log_prior[log_prior.isfinite()]
+    levels = torch.linspace(0, 1, 2 * LEVELS - 1)[::2]
+    found = possible[:: 1 + len(possible) // 2**20].quantile(levels.to(possible))
+    found[0] = float(possible.min()) - (0.0 if len(possible) == len(log_prior) else _NEVER)
+    return found

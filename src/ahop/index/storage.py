@@ -1,0 +1,160 @@
+"""An index on disk: opened without being read, since its large files are mapped into memory.
+
+A folder has a page, ``index.json``, that names two safetensors files: a large one with patterns and codes, and a small
+one with what was learned. The page is written last. So a crash leaves what was there before, and of several that save
+to one folder the last one wins.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from ahop._component import family, from_plain, to_plain
+from ahop._files import whole_file, write_whole
+from ahop._version import __version__
+from ahop.index.products import Products
+from ahop.index.rough import Rough
+from ahop.index.scan import Scan
+from ahop.memories import storage as memories
+from ahop.similarity.codes import Steps
+
+if TYPE_CHECKING:
+    from ahop.index.index import Index
+
+PAGE = "index.json"
+FORMAT = "1"
+_STORED = ("patterns", "values", "prior")
+
+
+def save(index: Index, folder: str | os.PathLike[str]) -> None:
+    """Write the memory and its codes into ``folder``, which is made if need be."""
+    place, memory, engine = Path(folder), index.memory, index.engine
+    arguments = {key: to_plain(value) for key, value in memory.arguments().items() if key not in _STORED}
+    small = {f"memory.{key}": value for key, value in memory.state_dict().items() if key not in _STORED}
+    for number, (_, codes) in enumerate(engine.rough.parts):
+        small |= {f"codes.{number}.{key}": value for key, value in codes.state_dict().items()}
+    large = {key: value for key in _STORED if (value := getattr(memory, key)) is not None}
+    own, shapes = engine.tensors()
+    small |= {f"engine.{key}": value for key, value in shapes.items()}
+    large |= {f"engine.{key}": value for key, value in own.items()}
+    recipe = json.dumps(
+        {
+            "memory": {"name": memory.name, "arguments": arguments},
+            "parts": [{"log_share": share, "codes": to_plain(codes)} for share, codes in engine.rough.parts],
+            "beta": engine.rough.beta,
+            "engine": type(engine).__name__,
+        },
+        sort_keys=True,
+    )
+    token = secrets.token_hex(8)
+    page: dict[str, Any] = {"format": FORMAT, "ahop": __version__, "recipe": recipe}
+    for name, tensors in (("large", large), ("small", small)):
+        still = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+        path = place / f"{name}-{token}.safetensors"
+        with whole_file(path) as file:
+            safetensors.torch.save_file(still, file.name)
+        page[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": memories.digest(recipe, still)}
+    write_whole(json.dumps(page, indent=1) + "\n", place / PAGE)
+    for old in place.glob("*-*.safetensors"):
+        if token not in old.name:
+            # Another process may have it open, or have removed it.
+            with suppress(OSError):
+                old.unlink()
+
+
+def open_index(folder: str | os.PathLike[str], device: str) -> Index:
+    """The index that was saved in ``folder``; patterns and codes are read when they are needed."""
+    from ahop.index.index import Index
+
+    place = Path(folder)
+    page, small, large = _read(place)
+    try:
+        recipe = json.loads(page["recipe"])
+        memory = _memory(recipe["memory"], small, large)
+        parts = []
+        for number, part in enumerate(recipe["parts"]):
+            codes = from_plain(part["codes"])
+            codes.load_state_dict(_under(small, f"codes.{number}."))
+            parts.append((part["log_share"], codes))
+        rough = Rough(parts, recipe["beta"])
+        makers: dict[str, Callable[..., Any]] = {"Scan": _scan, "Products": _products}
+        engine = makers[recipe["engine"]](rough, _under(large, "engine."), _under(small, "engine."))
+    except Exception as error:  # What a recipe asks for may fail in any way.
+        raise ValueError(
+            f"{place} cannot be made into an index, written by ahop {page.get('ahop')}: {error}"
+        ) from error
+    index = Index.around(memory, engine)
+    if device != "cpu":
+        # A GPU has codes of its own, which the next recall makes.
+        memory.to(device)
+    return index
+
+
+def verify(folder: str | os.PathLike[str]) -> None:
+    """Read all of a saved index, and refuse it if anything was altered; opening it looks at its small part alone."""
+    place = Path(folder)
+    page, _, large = _read(place)
+    if memories.digest(page["recipe"], large) != page["large"]["sha256"]:
+        raise ValueError(f"{place / page['large']['file']} is damaged: its contents do not match their checksum")
+
+
+def _read(place: Path) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
+    try:
+        page = json.loads((place / PAGE).read_text())
+        if page["format"] != FORMAT:
+            raise ValueError(f"it has format {page['format']!r}, written by ahop {page.get('ahop')}")
+        found = []
+        for name in ("small", "large"):
+            path, size = place / page[name]["file"], page[name]["bytes"]
+            if path.parent != place or path.stat().st_size != size:
+                raise ValueError(f"{path.name} must be a file of {size} bytes beside it")
+            with safetensors.safe_open(path, "pt") as file:
+                found.append({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"folder {str(place)!r} holds no whole index: {error}") from error
+    except Exception as error:  # Safetensors and JSON have errors of many kinds.
+        raise ValueError(f"{place / PAGE} is damaged: {' '.join(str(error).split())}") from error
+    if memories.digest(page["recipe"], found[0]) != page["small"]["sha256"]:
+        raise ValueError(f"{place / page['small']['file']} is damaged: its contents do not match their checksum")
+    return page, found[0], found[1]
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+
+
+def _memory(recipe: dict[str, Any], small: dict[str, Tensor], large: dict[str, Tensor]) -> Any:
+    """The memory, made around one pattern: its own would be copied and looked at."""
+    arguments = {key: from_plain(value) for key, value in recipe["arguments"].items()}
+    one = {key: large[key][:1] for key in _STORED if key in large and key != "prior"}
+    prior = torch.ones(1) if "prior" in large else None
+    memory = family("memory").named(recipe["name"])(**one, prior=prior, **arguments)
+    memory.load_state_dict(_under(small, "memory."), strict=False)
+    for key in _STORED:
+        if key in large:
+            setattr(memory, key, large[key])
+    return memory
+
+
+def _scan(rough: Rough, large: dict[str, Tensor], small: dict[str, Tensor]) -> Scan:
+    scan = Scan(rough, Steps(small["values"], small["edges"]), small.get("priors"))
+    scan.packed = large["packed"].numpy()
+    scan.sample = small["places"], small["codes"], small["weighed"]
+    return scan
+
+
+def _products(rough: Rough, large: dict[str, Tensor], small: dict[str, Tensor]) -> Products:
+    products = Products(rough, torch.device("cpu"))
+    products.codes = [large[f"{number}"].float() for number in range(len(rough.parts))]
+    return products

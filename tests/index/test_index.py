@@ -1,0 +1,338 @@
+"""Recall by an index: the answers of exact scoring, whatever the likelihood, and in step with the memory."""
+
+import copy
+import json
+import math
+
+import pytest
+import torch
+
+import ahop
+from ahop import BayesianHopfield
+from ahop.index import Index
+from ahop.index import index as module
+from ahop.index.products import Products, _top
+from ahop.index.scan import Scan
+from ahop.similarity import Correlated, Floor, Likelihood, Moved, Regimes, Transformed
+from ahop.similarity.codes import NoCodesError
+
+COUNT, DIM = 3000, 12
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def likelihood(sigma=0.6):
+    model = Likelihood(DIM, low=-4, high=4, components=2)
+    model.log_sigma.data.fill_(math.log(sigma))
+    model.bias.data.copy_(drawn(DIM, seed=1))
+    return model
+
+
+def correlated(tails):
+    model = Correlated(DIM, 2, tails=tails)
+    model.loading.data.copy_(drawn(DIM, 2, seed=2))
+    model.log_psi.data.fill_(-1.0)
+    model.bias.data.copy_(drawn(DIM, seed=3))
+    return model
+
+
+def moved():
+    return Moved.around(drawn(DIM, DIM, seed=4), drawn(DIM, seed=5), 0.3 * torch.eye(DIM), 8.0, 0.9)
+
+
+def floored(regimes):
+    model = Floor(DIM, 0.0, regimes=regimes, levels=3, bins=4)
+    for number, parameter in enumerate(model.parameters()):
+        parameter.data.add_(0.5 * drawn(*parameter.shape, seed=10 + number))
+    return model
+
+
+MODELS = {
+    "likelihood": likelihood,
+    "regimes": lambda: Regimes([likelihood(0.4), likelihood(1.0)]),
+    "hidden causes": lambda: correlated(math.inf),
+    "hidden causes, heavy tails": lambda: correlated(5.0),
+    "a moved space": moved,
+    "a floor": lambda: floored(1),
+    "a floor, regimes": lambda: floored(3),
+    "logarithms": lambda: Transformed(likelihood(), "logarithm", low=-5.0),
+}
+
+
+def memory_of(name, prior=False, log_beta=-0.3):
+    patterns = drawn(COUNT, DIM, seed=6)
+    if "floor" in name:
+        patterns = (patterns.clamp_min(0) / 3).clamp_max(0.99)
+    counts = drawn(COUNT, seed=7).exp() if prior else None
+    memory = BayesianHopfield(patterns, similarity=MODELS[name](), prior=counts)
+    memory.similarity.log_beta.fill_(log_beta)
+    queries = patterns[::60] + 0.5 * drawn(50, DIM, seed=8)
+    if "floor" in name:
+        queries = queries.clamp(0, 0.99)
+    if name == "a moved space":
+        queries = queries @ memory.similarity.model.matrix.data.mT + memory.similarity.model.bias.data
+    return memory, queries
+
+
+def engine(index, kind):
+    """The index, searching in this way."""
+    if kind is Products:
+        index.engine = Products(index.engine.rough, torch.device("cpu"))
+        index.engine.add(index.memory.patterns, index.memory._log_prior())
+    return index
+
+
+@pytest.mark.parametrize("prior", [False, True])
+@pytest.mark.parametrize("kind", [Scan, Products])
+@pytest.mark.parametrize("name", MODELS)
+def test_answers_are_those_of_exact_scoring(name, kind, prior):
+    pytest.importorskip("faiss")
+    memory, queries = memory_of(name, prior)
+    index = engine(memory.index(), kind)
+    found, exact = index.recall(queries, k=5), memory.recall_exactly(queries, k=5)
+    assert found.indices[:, 0].equal(exact.indices[:, 0])
+    torch.testing.assert_close(found.probabilities, exact.probabilities, atol=5e-3, rtol=0)
+    agreement = index.agreement(queries)
+    assert agreement.first == 1 and agreement.all > 0.99 and agreement.probability < 5e-3
+
+
+def test_sums_over_dimensions_are_searched_by_four_bits_each():
+    pytest.importorskip("faiss")
+    for name in ("likelihood", "a floor"):
+        memory, _ = memory_of(name)
+        assert isinstance(memory.index().engine, Scan)
+        assert memory.index().engine.packed.nbytes == COUNT * DIM // 2
+
+
+def test_everything_works_without_faiss(monkeypatch):
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    memory, queries = memory_of("likelihood")
+    assert isinstance(memory.index().engine, Products)
+    assert memory.index().recall(queries).indices.equal(memory.recall_exactly(queries).indices)
+
+
+@pytest.mark.parametrize("name", ["likelihood", "regimes", "a floor"])
+@pytest.mark.parametrize("kind", [Scan, Products])
+def test_values_that_were_not_observed_are_ignored(name, kind):
+    pytest.importorskip("faiss")
+    memory, queries = memory_of(name)
+    index = engine(memory.index(), kind)
+    observed = torch.rand(queries.shape, generator=torch.Generator().manual_seed(1)) < 0.8
+    found, exact = (recall(queries, observed=observed) for recall in (index.recall, memory.recall_exactly))
+    assert found.indices.equal(exact.indices)
+    torch.testing.assert_close(found.probabilities, exact.probabilities, atol=5e-3, rtol=0)
+    garbage = torch.where(observed, queries, 100.0)
+    assert index.recall(garbage, observed=observed).indices.equal(found.indices)
+
+
+def test_codes_that_mix_dimensions_refuse_masks_and_the_memory_goes_around(monkeypatch):
+    memory, queries = memory_of("hidden causes")
+    observed = torch.ones_like(queries, dtype=torch.bool)
+    observed[:, 0] = False
+    with pytest.raises(ValueError, match="observed is not supported by Whitened"):
+        memory.index().recall(queries, observed=observed)
+    monkeypatch.setattr("ahop.memories.bayesian._MANY", 1)
+    assert memory.recall(queries, observed=observed).indices.equal(
+        memory.recall_exactly(queries, observed=observed).indices
+    )
+
+
+def test_a_noise_too_sharp_for_codes_is_scored_exactly(monkeypatch):
+    memory, queries = memory_of("likelihood")
+    memory.similarity.model.log_sigma.data.fill_(-9.0)
+    with pytest.raises(NoCodesError, match="too sharp"):
+        memory.index()
+    monkeypatch.setattr("ahop.memories.bayesian._MANY", 1)
+    assert memory.recall(queries).indices.equal(memory.recall_exactly(queries).indices)
+
+
+@pytest.mark.parametrize("prior", [False, True])
+@pytest.mark.parametrize("kind", [Scan, Products])
+def test_it_follows_what_is_added_and_removed(kind, prior):
+    pytest.importorskip("faiss")
+    memory, queries = memory_of("likelihood", prior)
+    index = engine(memory.index(), kind)
+    more = drawn(200, DIM, seed=20)
+    memory.add(more, prior=torch.ones(200) if prior else None)
+    memory.remove(torch.arange(0, 1000, 3))
+    assert memory.index() is index
+    asked = torch.cat([queries, more[:20] + 0.1 * drawn(20, DIM, seed=21)])
+    found, exact = index.recall(asked), memory.recall_exactly(asked)
+    assert len(index) == len(memory) == len(index.engine) == COUNT + 200 - 334
+    assert found.indices.equal(exact.indices)
+    torch.testing.assert_close(found.probabilities, exact.probabilities, atol=5e-3, rtol=0)
+
+
+def test_what_is_added_or_removed_is_not_encoded_again(monkeypatch):
+    memory, _ = memory_of("likelihood")
+    index = memory.index()
+    monkeypatch.setattr(module, "_made", lambda memory: pytest.fail("made anew"))
+    memory.add(drawn(10, DIM))
+    memory.remove([3])
+    assert len(index.engine) == COUNT + 9
+    index.recall(drawn(2, DIM))
+
+
+@pytest.mark.parametrize("change", ["fit", "in place", "cast"])
+def test_codes_are_made_anew_when_the_memory_learns_or_changes(change):
+    memory, queries = memory_of("likelihood")
+    index, before = memory.index(), memory.index().engine
+    if change == "fit":
+        memory.fit(queries, torch.arange(0, COUNT, 60), hidden_causes=0)
+    elif change == "in place":
+        memory.patterns.mul_(0.9)
+    else:
+        memory.half()
+    found = index.recall(queries)
+    assert index.engine is not before
+    assert found.indices.equal(memory.recall_exactly(queries).indices)
+
+
+def test_large_memories_recall_by_their_index_and_answers_are_the_same(monkeypatch):
+    memory, queries = memory_of("likelihood")
+    exact = memory.recall(queries, k=3)
+    monkeypatch.setattr("ahop.memories.bayesian._MANY", 1)
+    for batch in (1, 7, 50):
+        parts = [memory.recall(some, k=3) for some in queries.split(batch)]
+        assert torch.cat([part.indices for part in parts]).equal(exact.indices)
+        torch.testing.assert_close(
+            torch.cat([part.probabilities for part in parts]), exact.probabilities, atol=5e-3, rtol=0
+        )
+    with ahop.memory_budget(2**20):
+        assert memory.recall(queries, k=3).indices.equal(exact.indices)
+
+
+def test_a_copy_has_an_index_of_its_own():
+    memory, queries = memory_of("likelihood")
+    memory.index()
+    other = copy.deepcopy(memory)
+    assert other.index() is not memory.index()
+    assert other.index().recall(queries).indices.equal(memory.index().recall(queries).indices)
+
+
+def test_shapes_are_those_of_the_memory_and_all_patterns_can_be_asked_for():
+    memory, queries = memory_of("likelihood")
+    index = memory.index()
+    assert index.recall(queries[0], k=2).indices.shape == (2,)
+    assert index.recall(queries[:6].view(2, 3, DIM), k=2).probabilities.shape == (2, 3, 2)
+    assert index.recall(queries[:0]).indices.shape == (0, 1)
+    every = index.recall(queries[:2], k=COUNT)
+    torch.testing.assert_close(every.probabilities.sum(1), torch.ones(2), atol=1e-4, rtol=0)
+    assert every.indices.sort(1).values.equal(torch.arange(COUNT).expand(2, -1))
+
+
+def test_values_and_doubt_are_the_memorys():
+    memory, queries = memory_of("likelihood")
+    memory.similarity.doubt.fill_(0.5)
+    found = memory.index().recall(queries)
+    assert found.probabilities.max() <= 0.5 + 1 / COUNT
+    torch.testing.assert_close(found.probabilities, memory.recall_exactly(queries).probabilities, atol=5e-3, rtol=0)
+
+
+@pytest.mark.parametrize("count", [1, 5, 64])
+@pytest.mark.parametrize("columns", [64, 1000, 64 * 400])
+def test_the_largest_are_found_by_groups(count, columns):
+    scores = drawn(7, columns)
+    values, places = _top(scores, count)
+    wanted = scores.topk(count)
+    assert values.sort(descending=True).values.equal(wanted.values)
+    assert places.sort().values.equal(wanted.indices.sort().values)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"k": 0}, "k must be"),
+        ({"k": COUNT + 1}, f"k must lie in 1 to {COUNT}"),
+        ({"candidates": 0}, "candidates must be"),
+    ],
+)
+def test_bad_input_gets_one_clear_error(arguments, message):
+    memory, queries = memory_of("likelihood")
+    with pytest.raises(ValueError, match=message):
+        memory.index().recall(queries, **arguments)
+    with pytest.raises(ValueError, match="queries must have"):
+        memory.index().recall(queries[:, :3])
+
+
+# --- on disk ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prior", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_it_is_opened_as_it_was_saved(tmp_path, name, prior, monkeypatch):
+    memory, queries = memory_of(name, prior)
+    before = memory.index().recall(queries, k=3)
+    memory.index().save(tmp_path)
+    monkeypatch.setattr(module, "_made", lambda memory: pytest.fail("made anew"))
+    index = ahop.load(tmp_path)
+    assert isinstance(index, Index) and index.memory.index() is index
+    after = index.recall(queries, k=3)
+    assert after.indices.equal(before.indices)
+    torch.testing.assert_close(after.probabilities, before.probabilities)
+    assert index.memory.patterns.equal(memory.patterns)
+
+
+def test_opening_reads_no_pattern(tmp_path):
+    memory, _ = memory_of("likelihood")
+    memory.index().save(tmp_path)
+    (large,) = tmp_path.glob("large-*")
+    content = bytearray(large.read_bytes())
+    content[-1000] ^= 255
+    large.write_bytes(content)
+    # It is not read, so that nobody notices; who wants to know asks.
+    ahop.load(tmp_path)
+    with pytest.raises(ValueError, match="do not match their checksum"):
+        ahop.index.verify(tmp_path)
+
+
+def test_an_opened_index_grows_and_is_saved_over_itself(tmp_path):
+    memory, queries = memory_of("likelihood")
+    memory.index().save(tmp_path)
+    index = ahop.load(tmp_path)
+    index.memory.add(drawn(100, DIM, seed=30))
+    index.save(tmp_path)
+    again = ahop.load(tmp_path)
+    assert len(again) == COUNT + 100
+    assert again.recall(queries).indices.equal(index.recall(queries).indices)
+    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["index.json", "large", "small"]
+    ahop.index.verify(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["cut", "small", "page", "gone", "format"])
+def test_damaged_folders_get_one_clear_error(tmp_path, damage):
+    memory, _ = memory_of("likelihood")
+    memory.index().save(tmp_path)
+    (large,), (small,), page = tmp_path.glob("large-*"), tmp_path.glob("small-*"), tmp_path / "index.json"
+    if damage == "cut":
+        large.write_bytes(large.read_bytes()[:-10])
+    elif damage == "small":
+        content = bytearray(small.read_bytes())
+        content[-1] ^= 1
+        small.write_bytes(content)
+    elif damage == "page":
+        page.write_text(page.read_text()[:50])
+    elif damage == "gone":
+        large.unlink()
+    else:
+        page.write_text(json.dumps({**json.loads(page.read_text()), "format": "9"}))
+    with pytest.raises((ValueError, FileNotFoundError), match=r"damaged|holds no whole index|format"):
+        ahop.load(tmp_path)
+
+
+def test_a_save_that_breaks_off_leaves_what_was_there(tmp_path, monkeypatch):
+    memory, queries = memory_of("likelihood")
+    memory.index().save(tmp_path)
+    wanted = memory.recall_exactly(queries).indices
+    memory.add(drawn(50, DIM))
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("ahop.index.storage.write_whole", fail)
+    with pytest.raises(OSError, match="disk full"):
+        memory.index().save(tmp_path)
+    monkeypatch.undo()
+    assert ahop.load(tmp_path).recall(queries).indices.equal(wanted)
