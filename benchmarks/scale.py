@@ -61,7 +61,7 @@ def cuda_speed(count: int) -> Iterator[dict[str, Any]]:
         some = queries[:batch]
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        ours = seconds(lambda some=some: memory.recall(some, K), "cuda")
+        ours = seconds(lambda some=some: memory.index().recall(some, K), "cuda")
         peak = torch.cuda.max_memory_allocated() - before
         plain = seconds(lambda some=some: (some @ patterns.mT).topk(K), "cuda")
         yield {
@@ -89,7 +89,7 @@ def cpu_speed(count: int) -> Iterator[dict[str, Any]]:
     for batch in (200, 1):
         some = queries[:batch]
         repetitions = 5 if batch > 1 else 25
-        ours = seconds(lambda some=some: memory.recall(some, K), "cpu", repetitions)
+        ours = seconds(lambda some=some: memory.index().recall(some, K), "cpu", repetitions)
         product = seconds(
             lambda some=some: (codes.encode_queries(some) @ stored.mT).topk(K), "cpu", min(repetitions, 9)
         )
@@ -115,7 +115,7 @@ def agreement(count: int, dim: int, asked: int, device: str) -> Iterator[dict[st
             "dim": dim,
             "difficulty": difficulty,
             "queries": asked,
-            "right": round(float((exact.indices[:, 0] == origins).double().mean()), 4),
+            "right": round(float((exact.indices[:, 0] == origins.to(device)).double().mean()), 4),
             "first": round(float((found.indices[:, 0] == exact.indices[:, 0]).double().mean()), 4),
             "ten": round(float(common.double().mean()), 4),
             "probability_mean": round(float(gaps.mean()), 5),
@@ -129,14 +129,14 @@ def growth(device: str) -> Iterator[dict[str, Any]]:
     for count in (500_000, 600_000):
         memory, world = learned(uniform(count, device=device), 0.4)
         queries = world.sample(memory.patterns, 50).queries
-        times[count] = seconds(lambda memory=memory, queries=queries: memory.recall(queries, K), device, 9)
+        times[count] = seconds(lambda memory=memory, queries=queries: memory.index().recall(queries, K), device, 9)
     yield {"growth": round(times[600_000] / times[500_000], 3)}
     patterns, more = uniform(10**6, device=device), uniform(1000, device=device)
     memory, _ = learned(patterns, 0.4)
     made = seconds(lambda: ahop.index.Index(memory).recall(more[:1]), device, 3)
     memory.index()
-    added = seconds(lambda: memory.add(more).recall(more[:1]), device, 3)
-    removed = seconds(lambda: memory.remove(torch.arange(1000)).recall(more[:1]), device, 3)
+    added = seconds(lambda: memory.add(more).index().recall(more[:1]), device, 3)
+    removed = seconds(lambda: memory.remove(torch.arange(1000)).index().recall(more[:1]), device, 3)
     yield {"add_to_making": round(added / made, 3), "remove_to_making": round(removed / made, 3)}
 
 

@@ -11,7 +11,7 @@ import ahop
 from ahop import BayesianHopfield
 from ahop.index import Index
 from ahop.index import index as module
-from ahop.index.products import Products, _top
+from ahop.index.products import Products
 from ahop.index.scan import Scan
 from ahop.similarity import Correlated, Floor, Likelihood, Moved, Regimes, Transformed
 from ahop.similarity.codes import NoCodesError
@@ -231,14 +231,23 @@ def test_values_and_doubt_are_the_memorys():
     torch.testing.assert_close(found.probabilities, memory.recall_exactly(queries).probabilities, atol=5e-3, rtol=0)
 
 
-@pytest.mark.parametrize("count", [1, 5, 64])
-@pytest.mark.parametrize("columns", [64, 1000, 64 * 400])
-def test_the_largest_are_found_by_groups(count, columns):
-    scores = drawn(7, columns)
-    values, places = _top(scores, count)
-    wanted = scores.topk(count)
-    assert values.sort(descending=True).values.equal(wanted.values)
-    assert places.sort().values.equal(wanted.indices.sort().values)
+@pytest.mark.parametrize("count", [1, 5, 64, COUNT])
+@pytest.mark.parametrize("stored", [1, 63, 64, 1000, COUNT])
+def test_a_search_by_groups_finds_the_best_of_all(count, stored):
+    memory, queries = memory_of("likelihood")
+    rough = memory.index().engine.rough
+    engine = Products(rough, torch.device("cpu"))
+    engine.add(memory.patterns[:stored], None)
+    question = rough.ask(queries, None)
+    scores = rough.logits(question, [question[0].codes @ rough.encode(memory.patterns[:stored])[0].mT])
+    for budget in (2**20, 2**28):
+        with ahop.memory_budget(budget):
+            found = engine.search(queries, None, count, None)
+        wanted = scores.topk(min(count, stored))
+        assert found.listed.sort().values.equal(wanted.indices.sort().values)
+        torch.testing.assert_close(found.scores.sort(descending=True).values, wanted.values)
+        total = torch.logaddexp(found.log_rest, found.scores.logsumexp(1))
+        torch.testing.assert_close(total, scores.logsumexp(1))
 
 
 @pytest.mark.parametrize(
@@ -336,3 +345,17 @@ def test_a_save_that_breaks_off_leaves_what_was_there(tmp_path, monkeypatch):
         memory.index().save(tmp_path)
     monkeypatch.undo()
     assert ahop.load(tmp_path).recall(queries).indices.equal(wanted)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("prior", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_gpu_gives_the_same_answers(name, prior):
+    memory, queries = memory_of(name, prior)
+    exact = memory.recall_exactly(queries, k=5)
+    memory.cuda()
+    found = memory.index().recall(queries.cuda(), k=5)
+    assert found.indices[:, 0].cpu().equal(exact.indices[:, 0])
+    torch.testing.assert_close(found.probabilities.cpu(), exact.probabilities, atol=5e-3, rtol=0)
+    memory.add(memory.patterns[:7].clone(), prior=memory.prior[:7] if prior else None).remove([1, 2])
+    assert len(memory.index().recall(queries.cuda()).indices) == len(queries) and len(memory.index()) == COUNT + 5

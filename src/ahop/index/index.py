@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ahop.memories.bayesian import BayesianHopfield
 
 # Root mean square error of a rough score.
-_TOLERANCE = 0.05
+TOLERANCE = 0.05
 # The log of the share of a sum from which on it has to be right.
 _MATTERS = math.log(2e-3)
 # How many patterns are scored exactly for each query, unless told otherwise.
@@ -119,20 +119,20 @@ class Index:
         log_prior = self.memory._log_prior()
         found = self.engine.search(queries, observed, count, log_prior)
         chosen, order = found.listed[:, :count].sort(1)
-        logits = self._exact(chosen, queries, observed, log_prior)
-        own, rough = logits.logsumexp(1), found.scores.to(logits)
-        off, rest = _off(rough[:, :count].gather(1, order), logits), found.log_rest.to(logits)
-        if found.listed.shape[1] > count:
-            others = rough[:, count:].logsumexp(1) + off
-            # Where they matter, they are scored exactly as well.
-            hard = (others - torch.logaddexp(own, others) > _MATTERS).nonzero().squeeze(1)
-            seen_of = None if observed is None else observed[hard]
-            further = self._exact(found.listed[hard, count:], queries[hard], seen_of, log_prior)
-            others[hard] = further.logsumexp(1)
-            own = torch.logaddexp(own, others)
-        else:
-            rest = rest + off
-        return chosen, logits, torch.logaddexp(own, rest)
+        logits = self._exact(chosen, queries, observed, log_prior).masked_fill_(chosen < 0, -math.inf)
+        own, rest = logits.logsumexp(1), found.log_rest.to(logits)
+        if found.scores is None:
+            return chosen, logits, torch.logaddexp(own, rest)
+        rough = found.scores.to(logits)
+        off = _off(rough[:, :count].gather(1, order), logits)
+        if found.listed.shape[1] == count:
+            return chosen, logits, torch.logaddexp(own, rest + off)
+        others = rough[:, count:].logsumexp(1) + off
+        # Where they matter, they are scored exactly as well.
+        hard = (others - torch.logaddexp(own, others) > _MATTERS).nonzero().squeeze(1)
+        seen_of = None if observed is None else observed[hard]
+        others[hard] = self._exact(found.listed[hard, count:], queries[hard], seen_of, log_prior).logsumexp(1)
+        return chosen, logits, torch.logaddexp(torch.logaddexp(own, others), rest)
 
     def _exact(self, chosen: Tensor, queries: Tensor, observed: Tensor | None, log_prior: Tensor | None) -> Tensor:
         patterns, places = self.memory.patterns, chosen
@@ -171,6 +171,9 @@ class Index:
         if not self._snapshot.learned_alike(self.memory) or self._snapshot.patterns() is not before:
             # Something else has changed as well: the next recall makes new codes.
             return
+        if 2 * len(kept) < len(before):
+            # What is left may be unlike what codes were made for.
+            return
         if self.memory.prior is None:
             if len(kept) < len(before):
                 self.engine.keep(kept)
@@ -182,8 +185,9 @@ class Index:
 def _off(rough: Tensor, exact: Tensor) -> Tensor:
     """By how much rough scores are too low, as far as the lower half of the candidates tells: the upper half are
     candidates because theirs are too high."""
-    lower = rough <= rough.median(1, keepdim=True).values
-    return (exact - rough).masked_fill(~lower, -math.inf).logsumexp(1) - lower.sum(1).to(exact).log()
+    lower = (rough <= rough.median(1, keepdim=True).values) & rough.isfinite()
+    gap = torch.where(lower, exact - rough, -math.inf)
+    return gap.logsumexp(1) - lower.sum(1).clamp_min(1).to(exact).log()
 
 
 class Snapshot:
@@ -221,7 +225,7 @@ def _made(memory: BayesianHopfield) -> Engine:
     patterns, log_prior = single(memory.patterns), memory._log_prior()
     some = seen(patterns).float()
     beta = math.exp(float(memory.similarity.log_beta))
-    rough = Rough(memory.similarity.mixture(some, _TOLERANCE), beta)
+    rough = Rough(memory.similarity.mixture(some, TOLERANCE), beta)
     engine: Engine | None = None
     if patterns.device.type == "cpu" and importlib.util.find_spec("faiss") is not None:
         engine = Scan.of(rough, some, log_prior)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ahop._blocks import budget, split
-from ahop.index.rough import Found, Question, Rough, log_minus
-from ahop.similarity.codes import Codes
+from ahop.index.rough import Found, Rough, log_minus
+from ahop.similarity.codes import Asked, Codes
 
-# Scores are looked through by groups first: the best lie in the groups that have the best.
-_GROUP = 64
+# How many patterns are a group: on a GPU more, which has many arms.
+_GROUP, _GROUP_ON_GPU = 16, 64
+# Codes that half precision holds, with room to spare.
+_LARGE = 1e4
 
 
 class Products:
@@ -24,6 +28,7 @@ class Products:
     def __init__(self, rough: Rough, device: torch.device) -> None:
         self.rough = rough.to(device)
         self.halves = [device.type == "cuda" and _bounded(codes) for _, codes in rough.parts]
+        self.group = _GROUP_ON_GPU if device.type == "cuda" else _GROUP
         self.codes: list[Tensor] = []
 
     def __len__(self) -> int:
@@ -45,41 +50,65 @@ class Products:
         self.codes = [codes[kept] for codes in self.codes]
 
     def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
-        # A tile, what is made of it on the way, and room for the codes of the queries.
-        tile = max(_GROUP, budget() // (4 * 4))
-        rows = max(1, min(len(queries), tile // min(len(self), 2**16)))
+        # A tile of scores, what is made of it on the way, and the best of each group.
+        tile = max(self.group, budget() // (4 * 4))
+        rows = max(1, min(len(queries), tile // min(len(self), 2**16), tile * self.group // len(self)))
         found = []
         for start in range(0, len(queries), rows):
             part = slice(start, start + rows)
-            mask = None if observed is None else observed[part]
-            question = self.rough.ask(queries[part], mask)
-            found.append(self._searched(question, len(queries[part]), count, log_prior, tile // rows))
+            question = self.rough.ask(queries[part], None if observed is None else observed[part])
+            found.append(self._searched(question, count, log_prior, max(self.group, tile // rows)))
         return Found(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 
-    def _searched(self, question: Question, rows: int, count: int, log_prior: Tensor | None, width: int) -> Found:
-        width = max(_GROUP, width // _GROUP * _GROUP)
-        asked = [_ready(codes, half) for codes, half in zip(question.codes, self.halves, strict=True)]
-        best = places = total = None
+    def _searched(self, question: list[Asked], count: int, log_prior: Tensor | None, width: int) -> Found:
+        """All scores, a tile at a time, of which the best of each group stay; then those of the best groups again.
+
+        The best patterns lie in the groups that have the best. So scores are read once, not once for each digit.
+        """
+        asked = [_ready(one.codes, half) for one, half in zip(question, self.halves, strict=True)]
+        straight = len(question) == 1 and question[0].bend is None and log_prior is None
+
+        def logits(products: list[Tensor], places: Tensor | slice) -> Tensor:
+            if straight:
+                # What is alike for all patterns of a query is added at the end.
+                return products[0] if self.rough.beta == 1 else products[0].mul_(self.rough.beta)
+            scores = self.rough.logits(question, products)
+            return scores if log_prior is None else scores + log_prior[places]
+
+        width, maxima, totals = width // self.group * self.group, [], []
         for start in range(0, len(self), width):
             part = slice(start, min(start + width, len(self)))
+            tile = logits([_product(*one, codes[part]) for one, codes in zip(asked, self.codes, strict=True)], part)
+            if tile.shape[1] % self.group:
+                tile = nn.functional.pad(tile, (0, -tile.shape[1] % self.group), value=-math.inf)
+            groups = tile.view(len(tile), -1, self.group).amax(2)
+            highest = groups.amax(1, keepdim=True).clamp_min(torch.finfo(tile.dtype).min)
+            maxima.append(groups)
+            totals.append(highest.squeeze(1) + tile.sub_(highest).exp_().sum(1).log())
+        maxima_of_all = torch.cat(maxima, 1)
+        chosen = maxima_of_all.topk(min(count, maxima_of_all.shape[1]), sorted=False).indices
+        members = (chosen[..., None] * self.group + torch.arange(self.group, device=chosen.device)).flatten(1)
+        inside = members.clamp_max(len(self) - 1)
+        found = []
+        # Codes of the members, of so many queries at a time.
+        each = 2 * members.shape[1] * sum(codes.shape[1] * codes.element_size() for codes in self.codes)
+        for part in split(len(members), each):
             products = [
-                _product(codes, scale, stored[part]) for (codes, scale), stored in zip(asked, self.codes, strict=True)
+                torch.bmm(
+                    codes[inside[part]].float(), (one[0][part].float() * _scale(one[1], part))[..., None]
+                ).squeeze(2)
+                for one, codes in zip(asked, self.codes, strict=True)
             ]
-            logits = self.rough.logits(question, products)
-            if log_prior is not None:
-                logits = logits + log_prior[part]
-            values, indices = _top(logits, min(count, logits.shape[1]))
-            highest = values.amax(1, keepdim=True).clamp_min(torch.finfo(values.dtype).min)
-            summed = highest.squeeze(1) + logits.sub_(highest).exp_().sum(1).log()
-            indices += start
-            if best is None or places is None or total is None:
-                best, places, total = values, indices, summed
-            else:
-                total = torch.logaddexp(total, summed)
-                best, order = torch.cat([best, values], 1).topk(min(count, start + width, len(self)))
-                places = torch.cat([places, indices], 1).gather(1, order)
-        assert best is not None and places is not None and total is not None
-        return Found(places, best, log_minus(total, best.logsumexp(1)))
+            found.append(products)
+        products = [torch.cat(parts) for parts in zip(*found, strict=True)]
+        scores = logits(products, inside).masked_fill_(members >= len(self), -math.inf)
+        best, order = scores.topk(min(count, len(self)), sorted=False)
+        total = torch.stack(totals).logsumexp(0)
+        rest = log_minus(total, best.logsumexp(1))
+        if straight and question[0].level is not None:
+            level = self.rough.beta * question[0].level.float()
+            best, rest = best + level, rest + level.squeeze(1)
+        return Found(inside.gather(1, order), best, rest)
 
 
 def _bounded(codes: Codes) -> bool:
@@ -88,26 +117,21 @@ def _bounded(codes: Codes) -> bool:
 
 
 def _ready(codes: Tensor, half: bool) -> tuple[Tensor, Tensor | None]:
-    """Codes to ask with; in half precision in units of their largest value, which may be too large for it."""
+    """Codes to ask with; in half precision in units of their largest value, where it is too large for it."""
     if not half:
         return codes.float(), None
-    scale = codes.abs().amax(1, keepdim=True).clamp_min(1e-30)
-    return (codes / scale).half(), scale.float()
+    scale = codes.abs().amax(1, keepdim=True)
+    if float(scale.max()) < _LARGE:
+        return codes.half(), None
+    return (codes / scale.clamp_min(1e-30)).half(), scale.float()
+
+
+def _scale(scale: Tensor | None, part: slice) -> Tensor | float:
+    return 1.0 if scale is None else scale[part]
 
 
 def _product(asked: Tensor, scale: Tensor | None, stored: Tensor) -> Tensor:
-    if scale is None:
+    if asked.dtype != torch.float16:
         return asked @ stored.mT
-    return torch.mm(asked, stored.mT, out_dtype=torch.float32).mul_(scale)
-
-
-def _top(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest of each row and their places, in any order; rows are read once, not once for each digit."""
-    rows, columns = scores.shape
-    if columns % _GROUP or columns <= 4 * _GROUP * count:
-        return scores.topk(count, sorted=False)
-    groups = scores.view(rows, -1, _GROUP)
-    chosen = groups.amax(2).topk(count, sorted=False).indices
-    members = groups.gather(1, chosen[..., None].expand(-1, -1, _GROUP)).flatten(1)
-    values, order = members.topk(count, sorted=False)
-    return values, chosen.gather(1, order // _GROUP) * _GROUP + order % _GROUP
+    products = torch.mm(asked, stored.mT, out_dtype=torch.float32)
+    return products if scale is None else products.mul_(scale)

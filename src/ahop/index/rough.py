@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from ahop.similarity.codes import Codes
+from ahop.similarity.codes import Asked, Codes
 
 # Patterns that codes are made for; they stand for all others.
 _SEEN = 2**17
 
 
-class Question(NamedTuple):
-    """Codes of each part ``(Q, w)``, and the way from a part's dot products ``(Q, n)`` to its log-likelihoods."""
-
-    codes: list[Tensor]
-    finish: list[Callable[[Tensor], Tensor]]
-
-
 class Found(NamedTuple):
-    """The best patterns of each query by rough scores and these scores, both ``(Q, L)``, as many candidates as were
-    asked for first and perhaps more; and the log of what all others sum up to ``(Q,)``."""
+    """The best patterns of each query ``(Q, L)``, as many candidates as were asked for first and perhaps more, -1 where
+    there are fewer; their rough scores ``(Q, L)``, if there are any; and the log of what all others sum up to ``(Q,)``.
+    """
 
     listed: Tensor
-    scores: Tensor
+    scores: Tensor | None
     log_rest: Tensor
 
 
@@ -46,14 +40,14 @@ class Rough:
         """The codes of patterns, by part."""
         return [codes.encode_patterns(rows) for _, codes in self.parts]
 
-    def ask(self, queries: Tensor, observed: Tensor | None) -> Question:
-        asked = [codes.ask(queries, observed) for _, codes in self.parts]
-        return Question([one.codes for one in asked], [one.finish for one in asked])
+    def ask(self, queries: Tensor, observed: Tensor | None) -> list[Asked]:
+        """What to ask each part with."""
+        return [codes.ask(queries, observed) for _, codes in self.parts]
 
-    def logits(self, question: Question, products: list[Tensor]) -> Tensor:
+    def logits(self, question: list[Asked], products: list[Tensor]) -> Tensor:
         """The rough scores at their temperature, from the dot products of each part ``(Q, n)``."""
-        finished = zip(self.parts, question.finish, products, strict=True)
-        scores = [log_share + finish(some) for (log_share, _), finish, some in finished]
+        finished = zip(self.parts, question, products, strict=True)
+        scores = [log_share + asked.finish(some) for (log_share, _), asked, some in finished]
         total = scores[0]
         for more in scores[1:]:
             total = torch.logaddexp(total, more)

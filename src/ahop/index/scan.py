@@ -6,7 +6,6 @@ as its table, and nothing is trained: the sixteen values of a dimension are what
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,13 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop.index.rough import Found, Rough
+from ahop.index.sample import Sample
 from ahop.similarity.codes import Steps
 
 # Values a dimension.
 LEVELS = 16
 # Patterns that are listed, for what they sum up to.
 _LISTED = 1024
-# Patterns that stand for all that are not listed.
-_SAMPLE = 2048
 # How much less likely a pattern that is never asked for is than the rarest that is.
 _NEVER = 50.0
 
@@ -50,7 +48,7 @@ class Scan:
             table = torch.cat([table, extra])
         self.table = table.cpu().contiguous()
         self.packed = np.empty((0, (len(self.table) + 1) // 2), np.uint8)
-        self.sample = torch.empty(0, dtype=torch.long), torch.empty(0), torch.empty(0)
+        self.sample = Sample(rough)
         self._index: Any = None
 
     @classmethod
@@ -64,13 +62,11 @@ class Scan:
         return len(self.packed)
 
     def tensors(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        places, codes, weighed = self.sample
+        sample = self.sample
         small = {"values": self.steps.values, "edges": self.steps.edges}
-        small |= {"places": places, "codes": codes, "weighed": weighed}
-        return {"packed": torch.from_numpy(self.packed)}, small if self.priors is None else {
-            **small,
-            "priors": self.priors,
-        }
+        small |= {"places": sample.places, "codes": sample.codes, "weighed": sample.weighed}
+        small |= {} if self.priors is None else {"priors": self.priors}
+        return {"packed": torch.from_numpy(self.packed)}, small
 
     def add(self, patterns: Tensor, log_prior: Tensor | None) -> None:
         parts = [self.packed]
@@ -78,14 +74,10 @@ class Scan:
             parts.append(self._packed(patterns[part], None if log_prior is None else log_prior[part]))
         first = len(self)
         self._hold(np.concatenate(parts) if first else np.concatenate(parts[1:]))
-        self._follow(patterns, log_prior, first)
+        self.sample.add(patterns, log_prior, first)
 
     def keep(self, kept: Tensor) -> None:
-        places, codes, priors = self.sample
-        position = torch.full((len(self),), -1)
-        position[kept] = torch.arange(len(kept))
-        left = position[places] >= 0
-        self.sample = position[places[left]], codes[left], priors[left]
+        self.sample.keep(kept, len(self))
         self._hold(self.packed[kept.numpy()])
 
     def _packed(self, patterns: Tensor, log_prior: Tensor | None) -> np.ndarray:
@@ -117,33 +109,17 @@ class Scan:
         self._index = faiss.IndexPQFastScan(plain)  # type: ignore[arg-type]
         return self._index
 
-    def _follow(self, patterns: Tensor, log_prior: Tensor | None, first: int) -> None:
-        """Let the sample be of all patterns: each new one takes its share of the places."""
-        places, codes, priors = self.sample
-        total = first + len(patterns)
-        generator = torch.Generator().manual_seed(total)
-        wanted = min(_SAMPLE, total)
-        old = torch.randperm(len(places), generator=generator)[: round(wanted * first / total)]
-        new = torch.randperm(len(patterns), generator=generator)[: wanted - len(old)]
-        (fresh,) = self.rough.encode(patterns[new])
-        weighed = torch.zeros(len(new)) if log_prior is None else log_prior[new]
-        self.sample = (
-            torch.cat([places[old], new + first]),
-            torch.cat([codes.view(-1, fresh.shape[1])[old], fresh]),
-            torch.cat([priors[old], weighed]),
-        )
-
     def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
         # Lists, and scores of the sample, of so many queries at a time.
         parts = []
-        for part in split(len(queries), 16 * (_SAMPLE + _LISTED)):
+        for part in split(len(queries), 64 * _LISTED):
             mask = None if observed is None else observed[part]
             parts.append(self._searched(queries[part], mask, count, log_prior))
         return Found(*(torch.cat(some) for some in zip(*parts, strict=True)))
 
     def _searched(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
         question = self.rough.ask(queries, observed)
-        codes = question.codes[0].float()
+        codes = question[0].codes.float()
         if self.priors is not None:
             extra = torch.zeros(len(codes), self.table.shape[2])
             extra[:, 0] = 1.0
@@ -152,12 +128,7 @@ class Scan:
         products, places = map(torch.from_numpy, self._ready().search(codes.contiguous().numpy(), listed))
         # The prior is among the products, with the temperature already in it.
         logits = self.rough.logits(question, [products])
-        if listed == len(self):
-            return Found(places, logits, logits.new_full((len(logits),), -math.inf))
-        _, sample, weighed = self.sample
-        away = self.rough.logits(question, [question.codes[0] @ sample.mT]) + weighed
-        away = away.masked_fill(away >= logits[:, -1:], -math.inf).logsumexp(1)
-        return Found(places, logits, away + math.log(len(self) / len(sample)))
+        return Found(places, logits, self.sample.log_rest(question, len(self), logits, places))
 
 
 def _levels(log_prior: Tensor) -> Tensor:

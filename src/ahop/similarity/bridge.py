@@ -68,10 +68,10 @@ class Bridge(Codes):
         rows = self.likelihood.whiten(queries - self.likelihood.bias - self.likelihood.matrix @ self.centre)
         own, volume = rows.square().sum(-1, keepdim=True), self.likelihood.log_factor.diagonal().sum()
 
-        def finish(products: Tensor) -> Tensor:
+        def bend(products: Tensor) -> Tensor:
             return self.likelihood.density(own - 2 * products, volume, len(self.likelihood.bias))
 
-        return Asked(torch.cat([rows, torch.ones_like(rows[..., :1])], -1), finish)
+        return Asked(torch.cat([rows, torch.ones_like(rows[..., :1])], -1), bend=bend)
 
 
 class Adapter(nn.Module):

@@ -62,11 +62,18 @@ class NoCodesError(ValueError):
 
 
 class Asked(NamedTuple):
-    """Codes to ask with ``(Q, w)``, and the way from their dot products ``(Q, n)`` to log-likelihoods, which keeps
-    the order of each query's."""
+    """Codes to ask with ``(Q, w)``, and the way from their dot products ``(Q, n)`` to log-likelihoods: a constant of
+    the query is added ``(Q, 1)``, or else a function is taken that keeps the order of each query's."""
 
     codes: Tensor
-    finish: Callable[[Tensor], Tensor]
+    level: Tensor | None = None
+    bend: Callable[[Tensor], Tensor] | None = None
+
+    def finish(self, products: Tensor) -> Tensor:
+        """Log-likelihoods."""
+        if self.bend is not None:
+            return self.bend(products)
+        return products if self.level is None else products + self.level
 
 
 class Steps(NamedTuple):
@@ -160,8 +167,7 @@ class InnerProduct(Codes):
         codes, constant = torch.cat(parts), torch.cat(means)
         if observed is not None:
             codes, constant = codes * observed[..., None], constant * observed
-        level = constant.sum(-1, keepdim=True)
-        return Asked(codes.flatten(-2), lambda products: products + level)
+        return Asked(codes.flatten(-2), constant.sum(-1, keepdim=True))
 
     def steps(self, patterns: Tensor, count: int) -> Steps:
         """The middles of equally full ranges."""
@@ -211,11 +217,11 @@ class Whitened(Codes):
         )
         beta, own = self.likelihood.log_beta.exp(), rows.square().sum(-1, keepdim=True)
 
-        def finish(products: Tensor) -> Tensor:
+        def bend(products: Tensor) -> Tensor:
             squares = (own - 2 / beta * products).clamp_min(0)
             return beta * self.likelihood.density(squares, log_determinant, self.dim)
 
-        return Asked(beta * torch.cat([rows, torch.ones_like(rows[..., :1])], -1), finish)
+        return Asked(beta * torch.cat([rows, torch.ones_like(rows[..., :1])], -1), bend=bend)
 
 
 def refuse_masks(observed: Tensor | None, codes: Similarity) -> None:
@@ -245,7 +251,9 @@ class Tempered(Codes):
     def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with."""
         asked = self.codes.ask(queries, observed)
-        return Asked(self.beta * asked.codes, lambda products: self.beta * asked.finish(products / self.beta))
+        if asked.bend is None:
+            return Asked(self.beta * asked.codes, None if asked.level is None else self.beta * asked.level)
+        return Asked(self.beta * asked.codes, bend=lambda products: self.beta * asked.finish(products / self.beta))
 
 
 @torch.no_grad()

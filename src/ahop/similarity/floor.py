@@ -280,8 +280,7 @@ class OneHot(Codes):
         within = self.likelihood.within(queries, places)
         if observed is not None:
             codes, within = codes * observed[..., None], within * observed
-        level = within.sum(-1, keepdim=True)
-        return Asked(codes.flatten(-2), lambda products: products + level)
+        return Asked(codes.flatten(-2), within.sum(-1, keepdim=True))
 
     def steps(self, patterns: Tensor, count: int) -> Steps | None:
         """The floor and a value of each level, which are all that a pattern's values count by."""

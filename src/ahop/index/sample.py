@@ -1,0 +1,60 @@
+"""What the patterns that a search does not list sum up to, as a sample of all of them tells."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from ahop.index.rough import Rough
+from ahop.similarity.codes import Asked
+
+_SIZE = 2048
+
+
+class Sample:
+    """Some of the patterns, by chance: their places ``(m,)``, codes ``(m, w)`` and log priors ``(m,)``.
+
+    Args:
+        rough: What to score by; of one part.
+    """
+
+    def __init__(self, rough: Rough) -> None:
+        self.rough = rough
+        self.places, self.weighed = torch.empty(0, dtype=torch.long), torch.empty(0)
+        self.codes = torch.empty(0)
+
+    def add(self, patterns: Tensor, log_prior: Tensor | None, first: int) -> None:
+        """Let further patterns, which stand behind ``first`` others, take their share."""
+        total = first + len(patterns)
+        generator = torch.Generator().manual_seed(total)
+        wanted = min(_SIZE, total)
+        old = torch.randperm(len(self.places), generator=generator)[: round(wanted * first / total)]
+        new = torch.randperm(len(patterns), generator=generator)[: wanted - len(old)]
+        (fresh,) = self.rough.encode(patterns[new])
+        self.codes = torch.cat([self.codes.view(-1, fresh.shape[1])[old], fresh])
+        self.places = torch.cat([self.places[old], new + first])
+        weighed = torch.zeros(len(new)) if log_prior is None else log_prior[new]
+        self.weighed = torch.cat([self.weighed[old], weighed])
+
+    def keep(self, kept: Tensor, before: int) -> None:
+        """Follow patterns of which these are kept."""
+        position = torch.full((before,), -1)
+        position[kept] = torch.arange(len(kept))
+        left = position[self.places] >= 0
+        self.places, self.codes = position[self.places[left]], self.codes[left]
+        self.weighed = self.weighed[left]
+
+    def log_rest(self, question: list[Asked], count: int, scores: Tensor | None, listed: Tensor) -> Tensor:
+        """The log of what those of ``count`` patterns sum up to that are not listed ``(Q, L)``, where these have rough
+        scores ``(Q, L)``: the others' are lower."""
+        if listed.shape[1] >= count:
+            return listed.new_full((len(listed),), -math.inf, dtype=torch.float32)
+        away = self.rough.logits(question, [question[0].codes @ self.codes.to(question[0].codes).mT])
+        away = away + self.weighed.to(away)
+        if scores is not None:
+            gone = away >= scores.amin(1, keepdim=True)
+        else:
+            gone = (listed[:, :, None] == self.places.to(listed.device)).any(1)
+        return away.masked_fill(gone, -math.inf).logsumexp(1) + math.log(count / max(1, len(self.codes)))
