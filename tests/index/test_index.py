@@ -357,5 +357,13 @@ def test_a_gpu_gives_the_same_answers(name, prior):
     found = memory.index().recall(queries.cuda(), k=5)
     assert found.indices[:, 0].cpu().equal(exact.indices[:, 0])
     torch.testing.assert_close(found.probabilities.cpu(), exact.probabilities, atol=5e-3, rtol=0)
+    # One by one, which is recorded and run again.
+    for row in (0, 1, 2, 0):
+        one = memory.index().recall(queries[row].cuda(), k=5)
+        assert one.indices[0] == found.indices[row, 0]
+        torch.testing.assert_close(one.probabilities, found.probabilities[row], atol=1e-3, rtol=0)
+    # What was recorded is not run with codes that are gone.
     memory.add(memory.patterns[:7].clone(), prior=memory.prior[:7] if prior else None).remove([1, 2])
-    assert len(memory.index().recall(queries.cuda()).indices) == len(queries) and len(memory.index()) == COUNT + 5
+    assert len(memory.index()) == COUNT + 5
+    again = memory.index().recall(queries[5].cuda(), k=5)
+    assert again.indices[0] in (memory.recall_exactly(queries[5].cuda(), k=2).indices)

@@ -15,6 +15,7 @@ from ahop._blocks import split
 from ahop._checks import Observed, as_queries, whole
 from ahop._component import single
 from ahop.index.products import Products
+from ahop.index.recorded import Recorded
 from ahop.index.rough import Engine, Rough, seen
 from ahop.index.scan import Scan
 from ahop.index.storage import save
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 TOLERANCE = 0.05
 # The log of the share of a sum from which on it has to be right.
 _MATTERS = math.log(2e-3)
+# So few queries are asked by steps that a GPU has recorded.
+_FEW = 8
 # How many patterns are scored exactly for each query, unless told otherwise.
 CANDIDATES = 100
 
@@ -63,14 +66,15 @@ class Index:
     """
 
     def __init__(self, memory: BayesianHopfield) -> None:
-        self.memory = memory
-        self.engine, self._snapshot = _made(memory), Snapshot(memory)
+        self.memory, self.engine = memory, _made(memory)
+        self._follows()
 
     @classmethod
     def around(cls, memory: BayesianHopfield, engine: Engine) -> Index:
         """One whose codes are already made; the memory takes it for its own."""
         index = cls.__new__(cls)
-        index.memory, index.engine, index._snapshot = memory, engine, Snapshot(memory)
+        index.memory, index.engine = memory, engine
+        index._follows()
         memory._index = index
         return index
 
@@ -104,14 +108,29 @@ class Index:
         indices, probabilities = [], []
         # Candidates take room: so many patterns, several times over.
         for part in split(len(flat), 8 * count * memory.patterns.shape[1] * flat.element_size()):
-            chosen, logits, total = self._scored(flat[part], None if mask is None else mask[part], count)
-            first = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
-            indices.append(chosen.gather(1, first))
-            probabilities.append((logits.gather(1, first) - total[:, None]).exp())
+            found, sure = self._best(flat[part], None if mask is None else mask[part], count, k)
+            indices.append(found)
+            probabilities.append(sure)
         shape = (*queries.shape[:-1], k)
         if not indices:
             return Recall(torch.empty(shape, dtype=torch.long), flat.new_empty(shape))
         return memory.doubted(Recall(torch.cat(indices).reshape(shape), torch.cat(probabilities).reshape(shape)))
+
+    def _best(self, queries: Tensor, observed: Tensor | None, count: int, k: int) -> tuple[Tensor, Tensor]:
+        """The k best and their probabilities, ``(Q, k)`` each."""
+
+        def steps(queries: Tensor) -> tuple[Tensor, Tensor]:
+            chosen, logits, total = self._scored(queries, observed, count)
+            first = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
+            return chosen.gather(1, first), (logits.gather(1, first) - total[:, None]).exp()
+
+        if observed is not None or len(queries) > _FEW or not getattr(self.engine, "recordable", False):
+            return steps(queries)
+        shape = len(queries), count, k
+        if shape not in self._recorded:
+            self._recorded[shape] = Recorded(steps, queries)
+        found, sure = self._recorded[shape](queries)
+        return found, sure
 
     def _scored(self, queries: Tensor, observed: Tensor | None, count: int) -> tuple[Tensor, Tensor, Tensor]:
         """So many candidates ``(Q, C)`` in the order of the patterns, for equal ones to come in that order, with their
@@ -164,7 +183,13 @@ class Index:
     def _refresh(self) -> None:
         """Make the codes anew if the memory has learned, was moved, or changed in a way that nobody told."""
         if not self._snapshot.holds(self.memory):
-            self.engine, self._snapshot = _made(self.memory), Snapshot(self.memory)
+            self.engine = _made(self.memory)
+            self._follows()
+
+    def _follows(self) -> None:
+        """The codes are those of the memory as it is now, and what was recorded with others is gone."""
+        self._snapshot = Snapshot(self.memory)
+        self._recorded: dict[tuple[int, int, int], Recorded] = {}
 
     def follow(self, before: Tensor, kept: Tensor, added: int) -> None:
         """Follow the memory: of the patterns before, these are kept, and so many were added behind them."""
@@ -179,7 +204,7 @@ class Index:
                 self.engine.keep(kept)
             if added:
                 self.engine.add(single(self.memory.patterns[-added:]).float(), None)
-            self._snapshot = Snapshot(self.memory)
+            self._follows()
 
 
 def _off(rough: Tensor, exact: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ class Products:
     def __init__(self, rough: Rough, device: torch.device) -> None:
         self.rough = rough.to(device)
         self.halves = [device.type == "cuda" and _bounded(codes) for _, codes in rough.parts]
+        self.recordable = all(self.halves)
         self.group = _GROUP_ON_GPU if device.type == "cuda" else _GROUP
         self.codes: list[Tensor] = []
 
@@ -121,7 +122,8 @@ def _ready(codes: Tensor, half: bool) -> tuple[Tensor, Tensor | None]:
     if not half:
         return codes.float(), None
     scale = codes.abs().amax(1, keepdim=True)
-    if float(scale.max()) < _LARGE:
+    # A recording must not look at values.
+    if not torch.cuda.is_current_stream_capturing() and float(scale.max()) < _LARGE:
         return codes.half(), None
     return (codes / scale.clamp_min(1e-30)).half(), scale.float()
 
