@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ahop.memories.bayesian import BayesianHopfield
 
 # Root mean square error of a rough score.
-TOLERANCE = 0.05
+TOLERANCE = 0.1
 # The log of the share of a sum from which on it has to be right.
 _MATTERS = math.log(2e-3)
 # So few queries are asked by steps that a GPU has recorded.

@@ -12,7 +12,7 @@ from ahop.index.rough import Found, Rough, log_minus
 from ahop.similarity.codes import Asked, Codes
 
 # How many patterns are a group: on a GPU more, which has many arms.
-_GROUP, _GROUP_ON_GPU = 16, 64
+_GROUP, _GROUP_ON_GPU = 16, 32
 # Codes that half precision holds, with room to spare.
 _LARGE = 1e4
 
@@ -90,18 +90,13 @@ class Products:
         chosen = maxima_of_all.topk(min(count, maxima_of_all.shape[1]), sorted=False).indices
         members = (chosen[..., None] * self.group + torch.arange(self.group, device=chosen.device)).flatten(1)
         inside = members.clamp_max(len(self) - 1)
-        found = []
         # Codes of the members, of so many queries at a time.
         each = 2 * members.shape[1] * sum(codes.shape[1] * codes.element_size() for codes in self.codes)
-        for part in split(len(members), each):
-            products = [
-                torch.bmm(
-                    codes[inside[part]].float(), (one[0][part].float() * _scale(one[1], part))[..., None]
-                ).squeeze(2)
-                for one, codes in zip(asked, self.codes, strict=True)
-            ]
-            found.append(products)
-        products = [torch.cat(parts) for parts in zip(*found, strict=True)]
+        parts = split(len(members), each)
+        products = [
+            torch.cat([_products_of(one, codes[inside[part]], part) for part in parts])
+            for one, codes in zip(asked, self.codes, strict=True)
+        ]
         scores = logits(products, inside).masked_fill_(members >= len(self), -math.inf)
         best, order = scores.topk(min(count, len(self)), sorted=False)
         total = torch.stack(totals).logsumexp(0)
@@ -128,12 +123,18 @@ def _ready(codes: Tensor, half: bool) -> tuple[Tensor, Tensor | None]:
     return (codes / scale.clamp_min(1e-30)).half(), scale.float()
 
 
-def _scale(scale: Tensor | None, part: slice) -> Tensor | float:
-    return 1.0 if scale is None else scale[part]
-
-
 def _product(asked: Tensor, scale: Tensor | None, stored: Tensor) -> Tensor:
+    """Of all queries with some patterns."""
     if asked.dtype != torch.float16:
         return asked @ stored.mT
     products = torch.mm(asked, stored.mT, out_dtype=torch.float32)
     return products if scale is None else products.mul_(scale)
+
+
+def _products_of(asked: tuple[Tensor, Tensor | None], stored: Tensor, part: slice) -> Tensor:
+    """Of some queries, each with patterns of its own ``(q, n, w)``."""
+    codes, scale = asked
+    if codes.dtype != torch.float16:
+        return torch.bmm(stored, codes[part, :, None]).squeeze(2)
+    products = torch.bmm(stored, codes[part, :, None], out_dtype=torch.float32).squeeze(2)
+    return products if scale is None else products.mul_(scale[part])

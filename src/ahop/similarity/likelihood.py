@@ -111,7 +111,8 @@ class Likelihood(Decomposable, Density):
         left, way = self.place(values)
         # Knots at the ends carry half a hat.
         hats = torch.ones_like(self.background)
-        hats[0] = hats[-1] = 0.5
+        hats[:1].fill_(0.5)
+        hats[-1:].fill_(0.5)
         heights = (torch.softmax(self.background, 0) / hats * ((self.knots - 1) / (self.high - self.low))).to(way)
         flat = left.flatten()
         density = torch.lerp(heights[:-1].index_select(0, flat), heights[1:].index_select(0, flat), way.flatten())
