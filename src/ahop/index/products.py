@@ -82,13 +82,14 @@ class Products:
             tile = logits([_product(*one, codes[part]) for one, codes in zip(asked, self.codes, strict=True)], part)
             if tile.shape[1] % self.group:
                 tile = nn.functional.pad(tile, (0, -tile.shape[1] % self.group), value=-math.inf)
-            groups = tile.view(len(tile), -1, self.group).amax(2)
+            # A group is what stands in one column, so that neighbours are read together.
+            groups = tile.view(len(tile), self.group, -1).amax(1)
             highest = groups.amax(1, keepdim=True).clamp_min(torch.finfo(tile.dtype).min)
             maxima.append(groups)
             totals.append(highest.squeeze(1) + tile.sub_(highest).exp_().sum(1).log())
         maxima_of_all = torch.cat(maxima, 1)
         chosen = maxima_of_all.topk(min(count, maxima_of_all.shape[1]), sorted=False).indices
-        members = (chosen[..., None] * self.group + torch.arange(self.group, device=chosen.device)).flatten(1)
+        members = self._members(chosen, width)
         inside = members.clamp_max(len(self) - 1)
         # Codes of the members, of so many queries at a time.
         each = 2 * members.shape[1] * sum(codes.shape[1] * codes.element_size() for codes in self.codes)
@@ -105,6 +106,16 @@ class Products:
             level = self.rough.beta * question[0].level.float()
             best, rest = best + level, rest + level.squeeze(1)
         return Found(inside.gather(1, order), best, rest)
+
+    def _members(self, groups: Tensor, width: int) -> Tensor:
+        """The patterns of some groups ``(Q, C)``, counted through all tiles of this width, ``(Q, C * group)``."""
+        whole, columns = len(self) // width, width // self.group
+        behind = groups >= whole * columns
+        tile = torch.where(behind, whole, groups // columns)
+        # The last tile is narrower, and so are its columns fewer.
+        stride = torch.where(behind, -(-(len(self) % width) // self.group), columns)
+        rows = torch.arange(self.group, device=groups.device)
+        return ((tile * width + groups - tile * columns)[..., None] + stride[..., None] * rows).flatten(1)
 
 
 def _bounded(codes: Codes) -> bool:

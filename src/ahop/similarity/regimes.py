@@ -64,7 +64,7 @@ class Regimes(Density):
 
     def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """As in :meth:`Likelihood.exact`."""
-        return self._mixed([regime.exact(patterns, chosen, queries, observed) for _, regime in self.parts()])
+        return self._mixed([regime.exact(patterns, chosen, queries, observed) for regime in self.regimes])  # type: ignore[operator]
 
     def mixture(self, patterns: Tensor, tolerance: float) -> list[tuple[float, Codes]]:
         return [(math.log(max(share, _TINY)), regime.codes(patterns, tolerance)) for share, regime in self.parts()]

@@ -57,7 +57,7 @@ def memory_of(kind, prior=None):
 
 
 def width_of(memory):
-    return memory.as_inner_product(0.05).encode_patterns(memory.patterns[:1]).shape[1]
+    return memory.as_inner_product(0.1).encode_patterns(memory.patterns[:1]).shape[1]
 
 
 def test_a_store_keeps_what_it_is_given_and_no_more(make):
