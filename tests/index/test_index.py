@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import threading
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ import torch
 import ahop
 from ahop import BayesianHopfield
 from ahop.index import Index
-from ahop.index import index as module
+from ahop.index import view as module
 from ahop.index.products import Products
 from ahop.index.scan import Scan
 from ahop.similarity import Correlated, Floor, Likelihood, Moved, Regimes, Transformed
@@ -79,7 +80,7 @@ def memory_of(name, prior=False, log_beta=-0.3):
 def engine(index, kind):
     """The index, searching in this way."""
     if kind is Products:
-        index.engine = Products(index.engine.rough, torch.device("cpu"))
+        index.view.engine = Products(index.engine.rough, torch.device("cpu"))
         index.engine.add(index.memory.patterns, index.memory._log_prior())
     return index
 
@@ -168,7 +169,7 @@ def test_it_follows_what_is_added_and_removed(kind, prior):
 def test_what_is_added_or_removed_is_not_encoded_again(monkeypatch):
     memory, _ = memory_of("likelihood")
     index = memory.index()
-    monkeypatch.setattr(module, "_made", lambda memory: pytest.fail("made anew"))
+    monkeypatch.setattr(module, "made", lambda memory: pytest.fail("made anew"))
     memory.add(drawn(10, DIM))
     memory.remove([3])
     assert len(index.engine) == COUNT + 9
@@ -202,6 +203,35 @@ def test_large_memories_recall_by_their_index_and_answers_are_the_same(monkeypat
         )
     with ahop.memory_budget(2**20):
         assert memory.recall(queries, k=3).indices.equal(exact.indices)
+
+
+def test_threads_get_answers_of_one_moment_while_another_changes_the_memory():
+    memory, queries = memory_of("likelihood")
+    index, more = memory.index(), drawn(200, DIM, seed=40)
+    without = index.recall(queries, k=3)
+    memory.add(more)
+    with_more = index.recall(queries, k=3)
+    assert not without.probabilities.equal(with_more.probabilities)
+    memory.remove(torch.arange(COUNT, COUNT + 200))
+    answers, stop = [], threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            answers.append(index.recall(queries, k=3))
+
+    readers = [threading.Thread(target=ask) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for _ in range(15):
+        memory.add(more)
+        memory.remove(torch.arange(COUNT, COUNT + 200))
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert len(answers) > 3
+    for answer in answers:
+        gaps = [(answer.probabilities - one.probabilities).abs().max() for one in (without, with_more)]
+        assert min(gaps) < 2e-3 and any(answer.indices.equal(one.indices) for one in (without, with_more))
 
 
 def test_a_copy_has_an_index_of_its_own():
@@ -275,7 +305,7 @@ def test_it_is_opened_as_it_was_saved(tmp_path, name, prior, monkeypatch):
     memory, queries = memory_of(name, prior)
     before = memory.index().recall(queries, k=3)
     memory.index().save(tmp_path)
-    monkeypatch.setattr(module, "_made", lambda memory: pytest.fail("made anew"))
+    monkeypatch.setattr(module, "made", lambda memory: pytest.fail("made anew"))
     index = ahop.load(tmp_path)
     assert isinstance(index, Index) and index.memory.index() is index
     after = index.recall(queries, k=3)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import math
+import copy
 import os
-import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -14,22 +12,16 @@ from torch import Tensor
 from ahop._blocks import split
 from ahop._checks import Observed, as_queries, whole
 from ahop._component import single
-from ahop.index.products import Products
-from ahop.index.recorded import Recorded
-from ahop.index.rough import Engine, Rough, seen
-from ahop.index.scan import Scan
+from ahop.index import view as views
+from ahop.index.rough import Engine
 from ahop.index.storage import save
+from ahop.index.view import View
 from ahop.memories.base import Recall
+from ahop.memories.bayesian import doubted
 
 if TYPE_CHECKING:
     from ahop.memories.bayesian import BayesianHopfield
 
-# Root mean square error of a rough score.
-TOLERANCE = 0.1
-# The log of the share of a sum from which on it has to be right.
-_MATTERS = math.log(2e-3)
-# So few queries are asked by steps that a GPU has recorded.
-_FEW = 8
 # How many patterns are scored exactly for each query, unless told otherwise.
 CANDIDATES = 100
 
@@ -66,17 +58,20 @@ class Index:
     """
 
     def __init__(self, memory: BayesianHopfield) -> None:
-        self.memory, self.engine = memory, _made(memory)
-        self._follows()
+        self.memory, self.view = memory, View(memory, views.made(memory))
 
     @classmethod
     def around(cls, memory: BayesianHopfield, engine: Engine) -> Index:
         """One whose codes are already made; the memory takes it for its own."""
         index = cls.__new__(cls)
-        index.memory, index.engine = memory, engine
-        index._follows()
+        index.memory, index.view = memory, View(memory, engine)
         memory._index = index
         return index
+
+    @property
+    def engine(self) -> Engine:
+        """The way it searches."""
+        return self.view.engine
 
     def __len__(self) -> int:
         return len(self.memory)
@@ -88,6 +83,8 @@ class Index:
     def recall(self, queries: Any, k: int = 1, *, candidates: int = CANDIDATES, observed: Observed = None) -> Recall:
         """The k stored patterns that best explain each query, as from the memory.
 
+        Several threads may ask while one adds and removes: each answer is that of the memory at one moment.
+
         Args:
             queries: ``(..., d)``.
             k: How many patterns, at most N.
@@ -97,75 +94,25 @@ class Index:
         Shape:
             ``indices`` and ``probabilities`` are ``(..., k)``, best first.
         """
-        self._refresh()
-        memory = self.memory
-        if whole(k, "k", 1) > len(memory):
-            raise ValueError(f"k must lie in 1 to {len(memory)}, the number of stored patterns; got {k}")
-        count = min(max(whole(candidates, "candidates", 1), k), len(memory))
-        queries, mask = as_queries(queries, memory.patterns, observed, memory.query_dim)
+        view = self.fresh()
+        if whole(k, "k", 1) > len(view):
+            raise ValueError(f"k must lie in 1 to {len(view)}, the number of stored patterns; got {k}")
+        count = min(max(whole(candidates, "candidates", 1), k), len(view))
+        queries, mask = as_queries(queries, view.patterns, observed, self.memory.query_dim)
         flat = single(queries.reshape(-1, queries.shape[-1]))
         mask = None if mask is None else mask.reshape(flat.shape)
-        indices, probabilities = [], []
         # Candidates take room: so many patterns, several times over.
-        for part in split(len(flat), 8 * count * memory.patterns.shape[1] * flat.element_size()):
-            found, sure = self._best(flat[part], None if mask is None else mask[part], count, k)
-            indices.append(found)
-            probabilities.append(sure)
+        parts = split(len(flat), 8 * count * view.patterns.shape[1] * flat.element_size())
+        found = [view.best(flat[part], None if mask is None else mask[part], count, k) for part in parts]
         shape = (*queries.shape[:-1], k)
-        if not indices:
+        if not found:
             return Recall(torch.empty(shape, dtype=torch.long), flat.new_empty(shape))
-        return memory.doubted(Recall(torch.cat(indices).reshape(shape), torch.cat(probabilities).reshape(shape)))
-
-    def _best(self, queries: Tensor, observed: Tensor | None, count: int, k: int) -> tuple[Tensor, Tensor]:
-        """The k best and their probabilities, ``(Q, k)`` each."""
-
-        def steps(queries: Tensor) -> tuple[Tensor, Tensor]:
-            chosen, logits, total = self._scored(queries, observed, count)
-            first = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
-            return chosen.gather(1, first), (logits.gather(1, first) - total[:, None]).exp()
-
-        if observed is not None or len(queries) > _FEW or not getattr(self.engine, "recordable", False):
-            return steps(queries)
-        shape = len(queries), count, k
-        if shape not in self._recorded:
-            self._recorded[shape] = Recorded(steps, queries)
-        found, sure = self._recorded[shape](queries)
-        return found, sure
-
-    def _scored(self, queries: Tensor, observed: Tensor | None, count: int) -> tuple[Tensor, Tensor, Tensor]:
-        """So many candidates ``(Q, C)`` in the order of the patterns, for equal ones to come in that order, with their
-        exact logits ``(Q, C)``; and the log of what all patterns sum up to ``(Q,)``."""
-        log_prior = self.memory._log_prior()
-        found = self.engine.search(queries, observed, count, log_prior)
-        chosen, order = found.listed[:, :count].sort(1)
-        logits = self._exact(chosen, queries, observed, log_prior).masked_fill_(chosen < 0, -math.inf)
-        own, rest = logits.logsumexp(1), found.log_rest.to(logits)
-        if found.scores is None:
-            return chosen, logits, torch.logaddexp(own, rest)
-        rough = found.scores.to(logits)
-        off = _off(rough[:, :count].gather(1, order), logits)
-        if found.listed.shape[1] == count:
-            return chosen, logits, torch.logaddexp(own, rest + off)
-        others = rough[:, count:].logsumexp(1) + off
-        # Where they matter, they are scored exactly as well.
-        hard = (others - torch.logaddexp(own, others) > _MATTERS).nonzero().squeeze(1)
-        seen_of = None if observed is None else observed[hard]
-        others[hard] = self._exact(found.listed[hard, count:], queries[hard], seen_of, log_prior).logsumexp(1)
-        return chosen, logits, torch.logaddexp(torch.logaddexp(own, others), rest)
-
-    def _exact(self, chosen: Tensor, queries: Tensor, observed: Tensor | None, log_prior: Tensor | None) -> Tensor:
-        patterns, places = self.memory.patterns, chosen
-        if patterns.dtype != single(patterns[:0]).dtype:
-            # Only those that are wanted are made into float32.
-            some, places = chosen.unique(return_inverse=True)
-            patterns = single(patterns[some])
-        scores = self.memory.similarity.exact(patterns, places, queries, observed)
-        return scores if log_prior is None else scores + log_prior[chosen]
+        indices, sure = (torch.cat(some).reshape(shape) for some in zip(*found, strict=True))
+        return doubted(Recall(indices, sure), view.similarity.doubt, view.log_prior, len(view))
 
     @torch.no_grad()
     def agreement(self, queries: Any, k: int = 10, *, candidates: int = CANDIDATES) -> Agreement:
         """How far answers to these queries agree with exact scoring of all patterns, which takes its time."""
-        self._refresh()
         k = min(k, len(self))
         found, exact = self.recall(queries, k, candidates=candidates), self.memory.recall_exactly(queries, k)
         first = float((found.indices[..., 0] == exact.indices[..., 0]).double().mean())
@@ -175,86 +122,29 @@ class Index:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write memory and codes into ``folder``; :func:`ahop.load` opens them without reading them."""
-        self._refresh()
+        self.fresh()
         save(self, folder)
 
     # --- in step with the memory -------------------------------------------------------------------------
 
-    def _refresh(self) -> None:
-        """Make the codes anew if the memory has learned, was moved, or changed in a way that nobody told."""
-        if not self._snapshot.holds(self.memory):
-            self.engine = _made(self.memory)
-            self._follows()
-
-    def _follows(self) -> None:
-        """The codes are those of the memory as it is now, and what was recorded with others is gone."""
-        self._snapshot = Snapshot(self.memory)
-        self._recorded: dict[tuple[int, int, int], Recorded] = {}
+    def fresh(self) -> View:
+        """The memory as it is now; codes are made anew if it has learned, was moved, or changed untold."""
+        with self.memory.changing:
+            if not self.view.is_of(self.memory):
+                self.view = View(self.memory, views.made(self.memory))
+            return self.view
 
     def follow(self, before: Tensor, kept: Tensor, added: int) -> None:
         """Follow the memory: of the patterns before, these are kept, and so many were added behind them."""
-        if not self._snapshot.learned_alike(self.memory) or self._snapshot.patterns() is not before:
-            # Something else has changed as well: the next recall makes new codes.
+        alike = self.view.patterns is before and self.view.learned_as(self.memory)
+        # With a prior, the share of every pattern has changed; and few that are left may be unlike what codes were
+        # made for. The next recall makes new codes then.
+        if not alike or self.memory.prior is not None or 2 * len(kept) < len(before):
             return
-        if 2 * len(kept) < len(before):
-            # What is left may be unlike what codes were made for.
-            return
-        if self.memory.prior is None:
-            if len(kept) < len(before):
-                self.engine.keep(kept)
-            if added:
-                self.engine.add(single(self.memory.patterns[-added:]).float(), None)
-            self._follows()
-
-
-def _off(rough: Tensor, exact: Tensor) -> Tensor:
-    """By how much rough scores are too low, as far as the lower half of the candidates tells: the upper half are
-    candidates because theirs are too high."""
-    lower = (rough <= rough.median(1, keepdim=True).values) & rough.isfinite()
-    gap = torch.where(lower, exact - rough, -math.inf)
-    return gap.logsumexp(1) - lower.sum(1).clamp_min(1).to(exact).log()
-
-
-class Snapshot:
-    """What tells one state of a memory from another: its tensors, and how often each was written to."""
-
-    def __init__(self, memory: BayesianHopfield) -> None:
-        self.patterns = weakref.ref(memory.patterns)
-        self.learned = [(weakref.ref(one), *_mark(one)) for one in _learned(memory)]
-        self.written = _mark(memory.patterns)
-        self.prior = None if memory.prior is None else weakref.ref(memory.prior)
-
-    def learned_alike(self, memory: BayesianHopfield) -> bool:
-        now = _learned(memory)
-        return len(now) == len(self.learned) and all(
-            before() is one and tuple(mark) == _mark(one)
-            for one, (before, *mark) in zip(now, self.learned, strict=True)
-        )
-
-    def holds(self, memory: BayesianHopfield) -> bool:
-        same = self.patterns() is memory.patterns and self.written == _mark(memory.patterns)
-        prior = None if self.prior is None else self.prior()
-        return same and prior is memory.prior and self.learned_alike(memory)
-
-
-def _learned(memory: BayesianHopfield) -> list[Tensor]:
-    return [*memory.similarity.parameters(), *memory.similarity.buffers()]
-
-
-def _mark(tensor: Tensor) -> tuple[int, torch.device, torch.dtype]:
-    return tensor._version, tensor.device, tensor.dtype
-
-
-@torch.no_grad()
-def _made(memory: BayesianHopfield) -> Engine:
-    patterns, log_prior = single(memory.patterns), memory._log_prior()
-    some = seen(patterns).float()
-    beta = math.exp(float(memory.similarity.log_beta))
-    rough = Rough(memory.similarity.mixture(some, TOLERANCE), beta)
-    engine: Engine | None = None
-    if patterns.device.type == "cpu" and importlib.util.find_spec("faiss") is not None:
-        engine = Scan.of(rough, some, log_prior)
-    if engine is None:
-        engine = Products(rough, patterns.device)
-    engine.add(patterns.float(), log_prior)
-    return engine
+        # Others may be searching in the old one.
+        engine = copy.copy(self.view.engine)
+        if len(kept) < len(before):
+            engine.keep(kept)
+        if added:
+            engine.add(single(self.memory.patterns[-added:]).float(), None)
+        self.view = View(self.memory, engine)

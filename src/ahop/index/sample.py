@@ -25,26 +25,33 @@ class Sample:
         self.places, self.weighed = torch.empty(0, dtype=torch.long), torch.empty(0)
         self.codes = torch.empty(0)
 
-    def add(self, patterns: Tensor, log_prior: Tensor | None, first: int) -> None:
-        """Let further patterns, which stand behind ``first`` others, take their share."""
+    def grown(self, patterns: Tensor, log_prior: Tensor | None, first: int) -> Sample:
+        """One in which further patterns, which stand behind ``first`` others, have their share."""
         total = first + len(patterns)
         generator = torch.Generator().manual_seed(total)
         wanted = min(_SIZE, total)
         old = torch.randperm(len(self.places), generator=generator)[: round(wanted * first / total)]
         new = torch.randperm(len(patterns), generator=generator)[: wanted - len(old)]
         (fresh,) = self.rough.encode(patterns[new])
-        self.codes = torch.cat([self.codes.view(-1, fresh.shape[1])[old], fresh])
-        self.places = torch.cat([self.places[old], new + first])
-        weighed = torch.zeros(len(new)) if log_prior is None else log_prior[new]
-        self.weighed = torch.cat([self.weighed[old], weighed])
+        weighed = torch.zeros(len(new)) if log_prior is None else log_prior[new].cpu()
+        return self.of(
+            torch.cat([self.places[old], new + first]),
+            torch.cat([self.codes.view(-1, fresh.shape[1])[old], fresh.cpu()]),
+            torch.cat([self.weighed[old], weighed]),
+        )
 
-    def keep(self, kept: Tensor, before: int) -> None:
-        """Follow patterns of which these are kept."""
+    def kept(self, kept: Tensor, before: int) -> Sample:
+        """One of the patterns of which these are kept."""
         position = torch.full((before,), -1)
         position[kept] = torch.arange(len(kept))
         left = position[self.places] >= 0
-        self.places, self.codes = position[self.places[left]], self.codes[left]
-        self.weighed = self.weighed[left]
+        return self.of(position[self.places[left]], self.codes[left], self.weighed[left])
+
+    def of(self, places: Tensor, codes: Tensor, weighed: Tensor) -> Sample:
+        """One of these patterns, scored alike."""
+        other = Sample(self.rough)
+        other.places, other.codes, other.weighed = places, codes, weighed
+        return other
 
     def log_rest(self, question: list[Asked], count: int, scores: Tensor | None, listed: Tensor) -> Tensor:
         """The log of what those of ``count`` patterns sum up to that are not listed ``(Q, L)``, where these have rough

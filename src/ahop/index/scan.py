@@ -74,10 +74,10 @@ class Scan:
             parts.append(self._packed(patterns[part], None if log_prior is None else log_prior[part]))
         first = len(self)
         self._hold(np.concatenate(parts) if first else np.concatenate(parts[1:]))
-        self.sample.add(patterns, log_prior, first)
+        self.sample = self.sample.grown(patterns, log_prior, first)
 
     def keep(self, kept: Tensor) -> None:
-        self.sample.keep(kept, len(self))
+        self.sample = self.sample.kept(kept, len(self))
         self._hold(self.packed[kept.numpy()])
 
     def _packed(self, patterns: Tensor, log_prior: Tensor | None) -> np.ndarray:

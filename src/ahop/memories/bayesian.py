@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,10 +95,15 @@ class BayesianHopfield(AssociativeMemory):
         super().__init__(patterns, corruption, Softmax(), values=values, prior=prior)
         self._recent: _Window | None = None
         self._index: Index | None = None
+        self.changing = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Codes are made again where they are needed.
-        return {**self.__dict__, "_index": None}
+        # Codes are made again where they are needed, and nobody else waits for a copy.
+        return {**self.__dict__, "_index": None, "changing": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.changing = threading.RLock()
 
     @torch.no_grad()
     def fit(  # type: ignore[override]
@@ -178,9 +184,16 @@ class BayesianHopfield(AssociativeMemory):
         if self._index is not None:
             self._index.follow(before, kept, added)
 
+    def add(self, patterns: Any, *, values: Any = None, prior: Any = None) -> BayesianHopfield:
+        """Store further patterns; see :meth:`~ahop.memories.base.AssociativeMemory.add`. An index follows."""
+        with self.changing:
+            super().add(patterns, values=values, prior=prior)
+        return self
+
     def remove(self, indices: Any) -> BayesianHopfield:
         """Forget the stored patterns at ``indices``; see :meth:`~ahop.memories.base.AssociativeMemory.remove`."""
-        super().remove(indices)
+        with self.changing:
+            super().remove(indices)
         # The window's origins count the patterns as they were.
         self._recent = None
         return self
@@ -287,7 +300,8 @@ class BayesianHopfield(AssociativeMemory):
 
     def recall_exactly(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
         """As :meth:`recall`, with every stored pattern scored exactly however many there are."""
-        return self.doubted(super().recall(queries, k, observed=observed))
+        found = super().recall(queries, k, observed=observed)
+        return doubted(found, self.similarity.doubt, self._log_prior(), len(self))
 
     def index(self) -> Index:
         """Codes of the stored patterns, made once: with them, a recall from millions costs no more than a dot product.
@@ -300,12 +314,6 @@ class BayesianHopfield(AssociativeMemory):
 
             self._index = Index(self)
         return self._index
-
-    def doubted(self, found: Recall) -> Recall:
-        """Probabilities where some queries tell nothing: what the prior says has its share."""
-        sure, log_prior = found.probabilities, self._log_prior()
-        prior = torch.full_like(sure, 1 / len(self)) if log_prior is None else log_prior.exp()[found.indices].to(sure)
-        return found._replace(probabilities=torch.lerp(sure, prior, self.similarity.doubt.to(sure)))
 
     def query_adapter(self, metric: str = "cosine") -> Adapter:
         """A function from queries of a moved space to vectors for an *existing* index of the patterns as they are.
@@ -320,3 +328,10 @@ class BayesianHopfield(AssociativeMemory):
         if not isinstance(model, Moved):
             raise ValueError(f"query_adapter needs a moved space, and fit found another corruption: {model.name!r}")
         return model.adapter(single(self.patterns), metric)
+
+
+def doubted(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: int) -> Recall:
+    """Probabilities where some queries tell nothing: what the prior says of ``count`` patterns has its share."""
+    sure = found.probabilities
+    prior = torch.full_like(sure, 1 / count) if log_prior is None else log_prior.exp()[found.indices].to(sure)
+    return found._replace(probabilities=torch.lerp(sure, prior, doubt.to(sure)))

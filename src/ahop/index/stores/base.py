@@ -13,9 +13,10 @@ from torch import Tensor
 from ahop._checks import as_tensor, positive
 from ahop._component import single
 from ahop._progress import progress
-from ahop.index.index import TOLERANCE, Index
+from ahop.index.index import Index
 from ahop.index.rough import Found, Rough, seen
 from ahop.index.sample import Sample
+from ahop.index.view import TOLERANCE
 from ahop.similarity.codes import NoCodesError
 
 if TYPE_CHECKING:
@@ -70,10 +71,8 @@ def over(
     """
     patterns, log_prior = single(memory.patterns).float(), memory._log_prior()
     numbers = _numbers(ids, len(memory))
-    rough = Rough(
-        memory.similarity.mixture(seen(patterns), positive(tolerance, "tolerance")),
-        math.exp(float(memory.similarity.log_beta)),
-    )
+    parts = memory.similarity.mixture(seen(patterns), positive(tolerance, "tolerance"))
+    rough = Rough(parts, math.exp(float(memory.similarity.log_beta)))
     if len(rough.parts) > 1:
         raise NoCodesError(
             f"a database needs one likelihood, got a mixture of {len(rough.parts)}: its scores are no dot products"
@@ -122,7 +121,7 @@ class Stored:
                     vectors = rows if self.adapter is not None else self.rough.encode(rows)[0].float()
                     self.store.upsert(ids[start : start + _BATCH], vectors.cpu().contiguous().numpy())
                     bar.advance(by=len(rows))
-        self.sample.add(patterns.cpu(), log_prior, len(self))
+        self.sample = self.sample.grown(patterns.cpu(), log_prior, len(self))
         self.ids = np.concatenate([self.ids, ids])
 
     def add(self, patterns: Tensor, log_prior: Tensor | None) -> None:
@@ -133,7 +132,7 @@ class Stored:
         gone = np.ones(len(self.ids), bool)
         gone[kept.cpu().numpy()] = False
         self.store.delete(self.ids[gone])
-        self.sample.keep(kept.cpu(), len(self))
+        self.sample = self.sample.kept(kept.cpu(), len(self))
         self.ids = self.ids[~gone]
 
     def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:

@@ -1,0 +1,272 @@
+"""Past one machine: shards of an index, each held by an actor of a Ray cluster; answers are merged exactly."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ahop._checks import Observed, as_origins, as_queries, positive, whole
+from ahop._component import single
+from ahop._extras import require
+from ahop.index.index import CANDIDATES
+from ahop.index.rough import seen
+from ahop.index.view import View, made, rough_of
+from ahop.memories.base import Recall
+from ahop.memories.bayesian import doubted
+
+if TYPE_CHECKING:
+    from ahop.memories.bayesian import BayesianHopfield
+
+# What a fit learns from: so many patterns by chance, and so many that each query may have come from.
+_DRAWN, _LIKELY = 2048, 16
+
+
+class ShardError(RuntimeError):
+    """A shard did not answer."""
+
+
+class PartialRecall(NamedTuple):
+    """As :class:`~ahop.Recall`, of those shards that answered; ``asked`` is the share of patterns they hold."""
+
+    indices: Tensor
+    probabilities: Tensor
+    asked: float
+
+
+class Lesson(NamedTuple):
+    """What all shards go by: which lesson it is, and where the similarity and its codes lie in the cluster.
+
+    In a list, for Ray to hand on where they lie, and not what they are.
+    """
+
+    number: int
+    places: list[Any]
+
+
+class Shard:
+    """What an actor holds: some of the patterns, with codes that all shards share.
+
+    Args:
+        patterns: ``(n, d)``.
+        prior: ``(n,)``, or None.
+        first: Which of all patterns its first one is.
+        device: Where it computes.
+    """
+
+    def __init__(self, patterns: Tensor, prior: Tensor | None, first: int, device: str) -> None:
+        # What Ray hands out cannot be written to, which PyTorch does not like.
+        self.patterns, self.first = patterns.clone().to(device), first
+        self.prior = None if prior is None else prior.clone().to(device)
+        self.lesson = -1
+        self.view: View | None = None
+
+    def answer(
+        self, lesson: Lesson, queries: Tensor, observed: Tensor | None, count: int, k: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The k best here, counted through all patterns, their logits ``(Q, k)``, and the log of what all here sum to.
+
+        A shard that was started again has missed lessons, so each question brings the last one.
+        """
+        view, here = self._learned(lesson), self.patterns.device
+        mask = None if observed is None else observed.to(here)
+        with torch.no_grad():
+            chosen, logits, total = view.scored(queries.to(here), mask, min(count, len(self.patterns)))
+        best = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
+        return (chosen.gather(1, best) + self.first).cpu(), logits.gather(1, best).cpu(), total.cpu()
+
+    def _learned(self, lesson: Lesson) -> View:
+        if self.view is None or self.lesson != lesson.number:
+            import ray
+
+            from ahop.memories import BayesianHopfield
+
+            similarity, rough = ray.get(lesson.places)
+            memory = BayesianHopfield(self.patterns, similarity=similarity, prior=self.prior)
+            self.view, self.lesson = View(memory, made(memory, rough)), lesson.number
+        return self.view
+
+    def rows(self, places: Tensor) -> Tensor:
+        """Some of the patterns, by their places here."""
+        return self.patterns[places.to(self.patterns.device)].cpu()
+
+
+class Shards:
+    """A memory of any size, in shards on a Ray cluster.
+
+    Every answer is that of one memory of all patterns: each shard gives its best and the sum over all it has, and both
+    are merged exactly. A shard whose process dies is started again, and the answer is the same. One that stays dead is
+    an error within ``timeout``, never an answer from part of the memory unless that is asked for.
+
+    Args:
+        memory: What to recall from. It is cut into shards and can be let go.
+        shards: How many.
+        address: Of the cluster; None takes the one that is there, or starts one on this machine.
+        gpus: How many GPUs each shard takes, or which part of one; 0 computes on CPUs.
+        restarts: How often a shard is started again.
+        timeout: Seconds to wait for an answer.
+    """
+
+    def __init__(
+        self,
+        memory: BayesianHopfield,
+        shards: int = 2,
+        *,
+        address: str | None = None,
+        gpus: float = 0.0,
+        restarts: int = 3,
+        timeout: float = 60.0,
+    ) -> None:
+        require("ray", extra="ray")
+        import ray
+
+        self.timeout = positive(timeout, "timeout")
+        if whole(shards, "shards", 1) > len(memory):
+            raise ValueError(f"shards must lie in 1 to {len(memory)}, the number of stored patterns; got {shards}")
+        if not ray.is_initialized():
+            ray.init(address=address, log_to_driver=False, include_dashboard=False)
+        # One pattern of it stays here, to check queries by.
+        self.memory = type(memory)(memory.patterns[:1].cpu(), similarity=copy.deepcopy(memory.similarity).cpu())
+        self.prior = None if memory.prior is None else (memory.prior / memory.prior.sum()).cpu()
+        self.edges: list[int] = torch.linspace(0, len(memory), shards + 1).round().long().tolist()
+        self.report = memory.report
+        actor = ray.remote(Shard).options(max_restarts=restarts, max_task_retries=-1, num_cpus=1, num_gpus=gpus)
+        # Kept: a shard that is started again is made of them once more.
+        self._parts, self.actors = [], []
+        for first, last in itertools.pairwise(self.edges):
+            prior = None if memory.prior is None else ray.put(memory.prior[first:last].cpu())
+            self._parts.append((ray.put(memory.patterns[first:last].cpu()), prior))
+            self.actors.append(actor.remote(*self._parts[-1], first, "cuda" if gpus else "cpu"))
+        self._lesson = Lesson(0, [])
+        self._teach(seen(single(memory.patterns).float()).cpu())
+
+    def _teach(self, patterns: Tensor) -> None:
+        """Let all shards go by what the memory has learned; codes are made once, of patterns like these."""
+        import ray
+
+        similarity = self.memory.similarity
+        self._lesson = Lesson(self._lesson.number + 1, [ray.put(similarity), ray.put(rough_of(similarity, patterns))])
+        # Encoding takes its time.
+        asked = self.memory.patterns.new_zeros(1, self.memory.query_dim)
+        self._all(lambda shard: shard.answer.remote(self._lesson, asked, None, 1, 1), 10 * self.timeout)
+
+    def __len__(self) -> int:
+        return self.edges[-1]
+
+    @torch.no_grad()
+    def recall(
+        self,
+        queries: Any,
+        k: int = 1,
+        *,
+        candidates: int = CANDIDATES,
+        observed: Observed = None,
+        partial: bool = False,
+    ) -> Recall | PartialRecall:
+        """The k stored patterns that best explain each query; see :meth:`ahop.index.Index.recall`.
+
+        Args:
+            queries, k, candidates, observed: As there; candidates are those of each shard.
+            partial: Whether to answer without the shards that do not, and say what share was asked.
+        """
+        if whole(k, "k", 1) > len(self):
+            raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
+        count = max(whole(candidates, "candidates", 1), k)
+        queries, mask = as_queries(queries, self.memory.patterns, observed, self.memory.query_dim)
+        flat = single(queries.reshape(-1, queries.shape[-1]))
+        flat_mask = None if mask is None else mask.reshape(flat.shape)
+        found = self._all(
+            lambda shard: shard.answer.remote(self._lesson, flat, flat_mask, count, k), self.timeout, partial
+        )
+        indices, logits, totals = [], [], []
+        for number, (chosen, own, total) in found.items():
+            # Each shard knows the shares of its own patterns alone.
+            share = self._weight(number).log() if self.prior is not None else 0.0
+            indices.append(chosen)
+            logits.append(own + share)
+            totals.append(total + share)
+        together = torch.cat(logits, 1)
+        best = together.sort(dim=1, descending=True, stable=True).indices[:, :k]
+        whole_sum = torch.stack(totals).logsumexp(0)
+        chosen = torch.cat(indices, 1).gather(1, best)
+        sure = (together.gather(1, best) - whole_sum[:, None]).exp()
+        shape = (*queries.shape[:-1], best.shape[1])
+        log_prior = None if self.prior is None else self.prior.log()
+        answer = Recall(chosen.reshape(shape), sure.reshape(shape))
+        answer = doubted(answer, self.memory.similarity.doubt, log_prior, len(self))
+        asked = sum(self.edges[number + 1] - self.edges[number] for number in found) / len(self)
+        return PartialRecall(*answer, asked) if partial else answer
+
+    def _weight(self, number: int) -> Tensor:
+        assert self.prior is not None
+        return self.prior[self.edges[number] : self.edges[number + 1]].sum()
+
+    @torch.no_grad()
+    def fit(self, queries: Any, origins: Any = None, **options: Any) -> Shards:
+        """Learn what happens to queries, from a sample of the patterns; returns the shards themselves.
+
+        The sample has patterns by chance from all shards, those that known origins name, and, where origins are not
+        known, those that the queries most likely come from by what is known so far.
+
+        Args:
+            queries: ``(n, d)``.
+            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any.
+            options: As in :meth:`ahop.BayesianHopfield.fit`.
+        """
+        asked, _ = as_queries(queries, self.memory.patterns, None, self.memory.query_dim)
+        drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(0))[:_DRAWN]
+        known = torch.full((len(asked),), -1)
+        if origins is not None:
+            known = as_origins(origins, len(asked), len(self), unknown=True)
+        likely = known[known >= 0]
+        if bool((known < 0).any()):
+            found = self.recall(asked[known < 0], min(_LIKELY, len(self))).indices
+            likely = torch.cat([likely, found.flatten()])
+        places = torch.cat([drawn, likely]).unique()
+        memory = type(self.memory)(self._rows(places), similarity=copy.deepcopy(self.memory.similarity))
+        new = torch.where(known >= 0, torch.searchsorted(places, known.clamp_min(0)), -1)
+        memory.fit(asked, None if origins is None else new, **options)
+        self.memory.similarity, self.report = memory.similarity, memory.report
+        self._teach(single(memory.patterns).float())
+        return self
+
+    def _rows(self, places: Tensor) -> Tensor:
+        """Patterns from all shards, by their places among all, in order."""
+        inner = torch.tensor(self.edges[1:-1])
+        owner = torch.bucketize(places, inner, right=True)
+        wanted = [places[owner == number] - first for number, first in enumerate(self.edges[:-1])]
+        found = self._all(lambda shard: shard.rows.remote(wanted[self.actors.index(shard)]), self.timeout)
+        return torch.cat([found[number] for number in range(len(self.actors))])
+
+    def _all(self, ask: Callable[[Any], Any], timeout: float, partial: bool = False) -> dict[int, Any]:
+        """What every shard says, by its number; an error names the first that says nothing."""
+        import ray
+
+        asked, end = [ask(shard) for shard in self.actors], time.monotonic() + timeout
+        found, trouble = {}, ""
+        for number, answer in enumerate(asked):
+            try:
+                found[number] = ray.get(answer, timeout=max(0.0, end - time.monotonic()))
+            except ray.exceptions.GetTimeoutError:
+                trouble = trouble or f"shard {number} of {len(self.actors)} did not answer within {timeout:g} s"
+            except ray.exceptions.RayActorError as error:
+                first = str(error).strip().splitlines()[0]
+                trouble = trouble or f"shard {number} of {len(self.actors)} is dead and was not started again: {first}"
+            except ray.exceptions.RayTaskError as error:
+                raise ShardError(f"shard {number} of {len(self.actors)} failed: {error.cause}") from error
+        if trouble and not (partial and found):
+            raise ShardError(trouble)
+        return found
+
+    def close(self) -> None:
+        """Let the shards go; the cluster stays."""
+        import ray
+
+        for shard in self.actors:
+            ray.kill(shard)  # type: ignore[arg-type, unused-ignore]
+        self.actors, self._parts = [], []

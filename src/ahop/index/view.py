@@ -1,0 +1,143 @@
+"""A memory as it was at one moment, with its codes: what a recall goes by, whatever is added or learned meanwhile."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ahop._component import single
+from ahop.index.products import Products
+from ahop.index.recorded import Recorded
+from ahop.index.rough import Engine, Rough, seen
+from ahop.index.scan import Scan
+
+if TYPE_CHECKING:
+    from ahop.memories.bayesian import BayesianHopfield
+    from ahop.similarity import Corruption
+
+# Root mean square error of a rough score.
+TOLERANCE = 0.1
+# The log of the share of a sum from which on it has to be right.
+_MATTERS = math.log(2e-3)
+# So few queries are asked by steps that a GPU has recorded.
+_FEW = 8
+
+
+class View:
+    """Patterns, what was learned, and the codes that belong to them. Nothing of it changes.
+
+    Args:
+        memory: As it is now.
+        engine: Its codes.
+    """
+
+    def __init__(self, memory: BayesianHopfield, engine: Engine) -> None:
+        self.patterns, self.prior, self.similarity = memory.patterns, memory.prior, memory.similarity
+        self.log_prior, self.engine = memory._log_prior(), engine
+        self._marks = _marks(memory.patterns, *_learned(self.similarity))
+        self._recorded: dict[tuple[int, int, int], Recorded] = {}
+
+    def __len__(self) -> int:
+        return len(self.patterns)
+
+    def is_of(self, memory: BayesianHopfield) -> bool:
+        """Whether the memory is still what it was then."""
+        return self.patterns is memory.patterns and self.prior is memory.prior and self.learned_as(memory)
+
+    def learned_as(self, memory: BayesianHopfield) -> bool:
+        """Whether it has learned nothing since, whatever was added or removed."""
+        same = self.similarity is memory.similarity
+        return same and self._marks == _marks(self.patterns, *_learned(memory.similarity))
+
+    # --- from queries to answers -------------------------------------------------------------------------
+
+    def best(self, queries: Tensor, observed: Tensor | None, count: int, k: int) -> tuple[Tensor, Tensor]:
+        """The k best of so many candidates and their probabilities, ``(Q, k)`` each."""
+
+        def steps(queries: Tensor) -> tuple[Tensor, ...]:
+            chosen, logits, total = self.scored(queries, observed, count)
+            first = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
+            return chosen.gather(1, first), (logits.gather(1, first) - total[:, None]).exp()
+
+        if observed is None and len(queries) <= _FEW and getattr(self.engine, "recordable", False):
+            shape = len(queries), count, k
+            if shape not in self._recorded:
+                self._recorded[shape] = Recorded(steps, queries)
+            found, sure = self._recorded[shape](queries)
+        else:
+            found, sure = steps(queries)
+        return found, sure
+
+    def scored(self, queries: Tensor, observed: Tensor | None, count: int) -> tuple[Tensor, Tensor, Tensor]:
+        """So many candidates ``(Q, C)`` in the order of the patterns, for equal ones to come in that order, with their
+        exact logits ``(Q, C)``; and the log of what all patterns sum up to ``(Q,)``."""
+        found = self.engine.search(queries, observed, count, self.log_prior)
+        chosen, order = found.listed[:, :count].sort(1)
+        logits = self._exact(chosen, queries, observed).masked_fill_(chosen < 0, -math.inf)
+        own, rest = logits.logsumexp(1), found.log_rest.to(logits)
+        if found.scores is None:
+            return chosen, logits, torch.logaddexp(own, rest)
+        rough = found.scores.to(logits)
+        off = _off(rough[:, :count].gather(1, order), logits)
+        if found.listed.shape[1] == count:
+            return chosen, logits, torch.logaddexp(own, rest + off)
+        others = rough[:, count:].logsumexp(1) + off
+        # Where they matter, they are scored exactly as well.
+        hard = (others - torch.logaddexp(own, others) > _MATTERS).nonzero().squeeze(1)
+        seen_of = None if observed is None else observed[hard]
+        others[hard] = self._exact(found.listed[hard, count:], queries[hard], seen_of).logsumexp(1)
+        return chosen, logits, torch.logaddexp(torch.logaddexp(own, others), rest)
+
+    def _exact(self, chosen: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
+        patterns, places = self.patterns, chosen
+        if patterns.dtype != single(patterns[:0]).dtype:
+            # Only those that are wanted are made into float32.
+            some, places = chosen.unique(return_inverse=True)
+            patterns = single(patterns[some])
+        scores = self.similarity.exact(patterns, places, queries, observed)
+        return scores if self.log_prior is None else scores + self.log_prior[chosen]
+
+
+def _off(rough: Tensor, exact: Tensor) -> Tensor:
+    """By how much rough scores are too low, as far as the lower half of the candidates tells: the upper half are
+    candidates because theirs are too high."""
+    lower = (rough <= rough.median(1, keepdim=True).values) & rough.isfinite()
+    gap = torch.where(lower, exact - rough, -math.inf)
+    return gap.logsumexp(1) - lower.sum(1).clamp_min(1).to(exact).log()
+
+
+def _learned(similarity: Corruption) -> list[Tensor]:
+    return [*similarity.parameters(), *similarity.buffers()]
+
+
+def _marks(*tensors: Tensor) -> list[tuple[Any, ...]]:
+    """How often each was written to, and where it is."""
+    return [(tensor._version, tensor.device, tensor.dtype) for tensor in tensors]
+
+
+# --- codes -------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def rough_of(similarity: Corruption, patterns: Tensor) -> Rough:
+    """Rough scores of what was learned, good for patterns like these."""
+    return Rough(similarity.mixture(patterns, TOLERANCE), math.exp(float(similarity.log_beta)))
+
+
+@torch.no_grad()
+def made(memory: BayesianHopfield, rough: Rough | None = None) -> Engine:
+    """Codes of all patterns of a memory, where it is; by those rough scores, or its own."""
+    patterns, log_prior = single(memory.patterns), memory._log_prior()
+    some = seen(patterns).float()
+    rough = rough_of(memory.similarity, some) if rough is None else rough
+    engine: Engine | None = None
+    if patterns.device.type == "cpu" and importlib.util.find_spec("faiss") is not None:
+        engine = Scan.of(rough, some, log_prior)
+    if engine is None:
+        engine = Products(rough, patterns.device)
+    engine.add(patterns.float(), log_prior)
+    return engine

@@ -1,0 +1,134 @@
+"""Shards on a real Ray cluster of two nodes: the answers of one memory, whatever dies."""
+
+import threading
+import time
+
+import pytest
+import torch
+
+import ahop
+from ahop import BayesianHopfield
+from ahop.index import PartialRecall, ShardError, Shards
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
+
+COUNT, DIM = 4000, 12
+WORLD = ahop.variants.Mixed(0.2, 0.2, 0.2)
+
+
+@pytest.fixture(scope="module")
+def ray():
+    library = pytest.importorskip("ray", reason="needs ahop[ray]")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False})
+    cluster.add_node(num_cpus=4)
+    library.init(address=cluster.address, log_to_driver=False)
+    assert len([node for node in library.nodes() if node["Alive"]]) == 2
+    yield library
+    library.shutdown()
+    cluster.shutdown()
+
+
+def memory_of(prior=False):
+    patterns = torch.rand(COUNT, DIM, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    some = BayesianHopfield(patterns[:500]).fit(*WORLD.sample(patterns[:500], 200), hidden_causes=0)
+    counts = torch.rand(COUNT, generator=torch.Generator().manual_seed(1)) if prior else None
+    return BayesianHopfield(patterns, similarity=some.similarity, prior=counts)
+
+
+@pytest.fixture
+def shards(ray):
+    made = Shards(memory_of(), 2, timeout=60)
+    yield made
+    made.close()
+
+
+QUERIES = WORLD.sample(memory_of().patterns, 60).queries
+
+
+@pytest.mark.parametrize("prior", [False, True])
+@pytest.mark.parametrize("count", [1, 3])
+def test_answers_are_those_of_one_memory(ray, count, prior):
+    memory = memory_of(prior)
+    shards = Shards(memory, count)
+    # Every pattern a candidate: what is left is the merging, which is exact.
+    found, exact = shards.recall(QUERIES, 5, candidates=COUNT), memory.recall_exactly(QUERIES, 5)
+    assert found.indices.equal(exact.indices)
+    torch.testing.assert_close(found.probabilities, exact.probabilities, atol=1e-5, rtol=1e-4)
+    few = shards.recall(QUERIES, 5)
+    assert few.indices.equal(exact.indices)
+    torch.testing.assert_close(few.probabilities, exact.probabilities, atol=5e-3, rtol=0)
+    shards.close()
+
+
+def test_a_killed_shard_is_started_again_while_queries_run(ray, shards):
+    wanted = shards.recall(QUERIES, 3)
+    answers, stop = [], threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            answers.append(shards.recall(QUERIES, 3))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    for shard in shards.actors:
+        time.sleep(1)
+        ray.kill(shard, no_restart=False)
+    time.sleep(8)
+    stop.set()
+    asking.join(120)
+    assert len(answers) > 5
+    for answer in answers:
+        assert answer.indices.equal(wanted.indices)
+        assert answer.probabilities.equal(wanted.probabilities)
+
+
+def test_a_shard_that_stays_dead_is_an_error_and_no_part_of_an_answer(ray, shards):
+    ray.kill(shards.actors[1], no_restart=True)
+    began = time.monotonic()
+    with pytest.raises(ShardError, match="shard 1 of 2 is dead"):
+        shards.recall(QUERIES)
+    assert time.monotonic() - began < shards.timeout
+    part = shards.recall(QUERIES, partial=True)
+    assert isinstance(part, PartialRecall) and part.asked == 0.5
+    assert int(part.indices.max()) < COUNT // 2
+
+
+def test_a_shard_that_hangs_is_an_error_within_the_timeout(ray, shards):
+    @ray.remote
+    def busy():
+        time.sleep(30)
+
+    shards.actors[0].__ray_call__.remote(lambda self: time.sleep(15))
+    shards.timeout, began = 2.0, time.monotonic()
+    with pytest.raises(ShardError, match="shard 0 of 2 did not answer within 2 s"):
+        shards.recall(QUERIES)
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_shards_learn_and_remember_when_they_are_started_again(ray, labelled):
+    memory = memory_of()
+    fresh = BayesianHopfield(memory.patterns)
+    shards = Shards(fresh, 2)
+    queries, origins = WORLD.sample(memory.patterns, 300)
+    shards.fit(queries, origins if labelled else None, hidden_causes=0, verbose=False)
+    test = WORLD.sample(memory.patterns, 200)
+    right = (shards.recall(test.queries).indices.squeeze(1) == test.origins).double().mean()
+    best = (memory.recall_exactly(test.queries).indices.squeeze(1) == test.origins).double().mean()
+    assert right > best - 0.05
+    wanted = shards.recall(test.queries)
+    ray.kill(shards.actors[0], no_restart=False)
+    again = shards.recall(test.queries)
+    assert again.indices.equal(wanted.indices) and again.probabilities.equal(wanted.probabilities)
+    shards.close()
+
+
+def test_bad_input_gets_one_clear_error(ray, shards):
+    with pytest.raises(ValueError, match="shards must lie in 1 to"):
+        Shards(memory_of(), COUNT + 1)
+    with pytest.raises(ValueError, match="k must lie in 1 to"):
+        shards.recall(QUERIES, COUNT + 1)
+    with pytest.raises(ValueError, match="queries must have 12 values"):
+        shards.recall(QUERIES[:, :3])
