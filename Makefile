@@ -28,9 +28,13 @@ demo: setup
 test: setup
 	$(PYTEST)
 
-# What takes long. Each law in it is tested in small by `make test` as well.
-test-slow: setup
+# What takes long, or needs a database or a cluster. Each law in it is tested in small by `make test` as well.
+test-slow: .venv/installed-for-slow
 	$(PYTEST) -m slow
+
+.venv/installed-for-slow: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,slow]'
+	touch $@
 
 # The tests once more with the lowest versions that pyproject.toml allows, on the oldest Python.
 test-oldest: BIN := .venv-oldest/bin

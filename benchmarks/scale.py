@@ -11,6 +11,7 @@ search of the patterns as they are. Both only find the nearest by a dot product,
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import sys
 import time
@@ -144,20 +145,17 @@ def main(device: str, quick: bool) -> None:
     sizes = (20_000,) if quick else (10**6, 10**7) if device == "cuda" else (10**5, 10**6)
     config = {"device": device, "threads": torch.get_num_threads(), "k": K, "seed": SEED, "quick": quick}
     head = report.stamp("scale", config, () if device == "cuda" else ("faiss",))
-    result: dict[str, Any] = {**head, "speed": [], "agreement": [], "growth": []}
+    result: dict[str, Any] = {**head, "rows": []}
     target = Path(__file__).parent.parent / "results" / f"scale-{device}.json"
     cases = [(10**6, 64, 2000)] if device == "cuda" else [(10**5, 16, 2000), (10**5, 64, 2000), (20_000, 784, 500)]
-    parts: list[tuple[str, Iterator[dict[str, Any]]]] = [
-        ("speed", (cuda_speed if device == "cuda" else cpu_speed)(count)) for count in sizes
-    ]
-    parts += [("agreement", agreement(*(case if not quick else (20_000, 64, 100)), device)) for case in cases]
-    parts += [] if quick else [("growth", growth(device))]
-    for name, rows in parts:
-        for row in rows:
-            result[name].append(row)
-            print(row, flush=True)
-            if not quick:
-                report.write(result, target)
+    parts = [(cuda_speed if device == "cuda" else cpu_speed)(count) for count in sizes]
+    parts += [agreement(*(case if not quick else (20_000, 64, 100)), device) for case in cases]
+    parts += [] if quick else [growth(device)]
+    for row in itertools.chain(*parts):
+        result["rows"].append(row)
+        print(row, flush=True)
+        if not quick:
+            report.write(result, target)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/from-hflayers.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/from-hflayers.md", "docs/many-patterns.md"]
 
 
 # In small: with 64 patterns and samples in place of 512.

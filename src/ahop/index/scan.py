@@ -19,8 +19,8 @@ from ahop.similarity.codes import Steps
 
 # Values a dimension.
 LEVELS = 16
-# Patterns that are listed, for what they sum up to.
-_LISTED = 1024
+# Patterns that are listed, for what they sum up to: one of so many, up to a bound.
+_ONE_OF, _LISTED = 256, 1024
 # How much less likely a pattern that is never asked for is than the rarest that is.
 _NEVER = 50.0
 
@@ -124,7 +124,7 @@ class Scan:
             extra = torch.zeros(len(codes), self.table.shape[2])
             extra[:, 0] = 1.0
             codes = torch.cat([codes, extra], 1)
-        listed = min(max(count, _LISTED), len(self))
+        listed = min(max(count, min(_LISTED, len(self) // _ONE_OF)), len(self))
         products, places = map(torch.from_numpy, self._ready().search(codes.contiguous().numpy(), listed))
         # The prior is among the products, with the temperature already in it.
         logits = self.rough.logits(question, [products])

@@ -1,9 +1,11 @@
 """Real databases: FAISS in this process, embedded Milvus, and a PostgreSQL server with pgvector."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 
 import pytest
 
@@ -27,6 +29,11 @@ def postgres():
         address = server.get_uri()
     probe = subprocess.run([sys.executable, "-c", _PROBE, address], capture_output=True, text=True, timeout=60)
     if probe.returncode:
+        if server is not None:
+            # It does not come to its end by itself.
+            os.kill(int((server.pgdata / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+            with suppress(Exception):
+                server.cleanup()
         pytest.skip(f"this PostgreSQL's pgvector does not run here: {probe.stderr.strip().splitlines()[-1]}")
     yield address
     if server is not None:

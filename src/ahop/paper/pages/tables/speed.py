@@ -80,3 +80,40 @@ def kernels(*reports: Report) -> Grid:
             cells = cells_of(found, [(dim,) for dim in dims], lambda row, what=what: plain(row[f"{what}_ratio"]))  # type: ignore[misc]
             lines.append([f"{place}: {titles[what]}", *cells])
     return Grid(["d", *map(str, dims)], lines)
+
+
+@shown("scale-speed", "scale-cuda", "scale-cpu")
+def scale_speed(gpu: Report, cpu: Report) -> Grid:
+    """Recall from many patterns: times the cost of plainer searches."""
+    names = {
+        "to_dot_product": "dot product, best ten",
+        "to_product_of_codes": "product of codes",
+        "to_faiss_flat": "FAISS, flat",
+    }
+    lines = []
+    for place, report in (("H200", gpu), ("two cores", cpu)):
+        for row in [row for row in report["rows"] if "queries" in row and "first" not in row]:
+            asked = f"{place}, {row['patterns']:,} patterns, {_queries(row['queries'])}"
+            lines.append([asked, *(figure(row[key], 2) if key in row else "" for key in names)])
+    return Grid(["", *names.values()], lines)
+
+
+@shown("scale-agreement", "scale-cuda", "scale-cpu")
+def scale_agreement(*reports: Report) -> Grid:
+    """Answers by an index beside exact scoring of all patterns."""
+    head = ["patterns, d", "difficulty", "right", "first choices alike", "ten alike", "probability off, mean (worst)"]
+    lines = []
+    for row in [row for report in reports for row in report["rows"] if "first" in row]:
+        off = f"{_digits(row['probability_mean'])} ({_digits(row['probability_worst'])})"
+        size = f"{row['patterns']:,}, {row['dim']}"
+        alike = [figure(row[key], 4) for key in ("first", "ten")]
+        lines.append([size, figure(row["difficulty"], 1), figure(row["right"], 3), *alike, off])
+    return Grid(head, lines)
+
+
+def _queries(count: int) -> str:
+    return "one query" if count == 1 else f"{count:,} queries"
+
+
+def _digits(value: float) -> str:
+    return figure(value, 4)
