@@ -19,8 +19,8 @@ from ahop.similarity.codes import Steps
 
 # Values a dimension.
 LEVELS = 16
-# Patterns that are listed, for what they sum up to: one of so many, within bounds.
-_ONE_OF, _FEWEST, _MOST = 256, 512, 1024
+# Patterns that are listed, for what they sum up to.
+_LISTED = 1024
 # How much less likely a pattern that is never asked for is than the rarest that is.
 _NEVER = 50.0
 
@@ -112,7 +112,7 @@ class Scan:
     def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
         # Lists, and scores of the sample, of so many queries at a time.
         parts = []
-        for part in split(len(queries), 64 * _MOST):
+        for part in split(len(queries), 64 * _LISTED):
             mask = None if observed is None else observed[part]
             parts.append(self._searched(queries[part], mask, count, log_prior))
         return Found(*(torch.cat(some) for some in zip(*parts, strict=True)))
@@ -124,7 +124,7 @@ class Scan:
             extra = torch.zeros(len(codes), self.table.shape[2])
             extra[:, 0] = 1.0
             codes = torch.cat([codes, extra], 1)
-        listed = min(max(count, _FEWEST, min(_MOST, len(self) // _ONE_OF)), len(self))
+        listed = min(max(count, _LISTED), len(self))
         products, places = map(torch.from_numpy, self._ready().search(codes.contiguous().numpy(), listed))
         # The prior is among the products, with the temperature already in it.
         logits = self.rough.logits(question, [products])
