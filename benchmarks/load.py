@@ -12,6 +12,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,10 @@ def asked(recall: Callable[[], Recall], seconds: float, readers: int) -> tuple[l
             answers.append(recall())
             times.append(time.perf_counter() - begin)
 
-    threads = [threading.Thread(target=read) for _ in range(readers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(readers) as pool:
+        # A reader that fails is a failure of the run.
+        for reader in [pool.submit(read) for _ in range(readers)]:
+            reader.result()
     return answers, torch.tensor(times)
 
 

@@ -234,6 +234,54 @@ def test_threads_get_answers_of_one_moment_while_another_changes_the_memory():
         assert min(gaps) < 2e-3 and any(answer.indices.equal(one.indices) for one in (without, with_more))
 
 
+@pytest.mark.parametrize("kind", [Scan, Products])
+def test_queries_that_tell_nothing_are_as_likely_from_any(kind):
+    pytest.importorskip("faiss")
+    memory, queries = memory_of("likelihood")
+    index = engine(memory.index(), kind)
+    found = index.recall(queries[:3], k=4, observed=torch.zeros(3, DIM, dtype=torch.bool))
+    torch.testing.assert_close(found.probabilities, torch.full((3, 4), 1 / COUNT), atol=1e-4, rtol=0)
+    assert all(len(set(row)) == 4 and min(row) >= 0 for row in found.indices.tolist())
+
+
+@pytest.mark.parametrize("patterns", [drawn(1, DIM), drawn(1, DIM).expand(2000, -1), drawn(90, 7)])
+def test_few_or_equal_patterns_have_an_index_too(patterns):
+    memory = BayesianHopfield(patterns, similarity=Likelihood(patterns.shape[1]))
+    queries = drawn(5, patterns.shape[1], seed=3)
+    found, exact = memory.index().recall(queries), memory.recall_exactly(queries)
+    torch.testing.assert_close(found.probabilities, exact.probabilities, atol=1e-3, rtol=0)
+    assert bool((found.indices >= 0).all())
+
+
+@pytest.mark.parametrize("kind", [Scan, Products])
+def test_patterns_that_are_never_asked_for_are_never_found(kind):
+    pytest.importorskip("faiss")
+    memory, queries = memory_of("likelihood")
+    counts = torch.zeros(COUNT)
+    counts[-40:] = 1.0
+    memory = BayesianHopfield(memory.patterns, similarity=memory.similarity, prior=counts)
+    found, exact = (recall(queries, k=5) for recall in (engine(memory.index(), kind).recall, memory.recall_exactly))
+    assert found.indices.equal(exact.indices)
+    torch.testing.assert_close(found.probabilities, exact.probabilities, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("new", [drawn(2 * COUNT, DIM, seed=50), 9 + drawn(50, DIM, seed=51)])
+def test_codes_are_made_anew_for_many_more_patterns_and_for_others(new):
+    memory, _ = memory_of("likelihood")
+    index, before = memory.index(), memory.index().engine.rough
+    memory.add(new)
+    asked = new[:20] + 0.1
+    assert index.recall(asked).indices.equal(memory.recall_exactly(asked).indices)
+    assert index.engine.rough is not before
+
+
+def test_another_model_in_the_same_place_is_noticed():
+    memory, queries = memory_of("likelihood")
+    index = memory.index()
+    memory.similarity.model = moved()
+    assert index.recall(queries).indices.equal(memory.recall_exactly(queries).indices)
+
+
 def test_a_copy_has_an_index_of_its_own():
     memory, queries = memory_of("likelihood")
     memory.index()
@@ -359,6 +407,16 @@ def test_damaged_folders_get_one_clear_error(tmp_path, damage):
         page.write_text(json.dumps({**json.loads(page.read_text()), "format": "9"}))
     with pytest.raises((ValueError, FileNotFoundError), match=r"damaged|holds no whole index|format"):
         ahop.load(tmp_path)
+
+
+def test_saving_removes_no_file_of_others(tmp_path):
+    memory, _ = memory_of("likelihood")
+    other = tmp_path / "model-00001-of-00002.safetensors"
+    other.write_bytes(b"precious")
+    for _ in range(2):
+        memory.index().save(tmp_path)
+    assert other.read_bytes() == b"precious"
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_a_save_that_breaks_off_leaves_what_was_there(tmp_path, monkeypatch):

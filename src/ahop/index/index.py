@@ -63,6 +63,8 @@ class Index:
     @classmethod
     def around(cls, memory: BayesianHopfield, engine: Engine) -> Index:
         """One whose codes are already made; the memory takes it for its own."""
+        if len(engine) != len(memory):
+            raise ValueError(f"codes must be those of the {len(memory)} stored patterns, got {len(engine)}")
         index = cls.__new__(cls)
         index.memory, index.view = memory, View(memory, engine)
         memory._index = index
@@ -122,8 +124,9 @@ class Index:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write memory and codes into ``folder``; :func:`ahop.load` opens them without reading them."""
-        self.fresh()
-        save(self, folder)
+        with self.memory.changing:
+            self.fresh()
+            save(self, folder)
 
     # --- in step with the memory -------------------------------------------------------------------------
 
@@ -131,20 +134,26 @@ class Index:
         """The memory as it is now; codes are made anew if it has learned, was moved, or changed untold."""
         with self.memory.changing:
             if not self.view.is_of(self.memory):
+                if not self.engine.local:
+                    raise ValueError(
+                        "the memory has changed in a way that its database was not told of: "
+                        "call over(memory, store) again"
+                    )
                 self.view = View(self.memory, views.made(self.memory))
             return self.view
 
     def follow(self, before: Tensor, kept: Tensor, added: int) -> None:
         """Follow the memory: of the patterns before, these are kept, and so many were added behind them."""
         alike = self.view.patterns is before and self.view.learned_as(self.memory)
-        # With a prior, the share of every pattern has changed; and few that are left may be unlike what codes were
-        # made for. The next recall makes new codes then.
-        if not alike or self.memory.prior is not None or 2 * len(kept) < len(before):
+        new = single(self.memory.patterns[len(kept) :]).float()
+        # With a prior, the share of every pattern has changed; and the others may be unlike what codes were made for.
+        # The next recall makes new codes then.
+        if not alike or self.memory.prior is not None or not self.view.covers(len(self.memory), new):
             return
         # Others may be searching in the old one.
         engine = copy.copy(self.view.engine)
         if len(kept) < len(before):
             engine.keep(kept)
         if added:
-            engine.add(single(self.memory.patterns[-added:]).float(), None)
-        self.view = View(self.memory, engine)
+            engine.add(new, None)
+        self.view = View(self.memory, engine, self.view.made_for)

@@ -13,6 +13,7 @@ from ahop.similarity.codes import Asked, Codes
 
 # How many patterns are a group: on a GPU more, which has many arms.
 _GROUP, _GROUP_ON_GPU = 16, 32
+_IMPOSSIBLE = -1e30
 # Codes that half precision holds, with room to spare.
 _LARGE = 1e4
 
@@ -24,6 +25,8 @@ class Products:
         rough: What to score by.
         device: Where codes lie.
     """
+
+    local = True
 
     def __init__(self, rough: Rough, device: torch.device) -> None:
         self.rough = rough.to(device)
@@ -39,9 +42,17 @@ class Products:
         return {f"{number}": codes for number, codes in enumerate(self.codes)}, {}
 
     def add(self, patterns: Tensor, log_prior: Tensor | None) -> None:
-        rows = [self._encoded(patterns[part]) for part in split(len(patterns), 64 * patterns.shape[1])]
-        new = [torch.cat(blocks) for blocks in zip(*rows, strict=True)]
-        self.codes = [torch.cat(pair) for pair in zip(self.codes, new, strict=True)] if self.codes else new
+        first, total = len(self), len(self) + len(patterns)
+        grown: list[Tensor] = []
+        # Room is made once, and filled block by block.
+        for part in split(len(patterns), 64 * patterns.shape[1]):
+            for number, codes in enumerate(self._encoded(patterns[part])):
+                if len(grown) == number:
+                    grown.append(codes.new_empty(total, codes.shape[1]))
+                    if first:
+                        grown[number][:first] = self.codes[number]
+                grown[number][first + part.start : first + part.stop] = codes
+        self.codes = grown or self.codes
 
     def _encoded(self, patterns: Tensor) -> list[Tensor]:
         found = zip(self.rough.encode(patterns), self.halves, strict=True)
@@ -74,7 +85,8 @@ class Products:
                 # What is alike for all patterns of a query is added at the end.
                 return products[0] if self.rough.beta == 1 else products[0].mul_(self.rough.beta)
             scores = self.rough.logits(question, products)
-            return scores if log_prior is None else scores + log_prior[places]
+            # Impossible patterns are worse than any, but not as bad as none.
+            return scores if log_prior is None else scores + log_prior[places].clamp_min(_IMPOSSIBLE)
 
         width, maxima, totals = width // self.group * self.group, [], []
         for start in range(0, len(self), width):

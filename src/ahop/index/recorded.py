@@ -33,7 +33,7 @@ class Recorded:
                 function(self.given)
         torch.cuda.current_stream().wait_stream(beside)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
             self.found = function(self.given)
 
     def __call__(self, argument: Tensor) -> tuple[Tensor, ...]:

@@ -61,6 +61,8 @@ class Engine(Protocol):
     """A way to search: it holds codes, follows the patterns, and finds candidates."""
 
     rough: Rough
+    local: bool
+    """Whether its codes are here, and can be made again."""
 
     def __len__(self) -> int: ...
 

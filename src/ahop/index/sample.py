@@ -29,9 +29,10 @@ class Sample:
         """One in which further patterns, which stand behind ``first`` others, have their share."""
         total = first + len(patterns)
         generator = torch.Generator().manual_seed(total)
-        wanted = min(_SIZE, total)
-        old = torch.randperm(len(self.places), generator=generator)[: round(wanted * first / total)]
-        new = torch.randperm(len(patterns), generator=generator)[: wanted - len(old)]
+        # The share of all patterns that is in it; fewer than there is room for, if others were removed.
+        share = min(_SIZE / total, len(self.places) / first if first else 1.0)
+        old = torch.randperm(len(self.places), generator=generator)[: round(share * first)]
+        new = torch.randperm(len(patterns), generator=generator)[: round(share * len(patterns))]
         (fresh,) = self.rough.encode(patterns[new])
         weighed = torch.zeros(len(new)) if log_prior is None else log_prior[new].cpu()
         return self.of(
@@ -53,15 +54,16 @@ class Sample:
         other.places, other.codes, other.weighed = places, codes, weighed
         return other
 
-    def log_rest(self, question: list[Asked], count: int, scores: Tensor | None, listed: Tensor) -> Tensor:
-        """The log of what those of ``count`` patterns sum up to that are not listed ``(Q, L)``, where these have rough
-        scores ``(Q, L)``: the others' are lower."""
+    def log_rest(self, question: list[Asked], count: int, listed: Tensor) -> Tensor:
+        """The log of what those of ``count`` patterns sum up to that are not listed ``(Q, L)``."""
         if listed.shape[1] >= count:
             return listed.new_full((len(listed),), -math.inf, dtype=torch.float32)
         away = self.rough.logits(question, [question[0].codes @ self.codes.to(question[0].codes).mT])
         away = away + self.weighed.to(away)
-        if scores is not None:
-            gone = away >= scores.amin(1, keepdim=True)
-        else:
-            gone = (listed[:, :, None] == self.places.to(listed.device)).any(1)
+        places, order = self.places.to(listed.device).sort()
+        near = torch.searchsorted(places, listed).clamp_max(len(places) - 1)
+        # Those that are listed and in the sample; the rest of the list goes to a column of its own.
+        column = torch.where(places[near] == listed, order[near], len(places))
+        gone = torch.zeros(len(away), len(places) + 1, dtype=torch.bool, device=away.device)
+        gone = gone.scatter_(1, column, True)[:, :-1]
         return away.masked_fill(gone, -math.inf).logsumexp(1) + math.log(count / max(1, len(self.codes)))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
+from ahop._extras import require
 from ahop.index.rough import Found, Rough
 from ahop.index.sample import Sample
 from ahop.similarity.codes import Steps
@@ -21,18 +22,18 @@ from ahop.similarity.codes import Steps
 LEVELS = 16
 # Patterns that are listed, for what they sum up to.
 _LISTED = 1024
-# How much less likely a pattern that is never asked for is than the rarest that is.
-_NEVER = 50.0
 
 
 class Scan:
-    """Codes of all patterns, four bits a dimension.
+    """Codes of all patterns, four bits a dimension; see :class:`~ahop.index.rough.Engine`.
 
     Args:
         rough: What to score by; of one part that is a sum over dimensions.
         steps: The values that stand for others.
         priors: Log priors that stand for others ``(16,)``; None where all are alike.
     """
+
+    local = True
 
     def __init__(self, rough: Rough, steps: Steps, priors: Tensor | None) -> None:
         self.rough, self.steps, self.priors = rough, steps, priors
@@ -55,6 +56,9 @@ class Scan:
     def of(cls, rough: Rough, patterns: Tensor, log_prior: Tensor | None) -> Scan | None:
         """One for patterns like these; None where their likelihood is no single sum over dimensions."""
         if len(rough.parts) > 1 or (steps := rough.parts[0][1].steps(patterns, LEVELS)) is None:
+            return None
+        if log_prior is not None and not bool(log_prior.isfinite().all()):
+            # No table has room for what is impossible.
             return None
         return cls(rough, steps, None if log_prior is None else _levels(log_prior))
 
@@ -99,6 +103,7 @@ class Scan:
         """The codes in the order in which processors read them; made when they are first asked."""
         if self._index is not None:
             return self._index
+        require("faiss", extra="index")
         import faiss  # type: ignore[import-untyped, unused-ignore]
 
         parts, _, width = self.table.shape
@@ -126,14 +131,22 @@ class Scan:
             codes = torch.cat([codes, extra], 1)
         listed = min(max(count, _LISTED), len(self))
         products, places = map(torch.from_numpy, self._ready().search(codes.contiguous().numpy(), listed))
+        _fill(products, places, len(self))
         # The prior is among the products, with the temperature already in it.
         logits = self.rough.logits(question, [products])
-        return Found(places, logits, self.sample.log_rest(question, len(self), logits, places))
+        return Found(places, logits, self.sample.log_rest(question, len(self), places))
+
+
+def _fill(products: Tensor, places: Tensor, count: int) -> None:
+    """Put others where FAISS lists none, as it does where all score alike; they score as the last that is listed."""
+    for row in (places < 0).any(1).nonzero().squeeze(1).tolist():
+        here = places[row] >= 0
+        left = torch.ones(count, dtype=torch.bool)
+        left[places[row][here]] = False
+        products[row][~here] = float(products[row][here].min()) if bool(here.any()) else 0.0
+        places[row][~here] = left.nonzero().squeeze(1)[: int((~here).sum())]
 
 
 def _levels(log_prior: Tensor) -> Tensor:
-    possible = log_prior[log_prior.isfinite()]
     levels = torch.linspace(0, 1, 2 * LEVELS - 1)[::2]
-    found = possible[:: 1 + len(possible) // 2**20].quantile(levels.to(possible))
-    found[0] = float(possible.min()) - (0.0 if len(possible) == len(log_prior) else _NEVER)
-    return found
+    return log_prior[:: 1 + len(log_prior) // 2**20].quantile(levels.to(log_prior))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ahop._blocks import split
 from ahop._checks import Observed, as_origins, as_queries, positive, whole
 from ahop._component import single
 from ahop._extras import require
@@ -60,9 +61,9 @@ class Shard:
     """
 
     def __init__(self, patterns: Tensor, prior: Tensor | None, first: int, device: str) -> None:
-        # What Ray hands out cannot be written to, which PyTorch does not like.
-        self.patterns, self.first = patterns.clone().to(device), first
-        self.prior = None if prior is None else prior.clone().to(device)
+        from ahop.memories import BayesianHopfield
+
+        self.memory, self.first = BayesianHopfield(patterns, prior=prior).to(device), first
         self.lesson = -1
         self.view: View | None = None
 
@@ -73,10 +74,10 @@ class Shard:
 
         A shard that was started again has missed lessons, so each question brings the last one.
         """
-        view, here = self._learned(lesson), self.patterns.device
+        view, here = self._learned(lesson), self.memory.patterns.device
         mask = None if observed is None else observed.to(here)
         with torch.no_grad():
-            chosen, logits, total = view.scored(queries.to(here), mask, min(count, len(self.patterns)))
+            chosen, logits, total = view.scored(queries.to(here), mask, min(count, len(self.memory)))
         best = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
         return (chosen.gather(1, best) + self.first).cpu(), logits.gather(1, best).cpu(), total.cpu()
 
@@ -84,16 +85,14 @@ class Shard:
         if self.view is None or self.lesson != lesson.number:
             import ray
 
-            from ahop.memories import BayesianHopfield
-
             similarity, rough = ray.get(lesson.places)
-            memory = BayesianHopfield(self.patterns, similarity=similarity, prior=self.prior)
-            self.view, self.lesson = View(memory, made(memory, rough)), lesson.number
+            self.memory.similarity = copy.deepcopy(similarity).to(self.memory.patterns)
+            self.view, self.lesson = View(self.memory, made(self.memory, rough)), lesson.number
         return self.view
 
     def rows(self, places: Tensor) -> Tensor:
         """Some of the patterns, by their places here."""
-        return self.patterns[places.to(self.patterns.device)].cpu()
+        return self.memory.patterns[places.to(self.memory.patterns.device)].cpu()
 
 
 class Shards:
@@ -133,27 +132,31 @@ class Shards:
         # One pattern of it stays here, to check queries by.
         self.memory = type(memory)(memory.patterns[:1].cpu(), similarity=copy.deepcopy(memory.similarity).cpu())
         self.prior = None if memory.prior is None else (memory.prior / memory.prior.sum()).cpu()
-        self.edges: list[int] = torch.linspace(0, len(memory), shards + 1).round().long().tolist()
+        self.edges = [len(memory) * number // shards for number in range(shards + 1)]
         self.report = memory.report
         actor = ray.remote(Shard).options(max_restarts=restarts, max_task_retries=-1, num_cpus=1, num_gpus=gpus)
         # Kept: a shard that is started again is made of them once more.
         self._parts, self.actors = [], []
         for first, last in itertools.pairwise(self.edges):
-            prior = None if memory.prior is None else ray.put(memory.prior[first:last].cpu())
-            self._parts.append((ray.put(memory.patterns[first:last].cpu()), prior))
+            prior = None if memory.prior is None else memory.prior[first:last].cpu()
+            if prior is not None and not float(prior.sum()):
+                # None of them is ever asked for, which the weight of the shard says.
+                prior = None
+            self._parts.append((ray.put(memory.patterns[first:last].cpu()), None if prior is None else ray.put(prior)))
             self.actors.append(actor.remote(*self._parts[-1], first, "cuda" if gpus else "cpu"))
         self._lesson = Lesson(0, [])
-        self._teach(seen(single(memory.patterns).float()).cpu())
+        self._teach(self.memory.similarity, seen(single(memory.patterns).float()).cpu())
 
-    def _teach(self, patterns: Tensor) -> None:
-        """Let all shards go by what the memory has learned; codes are made once, of patterns like these."""
+    def _teach(self, similarity: Any, patterns: Tensor) -> None:
+        """Let all shards go by what was learned; codes are made once, of patterns like these."""
         import ray
 
-        similarity = self.memory.similarity
-        self._lesson = Lesson(self._lesson.number + 1, [ray.put(similarity), ray.put(rough_of(similarity, patterns))])
+        lesson = Lesson(self._lesson.number + 1, [ray.put(similarity), ray.put(rough_of(similarity, patterns))])
         # Encoding takes its time.
-        asked = self.memory.patterns.new_zeros(1, self.memory.query_dim)
-        self._all(lambda shard: shard.answer.remote(self._lesson, asked, None, 1, 1), 10 * self.timeout)
+        asked = self.memory.patterns.new_zeros(1, similarity.query_dim or self.memory.patterns.shape[1])
+        self._all(lambda shard: shard.answer.remote(lesson, asked, None, 1, 1), 10 * self.timeout)
+        # Only when all know it: till then, questions bring the one before.
+        self._lesson, self.memory.similarity = lesson, similarity
 
     def __len__(self) -> int:
         return self.edges[-1]
@@ -180,9 +183,27 @@ class Shards:
         queries, mask = as_queries(queries, self.memory.patterns, observed, self.memory.query_dim)
         flat = single(queries.reshape(-1, queries.shape[-1]))
         flat_mask = None if mask is None else mask.reshape(flat.shape)
-        found = self._all(
-            lambda shard: shard.answer.remote(self._lesson, flat, flat_mask, count, k), self.timeout, partial
-        )
+        shape, width = queries.shape[:-1], self.memory.patterns.shape[1]
+        answers, asked = [], 1.0
+        for part in split(len(flat), 8 * count * width * flat.element_size()):
+            rows = flat[part], None if flat_mask is None else flat_mask[part]
+            found = self._all(
+                lambda shard, rows=rows: shard.answer.remote(self._lesson, *rows, count, k),  # type: ignore[misc]
+                self.timeout,
+                partial,
+            )
+            answers.append(self._merged(found, k))
+            asked = min(asked, sum(self.edges[number + 1] - self.edges[number] for number in found) / len(self))
+        if not answers:
+            answers = [Recall(torch.empty(0, k, dtype=torch.long), flat.new_empty(0, k))]
+        together = Recall(*(torch.cat(some) for some in zip(*answers, strict=True)))
+        log_prior = None if self.prior is None else self.prior.log()
+        sure = doubted(together, self.memory.similarity.doubt, log_prior, len(self))
+        recall = Recall(*(some.reshape(*shape, some.shape[1]) for some in sure))
+        return PartialRecall(*recall, asked) if partial else recall
+
+    def _merged(self, found: dict[int, Any], k: int) -> Recall:
+        """One answer from those of shards."""
         indices, logits, totals = [], [], []
         for number, (chosen, own, total) in found.items():
             # Each shard knows the shares of its own patterns alone.
@@ -190,17 +211,9 @@ class Shards:
             indices.append(chosen)
             logits.append(own + share)
             totals.append(total + share)
-        together = torch.cat(logits, 1)
+        together, total = torch.cat(logits, 1), torch.stack(totals).logsumexp(0)
         best = together.sort(dim=1, descending=True, stable=True).indices[:, :k]
-        whole_sum = torch.stack(totals).logsumexp(0)
-        chosen = torch.cat(indices, 1).gather(1, best)
-        sure = (together.gather(1, best) - whole_sum[:, None]).exp()
-        shape = (*queries.shape[:-1], best.shape[1])
-        log_prior = None if self.prior is None else self.prior.log()
-        answer = Recall(chosen.reshape(shape), sure.reshape(shape))
-        answer = doubted(answer, self.memory.similarity.doubt, log_prior, len(self))
-        asked = sum(self.edges[number + 1] - self.edges[number] for number in found) / len(self)
-        return PartialRecall(*answer, asked) if partial else answer
+        return Recall(torch.cat(indices, 1).gather(1, best), (together.gather(1, best) - total[:, None]).exp())
 
     def _weight(self, number: int) -> Tensor:
         assert self.prior is not None
@@ -218,6 +231,8 @@ class Shards:
             origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any.
             options: As in :meth:`ahop.BayesianHopfield.fit`.
         """
+        if options.get("learn_prior"):
+            raise ValueError("learn_prior must be False: a sample does not tell how often each pattern is asked for")
         asked, _ = as_queries(queries, self.memory.patterns, None, self.memory.query_dim)
         drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(0))[:_DRAWN]
         known = torch.full((len(asked),), -1)
@@ -231,8 +246,8 @@ class Shards:
         memory = type(self.memory)(self._rows(places), similarity=copy.deepcopy(self.memory.similarity))
         new = torch.where(known >= 0, torch.searchsorted(places, known.clamp_min(0)), -1)
         memory.fit(asked, None if origins is None else new, **options)
-        self.memory.similarity, self.report = memory.similarity, memory.report
-        self._teach(single(memory.patterns).float())
+        self._teach(memory.similarity, single(memory.patterns).float())
+        self.report = memory.report
         return self
 
     def _rows(self, places: Tensor) -> Tensor:

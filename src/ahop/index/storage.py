@@ -57,7 +57,7 @@ def save(index: Index, folder: str | os.PathLike[str]) -> None:
         },
         sort_keys=True,
     )
-    token = secrets.token_hex(8)
+    token, before = secrets.token_hex(8), _named(place)
     page: dict[str, Any] = {"format": FORMAT, "ahop": __version__, "recipe": recipe}
     for name, tensors in (("large", large), ("small", small)):
         still = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
@@ -66,11 +66,18 @@ def save(index: Index, folder: str | os.PathLike[str]) -> None:
             safetensors.torch.save_file(still, file.name)
         page[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": memories.digest(recipe, still)}
     write_whole(json.dumps(page, indent=1) + "\n", place / PAGE)
-    for old in place.glob("*-*.safetensors"):
-        if token not in old.name:
-            # Another process may have it open, or have removed it.
-            with suppress(OSError):
-                old.unlink()
+    for old in before:
+        # Another process may have it open, or have removed it.
+        with suppress(OSError):
+            (place / old).unlink()
+
+
+def _named(place: Path) -> list[str]:
+    """The files of the index that is there, if any."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        page = json.loads((place / PAGE).read_text())
+        return [name for name in (page["large"]["file"], page["small"]["file"]) if Path(name).name == name]
+    return []
 
 
 def open_index(folder: str | os.PathLike[str], device: str) -> Index:

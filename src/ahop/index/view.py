@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import threading
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -33,13 +34,18 @@ class View:
     Args:
         memory: As it is now.
         engine: Its codes.
+        made_for: How many patterns there were when codes were chosen; None is now.
     """
 
-    def __init__(self, memory: BayesianHopfield, engine: Engine) -> None:
+    def __init__(self, memory: BayesianHopfield, engine: Engine, made_for: int | None = None) -> None:
         self.patterns, self.prior, self.similarity = memory.patterns, memory.prior, memory.similarity
         self.log_prior, self.engine = memory._log_prior(), engine
-        self._marks = _marks(memory.patterns, *_learned(self.similarity))
+        self.made_for = len(memory) if made_for is None else made_for
+        self._learned = [*self.similarity.parameters(), *self.similarity.buffers()]
+        self._marks = _marks([self.patterns, *self._learned])
         self._recorded: dict[tuple[int, int, int], Recorded] = {}
+        # What was recorded has one place for what it is given: threads take turns.
+        self._turn = threading.Lock()
 
     def __len__(self) -> int:
         return len(self.patterns)
@@ -50,8 +56,16 @@ class View:
 
     def learned_as(self, memory: BayesianHopfield) -> bool:
         """Whether it has learned nothing since, whatever was added or removed."""
-        same = self.similarity is memory.similarity
-        return same and self._marks == _marks(self.patterns, *_learned(memory.similarity))
+        now = [*memory.similarity.parameters(), *memory.similarity.buffers()]
+        same = len(now) == len(self._learned) and all(
+            one is other for one, other in zip(now, self._learned, strict=True)
+        )
+        return same and self._marks == _marks([self.patterns, *now])
+
+    def covers(self, count: int, new: Tensor) -> bool:
+        """Whether the codes are good for so many patterns, of which some are new ``(n, d)``."""
+        near = self.made_for <= 2 * count <= 4 * self.made_for
+        return near and all(codes.covers(new) for _, codes in self.engine.rough.parts)
 
     # --- from queries to answers -------------------------------------------------------------------------
 
@@ -65,9 +79,10 @@ class View:
 
         if observed is None and len(queries) <= _FEW and getattr(self.engine, "recordable", False):
             shape = len(queries), count, k
-            if shape not in self._recorded:
-                self._recorded[shape] = Recorded(steps, queries)
-            found, sure = self._recorded[shape](queries)
+            with self._turn:
+                if shape not in self._recorded:
+                    self._recorded[shape] = Recorded(steps, queries)
+                found, sure = self._recorded[shape](queries)
         else:
             found, sure = steps(queries)
         return found, sure
@@ -96,8 +111,8 @@ class View:
         patterns, places = self.patterns, chosen
         if patterns.dtype != single(patterns[:0]).dtype:
             # Only those that are wanted are made into float32.
-            some, places = chosen.unique(return_inverse=True)
-            patterns = single(patterns[some])
+            patterns = single(patterns[chosen.flatten()])
+            places = torch.arange(chosen.numel(), device=chosen.device).view_as(chosen)
         scores = self.similarity.exact(patterns, places, queries, observed)
         return scores if self.log_prior is None else scores + self.log_prior[chosen]
 
@@ -110,13 +125,9 @@ def _off(rough: Tensor, exact: Tensor) -> Tensor:
     return gap.logsumexp(1) - lower.sum(1).clamp_min(1).to(exact).log()
 
 
-def _learned(similarity: Corruption) -> list[Tensor]:
-    return [*similarity.parameters(), *similarity.buffers()]
-
-
-def _marks(*tensors: Tensor) -> list[tuple[Any, ...]]:
-    """How often each was written to, and where it is."""
-    return [(tensor._version, tensor.device, tensor.dtype) for tensor in tensors]
+def _marks(tensors: list[Tensor]) -> list[tuple[Any, ...]]:
+    """How often each was written to, as far as PyTorch counts that, and where it is."""
+    return [(0 if one.is_inference() else one._version, one.device, one.dtype) for one in tensors]
 
 
 # --- codes -------------------------------------------------------------------------------------------------------

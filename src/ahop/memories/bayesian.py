@@ -309,11 +309,12 @@ class BayesianHopfield(AssociativeMemory):
         It is kept with the memory and follows it; :meth:`recall` itself uses it where patterns are many. Not every
         likelihood has codes: one that has none says so.
         """
-        if self._index is None:
-            from ahop.index import Index
+        with self.changing:
+            if self._index is None:
+                from ahop.index import Index
 
-            self._index = Index(self)
-        return self._index
+                self._index = Index(self)
+            return self._index
 
     def query_adapter(self, metric: str = "cosine") -> Adapter:
         """A function from queries of a moved space to vectors for an *existing* index of the patterns as they are.

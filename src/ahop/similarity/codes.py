@@ -21,6 +21,10 @@ _TO_THE_WIDTH = 8
 _FEWEST, _MOST = 48, 256
 _SHARPEST = 1.3 * _MOST
 _ASKED = 256
+# Quantiles that tell how values are spread.
+_FINE = 257
+# How far beyond the tabulated values others may lie, in units of their range.
+_BEYOND = 0.05
 # Terms from which on dot products are faster, their making included; a GPU has so many at once that they never are.
 _MANY = 2**28
 
@@ -107,6 +111,10 @@ class Codes(Similarity, abstract=True):
         """
         return None
 
+    def covers(self, patterns: Tensor) -> bool:
+        """Whether codes of these patterns are as good as of those that they were made for."""
+        return True
+
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         return self.ask(queries, observed).codes @ self.encode_patterns(patterns).mT
 
@@ -169,10 +177,17 @@ class InnerProduct(Codes):
             codes, constant = codes * observed[..., None], constant * observed
         return Asked(codes.flatten(-2), constant.sum(-1, keepdim=True))
 
+    def covers(self, patterns: Tensor) -> bool:
+        """Whether their values lie within those that were tabulated, or hardly beyond."""
+        low, high = self.values
+        slack = _BEYOND * (high - low)
+        return not patterns.numel() or low - slack <= float(patterns.min()) <= float(patterns.max()) <= high + slack
+
     def steps(self, patterns: Tensor, count: int) -> Steps:
-        """The middles of equally full ranges."""
-        levels = torch.linspace(0, 1, 2 * count + 1, dtype=patterns.dtype, device=patterns.device)[1::2]
-        values = torch.stack([column.quantile(levels) for column in patterns.mT], 1)
+        """The middles of ranges that are equally full and wide, half each: few values far off are told apart too."""
+        levels = torch.linspace(0, 1, 2 * count + 1, dtype=patterns.dtype, device=patterns.device)[1::2].contiguous()
+        shares = torch.linspace(0, 1, _FINE, dtype=patterns.dtype, device=patterns.device)
+        values = torch.stack([_between(column.quantile(shares), shares, levels) for column in patterns.mT], 1)
         return Steps(values, (values[1:] + values[:-1]) / 2)
 
 
@@ -248,6 +263,9 @@ class Tempered(Codes):
         """The codes to store."""
         return self.codes.encode_patterns(patterns)
 
+    def covers(self, patterns: Tensor) -> bool:
+        return self.codes.covers(patterns)
+
     def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with."""
         asked = self.codes.ask(queries, observed)
@@ -322,6 +340,19 @@ def quick(likelihood: ByDimension, patterns: Tensor, queries: int, tolerance: fl
         return products + (first - products[:, :1])
 
     return table
+
+
+def _between(places: Tensor, shares: Tensor, levels: Tensor) -> Tensor:
+    """Where a distribution reaches these levels that is half like values with such quantiles, half even over them."""
+    width = (places[-1] - places[0]).clamp_min(torch.finfo(places.dtype).tiny)
+    # Even shares would jump over a gap between values: places within it are looked at as well.
+    even = torch.lerp(places[0], places[-1], shares)
+    every, _ = torch.cat([places, even]).sort()
+    right = torch.searchsorted(places, every, right=True).clamp(1, len(places) - 1)
+    low, high = places[right - 1], places[right]
+    part = torch.where(high > low, (every - low) / (high - low), 1.0).clamp(0, 1)
+    reached = (torch.lerp(shares[right - 1], shares[right], part) + (every - places[0]) / width) / 2
+    return every[torch.searchsorted(reached, levels).clamp_max(len(every) - 1)]
 
 
 def _wanted(likelihood: ByDimension, ends: tuple[float, float]) -> float:

@@ -289,6 +289,6 @@ class OneHot(Codes):
         if likelihood.levels + 1 > count or (likelihood.levels > 1 and float(likelihood.cuts[0]) <= first):
             return None
         edges = torch.cat([likelihood.cuts.new_tensor([first]), likelihood.cuts])
-        above = torch.cat([(edges[1:] + edges[:-1]) / 2, edges[-1:] + 1])
+        above = torch.cat([(edges[1:] + edges[:-1]) / 2, edges[-1:] + (edges[-1:] - likelihood.floor).abs() + 1])
         values = torch.cat([edges.new_tensor([likelihood.floor]), above])
         return Steps(*(column[:, None].expand(-1, self.dim) for column in (values, edges)))

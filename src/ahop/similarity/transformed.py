@@ -142,6 +142,9 @@ class SeenCodes(Codes):
         """The codes to store."""
         return self.codes.encode_patterns(self.seen_by.view(patterns))
 
+    def covers(self, patterns: Tensor) -> bool:
+        return self.codes.covers(self.seen_by.view(patterns))
+
     def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with."""
         return self.codes.ask(self.seen_by.view(queries), self.seen_by.whole(observed))

@@ -35,6 +35,12 @@ def postgres():
             with suppress(Exception):
                 server.cleanup()
         pytest.skip(f"this PostgreSQL's pgvector does not run here: {probe.stderr.strip().splitlines()[-1]}")
-    yield address
+    # A schema of its own, for tables of earlier runs not to be in the way.
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS ahop_tests CASCADE")
+        connection.execute("CREATE SCHEMA ahop_tests")
+    yield f"{address}{'&' if '?' in address else '?'}options=-csearch_path%3Dahop_tests,public"
     if server is not None:
         server.cleanup()

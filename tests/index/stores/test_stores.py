@@ -10,7 +10,7 @@ import torch
 import ahop
 from ahop import BayesianHopfield
 from ahop.index.stores import FaissStore, MilvusStore, PgVectorStore, StoreError, over
-from ahop.similarity import Correlated, Likelihood, Moved, Regimes
+from ahop.similarity import Correlated, Floor, Likelihood, Moved, Regimes
 from ahop.similarity.codes import NoCodesError
 
 COUNT, DIM = 1500, 10
@@ -142,6 +142,24 @@ def test_what_a_store_cannot_do_is_refused_clearly():
         over(memory, FaissStore(width_of(memory)), ids=torch.zeros(COUNT, dtype=torch.long))
     with pytest.raises(ValueError, match="is not saved"):
         over(memory, FaissStore(width_of(memory))).save("nowhere")
+
+
+def test_a_memory_that_learns_must_be_stored_again():
+    pytest.importorskip("faiss", reason="needs ahop[index]")
+    memory, queries = memory_of(Likelihood)
+    index = over(memory, FaissStore(width_of(memory)))
+    memory.patterns.mul_(0.9)
+    with pytest.raises(ValueError, match=r"call over\(memory, store\) again"):
+        index.recall(queries)
+
+
+def test_codes_of_every_kind_can_be_stored():
+    pytest.importorskip("faiss", reason="needs ahop[index]")
+    for model in (Floor(DIM, levels=2, bins=2), Moved(DIM)):
+        memory = BayesianHopfield(drawn(300, DIM).clamp_min(0), similarity=model)
+        index = over(memory, FaissStore(width_of(memory)))
+        queries = memory.patterns[:20]
+        assert index.recall(queries).indices.equal(memory.recall_exactly(queries).indices)
 
 
 def test_ids_that_are_no_patterns_are_refused():

@@ -47,6 +47,7 @@ class Store(Protocol):
         not so many."""
 
 
+@torch.no_grad()
 def over(
     memory: BayesianHopfield,
     store: Store,
@@ -66,8 +67,11 @@ def over(
             there by :meth:`~ahop.BayesianHopfield.query_adapter`.
         ids: Under which id each pattern is stored, ``(N,)``, rising; None counts from 0.
         tolerance: Root mean square error of a score by codes: more makes narrower codes.
-        upload: Whether the vectors are sent now. It can be repeated after an interruption: what is there already stays
-            as it is. False where the database has them.
+        upload: Whether the vectors are sent now. It can be repeated after an interruption: each is stored once, under
+            its id. False where the database has them.
+
+    ``memory.add`` and ``memory.remove`` then write to the database as well. After anything else that changes the
+    memory, call this again. One thread at a time may change it, with nobody asking meanwhile.
     """
     patterns, log_prior = single(memory.patterns).float(), memory._log_prior()
     numbers = _numbers(ids, len(memory))
@@ -100,6 +104,8 @@ class Stored:
         store: The database.
         adapter: From queries to what it is asked with; None asks with codes.
     """
+
+    local = False
 
     def __init__(self, rough: Rough, store: Store, adapter: Callable[[Tensor], Tensor] | None) -> None:
         self.rough, self.store, self.adapter = rough, store, adapter
@@ -145,7 +151,7 @@ class Stored:
             scores = self.rough.logits(question, [torch.from_numpy(products).to(queries)])
             scores = scores if log_prior is None else scores + log_prior[listed]
             scores = scores.masked_fill(listed < 0, -math.inf)
-        return Found(listed, scores, self.sample.log_rest(question, len(self), scores, listed))
+        return Found(listed, scores, self.sample.log_rest(question, len(self), listed))
 
     def _places(self, ids: np.ndarray) -> np.ndarray:
         """Where in the memory the patterns of these ids stand; -1 stays."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -61,6 +62,7 @@ class PgVectorStore:
             "operator": sql.SQL(_OPERATORS[metric]),
             "width": sql.Literal(width),
         }
+        self._turn = threading.Lock()
         with _said():
             self.connection = psycopg.connect(address, connect_timeout=int(max(1, timeout)))
             with self._transaction() as run:
@@ -109,7 +111,8 @@ class PgVectorStore:
         """All of the block's statements, or none of them."""
         from psycopg import sql
 
-        with _said(), self.connection.transaction(), self.connection.cursor() as cursor:
+        # A connection does one thing at a time.
+        with self._turn, _said(), self.connection.transaction(), self.connection.cursor() as cursor:
             yield lambda text, values=(): cursor.execute(sql.SQL(text).format(**self._names), values)
 
 
