@@ -120,5 +120,5 @@ def test_a_command_without_the_papers_extra_says_so_before_the_work(asked, missi
 def test_make_installs_what_its_targets_need(target):
     makefile = read("Makefile")
     assert re.search(rf"^{target}: setup$", makefile, re.M) and "-e '.[dev]'" in makefile
-    assert re.search(r'^all = \["ahop\[paper\]"\]$', read("pyproject.toml"), re.M)
+    assert re.search(r'^all = \["ahop\[paper,index\]"\]$', read("pyproject.toml"), re.M)
     assert all(f'"ahop[{extra}]",' in read("pyproject.toml") for extra in ("cli", "all"))

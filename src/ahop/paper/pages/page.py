@@ -111,7 +111,7 @@ SECTIONS = (
         " smoothness to hold it and may take many steps, as in two cells. At N 8192, and unsorted at d 256, it tells a"
         " query apart from 128 patterns instead of all. Adam was timed once. Then how many times faster the kernels"
         " are than the plain definition.",
-        tables=("timing", "ratios", "kernels"),
+        tables=("timing", "ratios", "kernels", "scale-speed", "scale-agreement"),
     ),
     Section(
         "Theorems and lemmas",
