@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -187,6 +189,27 @@ def test_a_table_that_goes_by_the_cosine_is_asked_for_it(postgres):
     store.upsert(np.array([1, 2]), np.array([[10, 10], [0.1, 0]], np.float32))
     assert store.search(np.array([[1, 0]], np.float32), 2)[0].tolist() == [[2, 1]]
     store.close()
+
+
+@pytest.mark.slow
+def test_the_documents_table_of_embeddings_is_asked_as_it_stands(postgres):
+    import psycopg
+
+    old = torch.nn.functional.normalize(drawn(1000, 16))
+    new = old @ torch.linalg.qr(drawn(16, 16, seed=1)).Q + 0.05 * drawn(1000, 16, seed=2)
+    ids = [7 * number + 3 for number in range(1000)]
+    with psycopg.connect(postgres) as connection:
+        connection.execute("CREATE TABLE items (id bigint PRIMARY KEY, embedding vector(16))")
+        texts = [str(row) for row in old.tolist()]
+        connection.execute("INSERT INTO items SELECT * FROM unnest(%s::bigint[], %s::text[]::vector[])", [ids, texts])
+        connection.execute("CREATE INDEX ON items USING hnsw (embedding vector_cosine_ops)")
+    document = (Path(__file__).parents[3] / "docs" / "many-patterns.md").read_text()
+    (block,) = re.findall(r"```py\n(.*?)```", document, re.DOTALL)
+    given = {"address": postgres, "new_queries": new[:200], "origins": torch.arange(200), "more_queries": new[500:600]}
+    exec(compile(block, "many-patterns.md", "exec"), given)
+    right = given["found"].indices[:, 0] == torch.arange(500, 600)
+    assert right.double().mean() > 0.95
+    assert given["ids"] == ids
 
 
 @pytest.mark.slow
