@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -9,6 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+import torch
+from torch import Tensor
 
 # Seconds without a write after which a temporary file is what a killed writer left.
 OLD = 3600.0
@@ -77,3 +81,13 @@ def _sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def digest(recipe: str, tensors: dict[str, Tensor]) -> str:
+    """The checksum of a recipe and its tensors."""
+    digest = hashlib.sha256(recipe.encode())
+    for key in sorted(tensors):
+        tensor = tensors[key]
+        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import ahop
 from ahop._component import from_plain, to_plain
-from ahop.memories import storage
+from ahop._files import digest
 from ahop.memories.storage import FILE
 from ahop.variants import Compose, Masked, Mixed, Noisy
 
@@ -149,7 +149,7 @@ def rewrite(folder, change):
     change(metadata, tensors)
     if not isinstance(metadata["recipe"], str):
         metadata["recipe"] = json.dumps(metadata["recipe"])
-    metadata["sha256"] = storage.digest(metadata["recipe"], tensors)
+    metadata["sha256"] = digest(metadata["recipe"], tensors)
     (folder / FILE).write_bytes(safetensors.torch.save(tensors, metadata))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,15 +12,12 @@ from torch import Tensor
 from ahop._blocks import split
 from ahop._checks import Observed, as_queries, whole
 from ahop._component import single
+from ahop._recall import Recall, doubted
 from ahop.index import view as views
+from ahop.index.host import Host
 from ahop.index.rough import Engine
-from ahop.index.storage import save
+from ahop.index.storage import read, save
 from ahop.index.view import View
-from ahop.memories.base import Recall
-from ahop.memories.bayesian import doubted
-
-if TYPE_CHECKING:
-    from ahop.memories.bayesian import BayesianHopfield
 
 # How many patterns are scored exactly for each query, unless told otherwise.
 CANDIDATES = 100
@@ -57,17 +54,26 @@ class Index:
         True
     """
 
-    def __init__(self, memory: BayesianHopfield) -> None:
+    def __init__(self, memory: Host) -> None:
         self.memory, self.view = memory, View(memory, views.made(memory))
 
     @classmethod
-    def around(cls, memory: BayesianHopfield, engine: Engine) -> Index:
+    def around(cls, memory: Host, engine: Engine) -> Index:
         """One whose codes are already made; the memory takes it for its own."""
         if len(engine) != len(memory):
             raise ValueError(f"codes must be those of the {len(memory)} stored patterns, got {len(engine)}")
         index = cls.__new__(cls)
         index.memory, index.view = memory, View(memory, engine)
         memory._index = index
+        return index
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], device: str = "cpu") -> Index:
+        """The one that was saved in ``folder``; patterns and codes are read when they are needed."""
+        memory, engine = read(folder)
+        index = cls.around(memory, engine)
+        # A GPU has codes of its own, which the next recall makes.
+        memory.to(device)
         return index
 
     @property
@@ -126,7 +132,7 @@ class Index:
         """Write memory and codes into ``folder``; :func:`ahop.load` opens them without reading them."""
         with self.memory.changing:
             self.fresh()
-            save(self, folder)
+            save(self.memory, self.engine, folder)
 
     # --- in step with the memory -------------------------------------------------------------------------
 

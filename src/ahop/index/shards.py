@@ -6,7 +6,7 @@ import copy
 import itertools
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,17 +15,21 @@ from ahop._blocks import split
 from ahop._checks import Observed, as_origins, as_queries, positive, whole
 from ahop._component import single
 from ahop._extras import require
+from ahop._recall import Recall, doubted
+from ahop.index.host import Host
 from ahop.index.index import CANDIDATES
 from ahop.index.rough import seen
 from ahop.index.view import View, made, rough_of
-from ahop.memories.base import Recall
-from ahop.memories.bayesian import doubted
-
-if TYPE_CHECKING:
-    from ahop.memories.bayesian import BayesianHopfield
 
 # What a fit learns from: so many patterns by chance, and so many that each query may have come from.
 _DRAWN, _LIKELY = 2048, 16
+
+
+def _ray() -> Any:
+    require("ray", extra="ray")
+    import ray
+
+    return ray
 
 
 class ShardError(RuntimeError):
@@ -54,16 +58,15 @@ class Shard:
     """What an actor holds: some of the patterns, with codes that all shards share.
 
     Args:
+        kind: Of memory.
         patterns: ``(n, d)``.
         prior: ``(n,)``, or None.
         first: Which of all patterns its first one is.
         device: Where it computes.
     """
 
-    def __init__(self, patterns: Tensor, prior: Tensor | None, first: int, device: str) -> None:
-        from ahop.memories import BayesianHopfield
-
-        self.memory, self.first = BayesianHopfield(patterns, prior=prior).to(device), first
+    def __init__(self, kind: Any, patterns: Tensor, prior: Tensor | None, first: int, device: str) -> None:
+        self.memory, self.first = kind(patterns, prior=prior).to(device), first
         self.lesson = -1
         self.view: View | None = None
 
@@ -83,8 +86,7 @@ class Shard:
 
     def _learned(self, lesson: Lesson) -> View:
         if self.view is None or self.lesson != lesson.number:
-            import ray
-
+            ray = _ray()
             similarity, rough = ray.get(lesson.places)
             self.memory.similarity = copy.deepcopy(similarity).to(self.memory.patterns)
             self.view, self.lesson = View(self.memory, made(self.memory, rough)), lesson.number
@@ -113,7 +115,7 @@ class Shards:
 
     def __init__(
         self,
-        memory: BayesianHopfield,
+        memory: Host,
         shards: int = 2,
         *,
         address: str | None = None,
@@ -121,16 +123,15 @@ class Shards:
         restarts: int = 3,
         timeout: float = 60.0,
     ) -> None:
-        require("ray", extra="ray")
-        import ray
-
+        ray = _ray()
         self.timeout = positive(timeout, "timeout")
         if whole(shards, "shards", 1) > len(memory):
             raise ValueError(f"shards must lie in 1 to {len(memory)}, the number of stored patterns; got {shards}")
         if not ray.is_initialized():
             ray.init(address=address, log_to_driver=False, include_dashboard=False)
         # One pattern of it stays here, to check queries by.
-        self.memory = type(memory)(memory.patterns[:1].cpu(), similarity=copy.deepcopy(memory.similarity).cpu())
+        kind: Any = type(memory)
+        self.memory = kind(memory.patterns[:1].cpu(), similarity=copy.deepcopy(memory.similarity).cpu())
         self.prior = None if memory.prior is None else (memory.prior / memory.prior.sum()).cpu()
         self.edges = [len(memory) * number // shards for number in range(shards + 1)]
         self.report = memory.report
@@ -143,14 +144,13 @@ class Shards:
                 # None of them is ever asked for, which the weight of the shard says.
                 prior = None
             self._parts.append((ray.put(memory.patterns[first:last].cpu()), None if prior is None else ray.put(prior)))
-            self.actors.append(actor.remote(*self._parts[-1], first, "cuda" if gpus else "cpu"))
+            self.actors.append(actor.remote(type(memory), *self._parts[-1], first, "cuda" if gpus else "cpu"))
         self._lesson = Lesson(0, [])
         self._teach(self.memory.similarity, seen(single(memory.patterns).float()).cpu())
 
     def _teach(self, similarity: Any, patterns: Tensor) -> None:
         """Let all shards go by what was learned; codes are made once, of patterns like these."""
-        import ray
-
+        ray = _ray()
         lesson = Lesson(self._lesson.number + 1, [ray.put(similarity), ray.put(rough_of(similarity, patterns))])
         # Encoding takes its time.
         asked = self.memory.patterns.new_zeros(1, similarity.query_dim or self.memory.patterns.shape[1])
@@ -260,8 +260,7 @@ class Shards:
 
     def _all(self, ask: Callable[[Any], Any], timeout: float, partial: bool = False) -> dict[int, Any]:
         """What every shard says, by its number; an error names the first that says nothing."""
-        import ray
-
+        ray = _ray()
         asked, end = [ask(shard) for shard in self.actors], time.monotonic() + timeout
         found, trouble = {}, ""
         for number, answer in enumerate(asked):
@@ -280,8 +279,7 @@ class Shards:
 
     def close(self) -> None:
         """Let the shards go; the cluster stays."""
-        import ray
-
+        ray = _ray()
         for shard in self.actors:
-            ray.kill(shard)  # type: ignore[arg-type, unused-ignore]
+            ray.kill(shard)
         self.actors, self._parts = [], []

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import safetensors
 import safetensors.torch
@@ -21,25 +21,22 @@ import torch
 from torch import Tensor
 
 from ahop._component import family, from_plain, to_plain
-from ahop._files import whole_file, write_whole
+from ahop._files import digest, whole_file, write_whole
 from ahop._version import __version__
+from ahop.index.host import Host
 from ahop.index.products import Products
-from ahop.index.rough import Rough
+from ahop.index.rough import Engine, Rough
 from ahop.index.scan import Scan
-from ahop.memories import storage as memories
 from ahop.similarity.codes import Steps
-
-if TYPE_CHECKING:
-    from ahop.index.index import Index
 
 PAGE = "index.json"
 FORMAT = "1"
 _STORED = ("patterns", "values", "prior")
 
 
-def save(index: Index, folder: str | os.PathLike[str]) -> None:
-    """Write the memory and its codes into ``folder``, which is made if need be."""
-    place, memory, engine = Path(folder), index.memory, index.engine
+def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
+    """Write a memory and its codes into ``folder``, which is made if need be."""
+    place = Path(folder)
     arguments = {key: to_plain(value) for key, value in memory.arguments().items() if key not in _STORED}
     small = {f"memory.{key}": value for key, value in memory.state_dict().items() if key not in _STORED}
     for number, (_, codes) in enumerate(engine.rough.parts):
@@ -64,7 +61,7 @@ def save(index: Index, folder: str | os.PathLike[str]) -> None:
         path = place / f"{name}-{token}.safetensors"
         with whole_file(path) as file:
             safetensors.torch.save_file(still, file.name)
-        page[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": memories.digest(recipe, still)}
+        page[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": digest(recipe, still)}
     write_whole(json.dumps(page, indent=1) + "\n", place / PAGE)
     for old in before:
         # Another process may have it open, or have removed it.
@@ -80,10 +77,8 @@ def _named(place: Path) -> list[str]:
     return []
 
 
-def open_index(folder: str | os.PathLike[str], device: str) -> Index:
-    """The index that was saved in ``folder``; patterns and codes are read when they are needed."""
-    from ahop.index.index import Index
-
+def read(folder: str | os.PathLike[str]) -> tuple[Host, Engine]:
+    """The memory that was saved in ``folder`` and its codes, mapped into memory."""
     place = Path(folder)
     page, small, large = _read(place)
     try:
@@ -95,24 +90,20 @@ def open_index(folder: str | os.PathLike[str], device: str) -> Index:
             codes.load_state_dict(_under(small, f"codes.{number}."))
             parts.append((part["log_share"], codes))
         rough = Rough(parts, recipe["beta"])
-        makers: dict[str, Callable[..., Any]] = {"Scan": _scan, "Products": _products}
+        makers: dict[str, Callable[..., Engine]] = {"Scan": _scan, "Products": _products}
         engine = makers[recipe["engine"]](rough, _under(large, "engine."), _under(small, "engine."))
     except Exception as error:  # What a recipe asks for may fail in any way.
         raise ValueError(
             f"{place} cannot be made into an index, written by ahop {page.get('ahop')}: {error}"
         ) from error
-    index = Index.around(memory, engine)
-    if device != "cpu":
-        # A GPU has codes of its own, which the next recall makes.
-        memory.to(device)
-    return index
+    return memory, engine
 
 
 def verify(folder: str | os.PathLike[str]) -> None:
     """Read all of a saved index, and refuse it if anything was altered; opening it looks at its small part alone."""
     place = Path(folder)
     page, _, large = _read(place)
-    if memories.digest(page["recipe"], large) != page["large"]["sha256"]:
+    if digest(page["recipe"], large) != page["large"]["sha256"]:
         raise ValueError(f"{place / page['large']['file']} is damaged: its contents do not match their checksum")
 
 
@@ -132,7 +123,7 @@ def _read(place: Path) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Ten
         raise FileNotFoundError(f"folder {str(place)!r} holds no whole index: {error}") from error
     except Exception as error:  # Safetensors and JSON have errors of many kinds.
         raise ValueError(f"{place / PAGE} is damaged: {' '.join(str(error).split())}") from error
-    if memories.digest(page["recipe"], found[0]) != page["small"]["sha256"]:
+    if digest(page["recipe"], found[0]) != page["small"]["sha256"]:
         raise ValueError(f"{place / page['small']['file']} is damaged: its contents do not match their checksum")
     return page, found[0], found[1]
 

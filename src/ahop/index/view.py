@@ -5,20 +5,18 @@ from __future__ import annotations
 import importlib.util
 import math
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ahop._component import single
+from ahop.index.host import Host
 from ahop.index.products import Products
 from ahop.index.recorded import Recorded
 from ahop.index.rough import Engine, Rough, seen
 from ahop.index.scan import Scan
-
-if TYPE_CHECKING:
-    from ahop.memories.bayesian import BayesianHopfield
-    from ahop.similarity import Corruption
+from ahop.similarity import Corruption
 
 # Root mean square error of a rough score.
 TOLERANCE = 0.1
@@ -37,7 +35,7 @@ class View:
         made_for: How many patterns there were when codes were chosen; None is now.
     """
 
-    def __init__(self, memory: BayesianHopfield, engine: Engine, made_for: int | None = None) -> None:
+    def __init__(self, memory: Host, engine: Engine, made_for: int | None = None) -> None:
         self.patterns, self.prior, self.similarity = memory.patterns, memory.prior, memory.similarity
         self.log_prior, self.engine = memory._log_prior(), engine
         self.made_for = len(memory) if made_for is None else made_for
@@ -50,11 +48,11 @@ class View:
     def __len__(self) -> int:
         return len(self.patterns)
 
-    def is_of(self, memory: BayesianHopfield) -> bool:
+    def is_of(self, memory: Host) -> bool:
         """Whether the memory is still what it was then."""
         return self.patterns is memory.patterns and self.prior is memory.prior and self.learned_as(memory)
 
-    def learned_as(self, memory: BayesianHopfield) -> bool:
+    def learned_as(self, memory: Host) -> bool:
         """Whether it has learned nothing since, whatever was added or removed."""
         now = [*memory.similarity.parameters(), *memory.similarity.buffers()]
         same = len(now) == len(self._learned) and all(
@@ -140,7 +138,7 @@ def rough_of(similarity: Corruption, patterns: Tensor) -> Rough:
 
 
 @torch.no_grad()
-def made(memory: BayesianHopfield, rough: Rough | None = None) -> Engine:
+def made(memory: Host, rough: Rough | None = None) -> Engine:
     """Codes of all patterns of a memory, where it is; by those rough scores, or its own."""
     patterns, log_prior = single(memory.patterns), memory._log_prior()
     some = seen(patterns).float()

@@ -7,7 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ from ahop._checks import (
 )
 from ahop._component import Component, never_half, single
 from ahop._precision import in_range
+from ahop._recall import Recall
 from ahop._settle import settle
 from ahop.energy import parts_energy
 from ahop.learning.report import FitReport
@@ -36,13 +37,6 @@ from ahop.similarity import Density, Similarity
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-class Recall(NamedTuple):
-    """The best patterns for each query: ``indices`` and ``probabilities``, both ``(..., k)``, best first."""
-
-    indices: Tensor
-    probabilities: Tensor
 
 
 class Memory(Component):

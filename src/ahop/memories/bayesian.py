@@ -15,7 +15,8 @@ from ahop._blocks import split
 from ahop._checks import Observed, as_matrix, as_queries, as_tensor, within
 from ahop._component import single
 from ahop._precision import Units, reach
-from ahop.memories.base import AssociativeMemory, Recall
+from ahop._recall import Recall, doubted
+from ahop.memories.base import AssociativeMemory
 from ahop.separation import Softmax
 from ahop.similarity import Corruption, Density, Likelihood, Similarity
 from ahop.similarity.bridge import Adapter
@@ -23,7 +24,7 @@ from ahop.similarity.codes import NoCodesError
 from ahop.similarity.moved import Moved
 
 if TYPE_CHECKING:
-    from ahop.index import Index
+    from ahop.index.index import Index
 
 # Patterns from which on a recall goes by the index.
 _MANY = 2**16
@@ -311,7 +312,7 @@ class BayesianHopfield(AssociativeMemory):
         """
         with self.changing:
             if self._index is None:
-                from ahop.index import Index
+                from ahop.index.index import Index
 
                 self._index = Index(self)
             return self._index
@@ -329,10 +330,3 @@ class BayesianHopfield(AssociativeMemory):
         if not isinstance(model, Moved):
             raise ValueError(f"query_adapter needs a moved space, and fit found another corruption: {model.name!r}")
         return model.adapter(single(self.patterns), metric)
-
-
-def doubted(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: int) -> Recall:
-    """Probabilities where some queries tell nothing: what the prior says of ``count`` patterns has its share."""
-    sure = found.probabilities
-    prior = torch.full_like(sure, 1 / count) if log_prior is None else log_prior.exp()[found.indices].to(sure)
-    return found._replace(probabilities=torch.lerp(sure, prior, doubt.to(sure)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from ahop._checks import as_device, require_finite
 from ahop._component import Component, family, from_plain, to_plain
-from ahop._files import whole_file
+from ahop._files import digest, whole_file
 from ahop._version import __version__
 
 FILE = "memory.safetensors"
@@ -48,9 +47,9 @@ def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> 
     """
     device = as_device(str(device))
     if (Path(folder) / "index.json").exists():
-        from ahop.index import storage
+        from ahop.index.index import Index
 
-        return storage.open_index(folder, device)
+        return Index.open(folder, device)
     path = Path(folder) / FILE
     metadata, tensors = _read(path)
     versions = f"written by ahop {metadata.get('ahop', '0.1.0 or earlier')}; this is ahop {__version__}"
@@ -98,13 +97,3 @@ def _rebuild(recipe: str, tensors: dict[str, Tensor]) -> Component:
 
 # Constructor arguments that travel as tensors instead of in the recipe.
 _STORED = ("patterns", "values", "prior")
-
-
-def digest(recipe: str, tensors: dict[str, Tensor]) -> str:
-    """The checksum of a recipe and its tensors."""
-    digest = hashlib.sha256(recipe.encode())
-    for key in sorted(tensors):
-        tensor = tensors[key]
-        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()

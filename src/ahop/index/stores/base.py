@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -13,14 +13,12 @@ from torch import Tensor
 from ahop._checks import as_tensor, positive
 from ahop._component import single
 from ahop._progress import progress
+from ahop.index.host import Host
 from ahop.index.index import Index
 from ahop.index.rough import Found, Rough, seen
 from ahop.index.sample import Sample
 from ahop.index.view import TOLERANCE
 from ahop.similarity.codes import NoCodesError
-
-if TYPE_CHECKING:
-    from ahop.memories.bayesian import BayesianHopfield
 
 # Rows that are sent at a time; each is stored whole or not at all.
 _BATCH = 1000
@@ -49,7 +47,7 @@ class Store(Protocol):
 
 @torch.no_grad()
 def over(
-    memory: BayesianHopfield,
+    memory: Host,
     store: Store,
     *,
     metric: str | None = None,

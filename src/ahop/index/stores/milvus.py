@@ -83,6 +83,7 @@ class MilvusStore:
 
 @contextmanager
 def _said() -> Iterator[None]:
+    require("pymilvus", extra="milvus")
     from pymilvus.exceptions import MilvusException
 
     try:

@@ -45,10 +45,7 @@ class PgVectorStore:
         metric: str = "inner",
         timeout: float = 60.0,
     ) -> None:
-        require("psycopg", extra="pgvector")
-        import psycopg
-        from psycopg import sql
-
+        psycopg, sql = _psycopg(), _psycopg().sql
         choice(metric, "metric", tuple(_OPERATORS))
         if whole(width, "width", 1) > _WIDEST:
             raise ValueError(
@@ -109,20 +106,25 @@ class PgVectorStore:
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
         """All of the block's statements, or none of them."""
-        from psycopg import sql
-
+        sql = _psycopg().sql
         # A connection does one thing at a time.
         with self._turn, _said(), self.connection.transaction(), self.connection.cursor() as cursor:
             yield lambda text, values=(): cursor.execute(sql.SQL(text).format(**self._names), values)
 
 
+def _psycopg() -> Any:
+    require("psycopg", extra="pgvector")
+    import psycopg
+    import psycopg.sql
+
+    return psycopg
+
+
 @contextmanager
 def _said() -> Iterator[None]:
-    import psycopg
-
     try:
         yield
-    except psycopg.Error as error:
+    except _psycopg().Error as error:
         raise StoreError(f"PostgreSQL: {' '.join(str(error).split())}") from error
 
 

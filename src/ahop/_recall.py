@@ -1,0 +1,22 @@
+"""What a recall answers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Recall(NamedTuple):
+    """The best patterns for each query: ``indices`` and ``probabilities``, both ``(..., k)``, best first."""
+
+    indices: Tensor
+    probabilities: Tensor
+
+
+def doubted(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: int) -> Recall:
+    """Probabilities where some queries tell nothing: what the prior says of ``count`` patterns has its share."""
+    sure = found.probabilities
+    prior = torch.full_like(sure, 1 / count) if log_prior is None else log_prior.exp()[found.indices].to(sure)
+    return found._replace(probabilities=torch.lerp(sure, prior, doubt.to(sure)))
