@@ -347,8 +347,7 @@ def test_bad_input_gets_one_clear_error(arguments, message):
 # --- on disk ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("prior", [False, True])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name, prior", [*((name, False) for name in MODELS), ("likelihood", True), ("regimes", True)])
 def test_it_is_opened_as_it_was_saved(tmp_path, name, prior, monkeypatch):
     memory, queries = memory_of(name, prior)
     before = memory.index().recall(queries, k=3)
