@@ -96,10 +96,6 @@ def test_a_shard_that_stays_dead_is_an_error_and_no_part_of_an_answer(ray, shard
 
 
 def test_a_shard_that_hangs_is_an_error_within_the_timeout(ray, shards):
-    @ray.remote
-    def busy():
-        time.sleep(30)
-
     shards.actors[0].__ray_call__.remote(lambda self: time.sleep(15))
     shards.timeout, began = 2.0, time.monotonic()
     with pytest.raises(ShardError, match="shard 0 of 2 did not answer within 2 s"):

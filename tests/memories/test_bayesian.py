@@ -1,3 +1,4 @@
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -8,6 +9,7 @@ from ahop import BayesianHopfield, metrics
 from ahop.learning.corruption import em, terms
 from ahop.metrics import retrieval_accuracy
 from ahop.similarity import Adaptive, Likelihood, Regimes
+from ahop.similarity.codes import quick as quick_codes
 from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Scaled
 
 
@@ -241,6 +243,22 @@ def test_answers_do_not_depend_on_budget_or_batch():
         assert other.indices.equal(whole.indices)
         torch.testing.assert_close(other.probabilities, whole.probabilities, atol=1e-3, rtol=1e-3)
     assert whole.indices[:50].equal(exact)
+
+
+def test_exact_recall_takes_no_short_way(monkeypatch):
+    patterns = torch.rand(600, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    world = Mixed(0.5, 0.5, 0.5)
+    memory = ahop.BayesianHopfield(patterns).fit(*world.sample(patterns, 200), hidden_causes=0)
+    queries = world.sample(patterns, 100).queries
+    exact = torch.softmax(memory.similarity.exact(patterns, torch.arange(600).expand(100, -1), queries), 1).topk(3)
+    # However many there are: codes stand in for scores from one pair on, and are rough.
+    monkeypatch.setattr("ahop.similarity.codes._MANY", 1)
+    monkeypatch.setattr("ahop.similarity.likelihood.codes.quick", partial(quick_codes, tolerance=2.0))
+    found = memory.recall_exactly(queries, 3)
+    rough = memory.recall(queries, 3)
+    assert found.indices.equal(exact.indices)
+    torch.testing.assert_close(found.probabilities, exact.values)
+    assert (rough.probabilities - exact.values).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("labelled", [True, False])

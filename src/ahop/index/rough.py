@@ -63,6 +63,8 @@ class Engine(Protocol):
     rough: Rough
     local: bool
     """Whether its codes are here, and can be made again."""
+    recordable: bool
+    """Whether a GPU can record a search: nothing in it depends on values."""
 
     def __len__(self) -> int: ...
 

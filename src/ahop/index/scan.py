@@ -33,7 +33,7 @@ class Scan:
         priors: Log priors that stand for others ``(16,)``; None where all are alike.
     """
 
-    local = True
+    local, recordable = True, False
 
     def __init__(self, rough: Rough, steps: Steps, priors: Tensor | None) -> None:
         self.rough, self.steps, self.priors = rough, steps, priors
@@ -119,10 +119,10 @@ class Scan:
         parts = []
         for part in split(len(queries), 64 * _LISTED):
             mask = None if observed is None else observed[part]
-            parts.append(self._searched(queries[part], mask, count, log_prior))
+            parts.append(self._searched(queries[part], mask, count))
         return Found(*(torch.cat(some) for some in zip(*parts, strict=True)))
 
-    def _searched(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
+    def _searched(self, queries: Tensor, observed: Tensor | None, count: int) -> Found:
         question = self.rough.ask(queries, observed)
         codes = question[0].codes.float()
         if self.priors is not None:

@@ -186,12 +186,7 @@ class Shards:
         shape, width = queries.shape[:-1], self.memory.patterns.shape[1]
         answers, asked = [], 1.0
         for part in split(len(flat), 8 * count * width * flat.element_size()):
-            rows = flat[part], None if flat_mask is None else flat_mask[part]
-            found = self._all(
-                lambda shard, rows=rows: shard.answer.remote(self._lesson, *rows, count, k),  # type: ignore[misc]
-                self.timeout,
-                partial,
-            )
+            found = self._answers(flat[part], None if flat_mask is None else flat_mask[part], count, k, partial)
             answers.append(self._merged(found, k))
             asked = min(asked, sum(self.edges[number + 1] - self.edges[number] for number in found) / len(self))
         if not answers:
@@ -202,7 +197,13 @@ class Shards:
         recall = Recall(*(some.reshape(*shape, some.shape[1]) for some in sure))
         return PartialRecall(*recall, asked) if partial else recall
 
-    def _merged(self, found: dict[int, Any], k: int) -> Recall:
+    def _answers(
+        self, queries: Tensor, observed: Tensor | None, count: int, k: int, partial: bool
+    ) -> dict[int, tuple[Tensor, Tensor, Tensor]]:
+        lesson = self._lesson
+        return self._all(lambda shard: shard.answer.remote(lesson, queries, observed, count, k), self.timeout, partial)
+
+    def _merged(self, found: dict[int, tuple[Tensor, Tensor, Tensor]], k: int) -> Recall:
         """One answer from those of shards."""
         indices, logits, totals = [], [], []
         for number, (chosen, own, total) in found.items():

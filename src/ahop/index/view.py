@@ -75,7 +75,7 @@ class View:
             first = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
             return chosen.gather(1, first), (logits.gather(1, first) - total[:, None]).exp()
 
-        if observed is None and len(queries) <= _FEW and getattr(self.engine, "recordable", False):
+        if observed is None and len(queries) <= _FEW and self.engine.recordable:
             shape = len(queries), count, k
             with self._turn:
                 if shape not in self._recorded:

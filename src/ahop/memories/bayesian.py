@@ -18,7 +18,7 @@ from ahop._precision import Units, reach
 from ahop._recall import Recall, doubted
 from ahop.memories.base import AssociativeMemory
 from ahop.separation import Softmax
-from ahop.similarity import Corruption, Density, Likelihood, Similarity
+from ahop.similarity import Corruption, Density, Likelihood, Similarity, quick
 from ahop.similarity.bridge import Adapter
 from ahop.similarity.codes import NoCodesError
 from ahop.similarity.moved import Moved
@@ -297,11 +297,14 @@ class BayesianHopfield(AssociativeMemory):
             except NoCodesError:
                 # No dot products can stand for this likelihood, or for queries of which values are missing.
                 pass
-        return self.recall_exactly(queries, k, observed=observed)
+        return self._doubted(super().recall(queries, k, observed=observed))
 
     def recall_exactly(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
         """As :meth:`recall`, with every stored pattern scored exactly however many there are."""
-        found = super().recall(queries, k, observed=observed)
+        with quick.exact_alone():
+            return self._doubted(super().recall(queries, k, observed=observed))
+
+    def _doubted(self, found: Recall) -> Recall:
         return doubted(found, self.similarity.doubt, self._log_prior(), len(self))
 
     def index(self) -> Index:

@@ -7,7 +7,9 @@ for each query.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 import torch
@@ -18,6 +20,19 @@ from ahop._blocks import split
 Table = Callable[[Tensor], Tensor]
 # How many of the best are scored exactly, and how many more than are asked for.
 _EXACT = 64
+
+
+_exact_alone: ContextVar[bool] = ContextVar("exact_alone", default=False)
+
+
+@contextmanager
+def exact_alone() -> Iterator[None]:
+    """Within the block, every score is exact."""
+    before = _exact_alone.set(True)
+    try:
+        yield
+    finally:
+        _exact_alone.reset(before)
 
 
 class Quick(Protocol):
@@ -31,7 +46,7 @@ class Quick(Protocol):
 def table(similarity: Quick, patterns: Tensor, queries: Tensor) -> Tensor | None:
     """Scores ``(Q, N)``, the best of each query exact; None where the exact way is as fast, or gradients are wanted."""
     # Asked before gradients are off: what is computed here has none.
-    if torch.is_grad_enabled() or patterns.ndim != 2:
+    if torch.is_grad_enabled() or patterns.ndim != 2 or _exact_alone.get():
         return None
     rough = similarity.quick(patterns, len(queries))
     if rough is None:

@@ -142,6 +142,8 @@ def test_what_a_store_cannot_do_is_refused_clearly():
         over(memory, FaissStore(width_of(memory)), ids=[1, 2])
     with pytest.raises(ValueError, match="ids must be 1500 whole numbers"):
         over(memory, FaissStore(width_of(memory)), ids=torch.zeros(COUNT, dtype=torch.long))
+    with pytest.raises(StoreError, match="vectors must have 3 numbers each"):
+        over(memory, FaissStore(3))
     with pytest.raises(ValueError, match="is not saved"):
         over(memory, FaissStore(width_of(memory))).save("nowhere")
 

@@ -103,7 +103,7 @@ class Stored:
         adapter: From queries to what it is asked with; None asks with codes.
     """
 
-    local = False
+    local, recordable = False, False
 
     def __init__(self, rough: Rough, store: Store, adapter: Callable[[Tensor], Tensor] | None) -> None:
         self.rough, self.store, self.adapter = rough, store, adapter

@@ -6,6 +6,7 @@ import numpy as np
 
 from ahop._checks import whole
 from ahop._extras import require
+from ahop.index.stores.base import StoreError
 
 
 class FaissStore:
@@ -28,6 +29,7 @@ class FaissStore:
         self.index = faiss.IndexIDMap2(faiss.IndexFlatIP(whole(width, "width", 1)))
 
     def upsert(self, ids: np.ndarray, vectors: np.ndarray) -> None:
+        self._require_width(vectors)
         self.delete(ids)
         self.index.add_with_ids(vectors, ids)
 
@@ -35,5 +37,10 @@ class FaissStore:
         self.index.remove_ids(np.ascontiguousarray(ids))  # type: ignore[arg-type]
 
     def search(self, vectors: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        self._require_width(vectors)
         scores, ids = self.index.search(vectors, count)
         return ids, scores
+
+    def _require_width(self, vectors: np.ndarray) -> None:
+        if vectors.shape[1:] != (self.index.d,):
+            raise StoreError(f"FAISS: vectors must have {self.index.d} numbers each, got shape {vectors.shape}")
