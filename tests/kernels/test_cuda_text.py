@@ -71,9 +71,9 @@ def test_a_launch_follows_the_order_of_the_text_whatever_the_order_of_its_names(
         text = recipe(kernel, 5).text(kernel)
         assert re.search(r"[ *(]" + r",\s+[\w ]*[ *]".join(names) + r"\) {", text), kernel
         numbers = {name: place for place, name in enumerate(names)}
-        assert cuda._in_order(kernel, dict(reversed(numbers.items()))) == list(range(len(names)))
+        assert cuda.in_order(kernel, dict(reversed(numbers.items()))) == list(range(len(names)))
         with pytest.raises(TypeError, match=f"{kernel} takes .*tile.*; got other"):
-            cuda._in_order(kernel, {"other": 1})
+            cuda.in_order(kernel, {"other": 1})
 
 
 def test_a_launch_asks_for_much_shared_memory_before_it_takes_it(monkeypatch):

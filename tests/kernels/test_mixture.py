@@ -22,7 +22,7 @@ def test_scores_of_the_compiled_way_are_those_of_the_definition(seed, dim, compo
     observed = torch.rand(5, dim, generator=generator) < 0.6 if masked else None
     with torch.no_grad():
         fast = similarity(patterns, queries, observed)
-        assert similarity._compiled(patterns, queries, observed) is not None
+        assert similarity._scored(patterns, None, queries, observed) is not None
         exact = similarity.double()(patterns.double(), queries.double(), observed)
     torch.testing.assert_close(fast.double(), exact, rtol=1e-5, atol=1e-4)
 
@@ -35,7 +35,7 @@ def test_what_a_float_does_not_hold_goes_the_long_way():
     similarity.gain.data.fill_(1.0)
     patterns = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        assert similarity._compiled(patterns, patterns, None) is None
+        assert similarity._scored(patterns, None, patterns, None) is None
         assert similarity(patterns, patterns).argmax(1).equal(torch.arange(6))
 
 

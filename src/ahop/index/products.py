@@ -9,13 +9,12 @@ from torch import Tensor, nn
 
 from ahop._blocks import budget, split
 from ahop.index.rough import Found, Rough, log_minus
+from ahop.kernels import plain
 from ahop.similarity.codes import Asked, Codes
 
 # How many patterns are a group: on a GPU more, which has many arms.
 _GROUP, _GROUP_ON_GPU = 16, 32
 _IMPOSSIBLE = -1e30
-# Codes that half precision holds, with room to spare.
-_LARGE = 1e4
 
 
 class Products:
@@ -32,6 +31,7 @@ class Products:
         self.rough = rough.to(device)
         self.halves = [device.type == "cuda" and _bounded(codes) for _, codes in rough.parts]
         self.recordable = all(self.halves)
+        self.folds = plain.runs_on(torch.empty(0, device=device))
         self.group = _GROUP_ON_GPU if device.type == "cuda" else _GROUP
         self.codes: list[Tensor] = []
 
@@ -62,8 +62,8 @@ class Products:
         self.codes = [codes[kept] for codes in self.codes]
 
     def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
-        # A tile of scores, what is made of it on the way, and the best of each group.
-        tile = max(self.group, budget() // (4 * 4))
+        # A tile of scores, what is made of it on the way (a GPU makes nothing), and the best of each group.
+        tile = max(self.group, budget() // (4 * 2 if self.folds else 4 * 4))
         rows = max(1, min(len(queries), tile // min(len(self), 2**16), tile * self.group // len(self)))
         found = []
         for start in range(0, len(queries), rows):
@@ -79,45 +79,57 @@ class Products:
         """
         asked = [_ready(one.codes, half) for one, half in zip(question, self.halves, strict=True)]
         straight = len(question) == 1 and question[0].bend is None and log_prior is None
+        # What is alike for all patterns of a query is added at the end.
+        unit = self.rough.beta * asked[0][1]
 
         def logits(products: list[Tensor], places: Tensor | slice) -> Tensor:
-            if straight:
-                # What is alike for all patterns of a query is added at the end.
-                return products[0] if self.rough.beta == 1 else products[0].mul_(self.rough.beta)
-            scores = self.rough.logits(question, products)
+            scaled = [some * scale for some, (_, scale) in zip(products, asked, strict=True)]
+            scores = self.rough.logits(question, scaled)
             # Impossible patterns are worse than any, but not as bad as none.
             return scores if log_prior is None else scores + log_prior[places].clamp_min(_IMPOSSIBLE)
 
-        width, maxima, totals = width // self.group * self.group, [], []
+        width = width // self.group * self.group
+        whole, behind = divmod(len(self), width)
+        maxima = unit.new_empty(len(unit), whole * (width // self.group) - (-behind // self.group))
+        totals, offset = [], 0
         for start in range(0, len(self), width):
             part = slice(start, min(start + width, len(self)))
-            tile = logits([_product(*one, codes[part]) for one, codes in zip(asked, self.codes, strict=True)], part)
-            if tile.shape[1] % self.group:
-                tile = nn.functional.pad(tile, (0, -tile.shape[1] % self.group), value=-math.inf)
-            # A group is what stands in one column, so that neighbours are read together.
-            groups = tile.view(len(tile), self.group, -1).amax(1)
-            highest = groups.amax(1, keepdim=True).clamp_min(torch.finfo(tile.dtype).min)
-            maxima.append(groups)
-            totals.append(highest.squeeze(1) + tile.sub_(highest).exp_().sum(1).log())
-        maxima_of_all = torch.cat(maxima, 1)
-        chosen = maxima_of_all.topk(min(count, maxima_of_all.shape[1]), sorted=False).indices
+            tile = [_product(one, codes[part]) for (one, _), codes in zip(asked, self.codes, strict=True)]
+            scores, scale = (tile[0], unit) if straight else (logits(tile, part), torch.ones_like(unit))
+            totals.append(self._folded(scores, scale, maxima, offset))
+            offset -= -scores.shape[1] // self.group
+        chosen = maxima.topk(min(count, maxima.shape[1]), sorted=False).indices
         members = self._members(chosen, width)
         inside = members.clamp_max(len(self) - 1)
         # Codes of the members, of so many queries at a time.
         each = 2 * members.shape[1] * sum(codes.shape[1] * codes.element_size() for codes in self.codes)
         parts = split(len(members), each)
         products = [
-            torch.cat([_products_of(one, codes[inside[part]], part) for part in parts])
-            for one, codes in zip(asked, self.codes, strict=True)
+            torch.cat([_products_of(one[part], codes[inside[part]]) for part in parts])
+            for (one, _), codes in zip(asked, self.codes, strict=True)
         ]
-        scores = logits(products, inside).masked_fill_(members >= len(self), -math.inf)
+        scores = products[0].mul_(unit) if straight else logits(products, inside)
+        scores = scores.masked_fill_(members >= len(self), -math.inf)
         best, order = scores.topk(min(count, len(self)), sorted=False)
-        total = torch.stack(totals).logsumexp(0)
+        total = torch.cat(totals, 1).logsumexp(1)
         rest = log_minus(total, best.logsumexp(1))
         if straight and question[0].level is not None:
             level = self.rough.beta * question[0].level.float()
             best, rest = best + level, rest + level.squeeze(1)
         return Found(inside.gather(1, order), best, rest)
+
+    def _folded(self, tile: Tensor, scale: Tensor, maxima: Tensor, offset: int) -> Tensor:
+        """The logs of what parts of each row sum up to ``(Q, parts)``; the best of each group go where they belong."""
+        if self.folds:
+            return plain.fold(tile, scale, self.group, maxima, offset)
+        tile = tile.mul_(scale)
+        if tile.shape[1] % self.group:
+            tile = nn.functional.pad(tile, (0, -tile.shape[1] % self.group), value=-math.inf)
+        # A group is what stands in one column, so that neighbours are read together.
+        groups = tile.view(len(tile), self.group, -1).amax(1)
+        maxima[:, offset : offset + groups.shape[1]] = groups
+        highest = groups.amax(1, keepdim=True).clamp_min(torch.finfo(tile.dtype).min)
+        return highest + tile.sub_(highest).exp_().sum(1, keepdim=True).log()
 
     def _members(self, groups: Tensor, width: int) -> Tensor:
         """The patterns of some groups ``(Q, C)``, counted through all tiles of this width, ``(Q, C * group)``."""
@@ -135,29 +147,23 @@ def _bounded(codes: Codes) -> bool:
     return type(codes).steps is not Codes.steps
 
 
-def _ready(codes: Tensor, half: bool) -> tuple[Tensor, Tensor | None]:
-    """Codes to ask with; in half precision in units of their largest value, where it is too large for it."""
+def _ready(codes: Tensor, half: bool) -> tuple[Tensor, Tensor]:
+    """Codes to ask with, in half precision in units of their largest value, and those units ``(Q, 1)``."""
     if not half:
-        return codes.float(), None
-    scale = codes.abs().amax(1, keepdim=True)
-    # A recording must not look at values.
-    if not torch.cuda.is_current_stream_capturing() and float(scale.max()) < _LARGE:
-        return codes.half(), None
-    return (codes / scale.clamp_min(1e-30)).half(), scale.float()
+        return codes.float(), torch.ones_like(codes[:, :1], dtype=torch.float32)
+    scale = codes.abs().amax(1, keepdim=True).clamp_min(1e-30)
+    return (codes / scale).half(), scale.float()
 
 
-def _product(asked: Tensor, scale: Tensor | None, stored: Tensor) -> Tensor:
+def _product(asked: Tensor, stored: Tensor) -> Tensor:
     """Of all queries with some patterns."""
     if asked.dtype != torch.float16:
         return asked @ stored.mT
-    products = torch.mm(asked, stored.mT, out_dtype=torch.float32)
-    return products if scale is None else products.mul_(scale)
+    return torch.mm(asked, stored.mT, out_dtype=torch.float32)
 
 
-def _products_of(asked: tuple[Tensor, Tensor | None], stored: Tensor, part: slice) -> Tensor:
+def _products_of(asked: Tensor, stored: Tensor) -> Tensor:
     """Of some queries, each with patterns of its own ``(q, n, w)``."""
-    codes, scale = asked
-    if codes.dtype != torch.float16:
-        return torch.bmm(stored, codes[part, :, None]).squeeze(2)
-    products = torch.bmm(stored, codes[part, :, None], out_dtype=torch.float32).squeeze(2)
-    return products if scale is None else products.mul_(scale[part])
+    if asked.dtype != torch.float16:
+        return torch.bmm(stored, asked[..., None]).squeeze(2)
+    return torch.bmm(stored, asked[..., None], out_dtype=torch.float32).squeeze(2)

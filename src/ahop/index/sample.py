@@ -49,9 +49,10 @@ class Sample:
         return self.of(position[self.places[left]], self.codes[left], self.weighed[left])
 
     def of(self, places: Tensor, codes: Tensor, weighed: Tensor) -> Sample:
-        """One of these patterns, scored alike."""
+        """One of these patterns, scored alike; they are put in order."""
         other = Sample(self.rough)
-        other.places, other.codes, other.weighed = places, codes, weighed
+        other.places, order = places.sort()
+        other.codes, other.weighed = codes[order], weighed[order]
         return other
 
     def log_rest(self, question: list[Asked], count: int, listed: Tensor) -> Tensor:
@@ -60,10 +61,10 @@ class Sample:
             return listed.new_full((len(listed),), -math.inf, dtype=torch.float32)
         away = self.rough.logits(question, [question[0].codes @ self.codes.to(question[0].codes).mT])
         away = away + self.weighed.to(away)
-        places, order = self.places.to(listed.device).sort()
+        places = self.places.to(listed.device)
         near = torch.searchsorted(places, listed).clamp_max(len(places) - 1)
         # Those that are listed and in the sample; the rest of the list goes to a column of its own.
-        column = torch.where(places[near] == listed, order[near], len(places))
+        column = torch.where(places[near] == listed, near, len(places))
         gone = torch.zeros(len(away), len(places) + 1, dtype=torch.bool, device=away.device)
         gone = gone.scatter_(1, column, True)[:, :-1]
         return away.masked_fill(gone, -math.inf).logsumexp(1) + math.log(count / max(1, len(self.codes)))

@@ -101,8 +101,9 @@ class View:
         others = rough[:, count:].logsumexp(1) + off
         # Where they matter, they are scored exactly as well.
         hard = (others - torch.logaddexp(own, others) > _MATTERS).nonzero().squeeze(1)
-        seen_of = None if observed is None else observed[hard]
-        others[hard] = self._exact(found.listed[hard, count:], queries[hard], seen_of).logsumexp(1)
+        if len(hard):
+            seen_of = None if observed is None else observed[hard]
+            others[hard] = self._exact(found.listed[hard, count:], queries[hard], seen_of).logsumexp(1)
         return chosen, logits, torch.logaddexp(torch.logaddexp(own, others), rest)
 
     def _exact(self, chosen: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:

@@ -281,7 +281,7 @@ def _launch(
     kernel: str, recipe: Recipe, grid: tuple[int, int], threads: int, shared: int, /, **arguments: Tensor | int
 ) -> None:
     """Run a kernel with the arguments that its text names."""
-    ordered = _in_order(kernel, arguments)
+    ordered = in_order(kernel, arguments)
     device = next(argument.device for argument in ordered if isinstance(argument, Tensor))
     with torch.cuda.device(device):
         compiled = _compile(kernel, recipe, torch.cuda.current_device())
@@ -290,7 +290,7 @@ def _launch(
         compiled(grid=(*grid, 1), block=(threads, 1, 1), args=ordered, shared_mem=shared)
 
 
-def _in_order(kernel: str, arguments: dict[str, Tensor | int]) -> list[Tensor | int]:
+def in_order(kernel: str, arguments: dict[str, Tensor | int]) -> list[Tensor | int]:
     """The arguments in the order of the kernel's text, which knows them by their places alone."""
     wanted = cuda_text.parameters(kernel)
     if arguments.keys() != wanted.keys():
@@ -298,7 +298,7 @@ def _in_order(kernel: str, arguments: dict[str, Tensor | int]) -> list[Tensor | 
     return [arguments[name] for name in wanted]
 
 
-class _Kernel(Protocol):
+class Kernel(Protocol):
     """What PyTorch's compiler gives back."""
 
     def __call__(
@@ -309,6 +309,11 @@ class _Kernel(Protocol):
 
 
 @lru_cache(maxsize=512)
-def _compile(kernel: str, recipe: Recipe, device: int) -> _Kernel:
+def _compile(kernel: str, recipe: Recipe, device: int) -> Kernel:
+    return compile_text(recipe.text(kernel), cuda_text.entry(kernel))
+
+
+def compile_text(text: str, entry: str) -> Kernel:
+    """A function of some text, for the GPU that is current."""
     # The one place that knows PyTorch's private name for its run-time compiler.
-    return torch.cuda._compile_kernel(recipe.text(kernel), cuda_text.entry(kernel))
+    return torch.cuda._compile_kernel(text, entry)

@@ -79,8 +79,8 @@ class Recipe:
         ``"pull_inputs_weights"`` gradients.
         """
         if entry(kernel) != "pull":
-            tile = _file("tile") if kernel in ("retrieve", "recall") else ""
-            return self._head() + tile + _file(kernel)
+            tile = file("tile") if kernel in ("retrieve", "recall") else ""
+            return self._head() + tile + file(kernel)
         inputs, weights = "inputs" in kernel, "weights" in kernel
         kept = self.layout.values * (2 + inputs + weights)
         places = self.layout.values * self.layout.lanes
@@ -90,7 +90,7 @@ class Recipe:
             PULL_BLOCKS=2 if kept > 150 else 3 if kept > 100 else 4,
             PLACE=(1 << (places - 1).bit_length()) - 1,
         )
-        return head + _file("pull")
+        return head + file("pull")
 
     def _head(self, **more: int) -> str:
         layout, bases = self.layout, len(self.kinds)
@@ -108,7 +108,7 @@ class Recipe:
         defines = "".join(f"#define {name} {number}\n" for name, number in (numbers | more).items())
         # A short network is written out for each of a few bases; a long one would not stay in the instruction cache.
         unroll = f"constexpr int UNROLL = {bases if bases <= 3 and layout.lanes == 1 else 1};\n"
-        return defines + unroll + _file("common") + _sort(layout)
+        return defines + unroll + file("common") + _sort(layout)
 
 
 def entry(kernel: str) -> str:
@@ -125,13 +125,14 @@ def parameters(kernel: str) -> dict[str, str]:
         {'patterns': 'const float *', 'queries': 'const float *', 'out': 'float *', 'pattern_count': 'int',
          'query_count': 'int', 'groups': 'int', 'tiles': 'int', 'tile': 'int', 'dim': 'int'}
     """
-    _, head = _file(entry(kernel)).split(f"\n{entry(kernel)}(")
+    _, head = file(entry(kernel)).split(f"\n{entry(kernel)}(")
     arguments = re.findall(r"([\w ]+?[ *]+)(\w+)[,)]", " ".join(head[: head.index("{")].split()))
     return {name: kind.strip() for kind, name in arguments}
 
 
 @cache
-def _file(name: str) -> str:
+def file(name: str) -> str:
+    """The text of a file beside this one."""
     return files("ahop.kernels").joinpath(f"text/{name}.cu").read_text()
 
 

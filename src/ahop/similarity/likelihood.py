@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import pairwise, split
+from ahop.kernels import plain
 from ahop.learning import corruption
 from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
@@ -146,7 +147,7 @@ class Likelihood(Decomposable, Density):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         if observed is None and (table := quick.table(self, patterns, queries)) is not None:
             return table
-        if (table := self._compiled(patterns, queries, observed)) is not None:
+        if (table := self._scored(patterns, None, queries, observed)) is not None:
             return table
 
         def block(patterns: Tensor, queries: Tensor, lost: Tensor, observed: Tensor | None) -> Tensor:
@@ -160,20 +161,25 @@ class Likelihood(Decomposable, Density):
             block, patterns, queries, width=width, per_query=(self.lost(queries), observed), learned=self.parameters()
         )
 
-    def _compiled(self, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor | None:
-        """The scores by :mod:`ahop.kernels.mixture`; None where it has no part: elsewhere, or with gradients."""
-        if not self._compiles(patterns, queries):
+    def _scored(
+        self, patterns: Tensor, chosen: Tensor | None, queries: Tensor, observed: Tensor | None
+    ) -> Tensor | None:
+        """The scores of all patterns, or of those chosen for each query, by compiled code; None where there is none."""
+        single = patterns.dtype == queries.dtype == self.bias.dtype == torch.float32
+        if torch.is_grad_enabled() or not single or patterns.ndim != 2 or queries.ndim != 2:
+            return None
+        asked = queries - self.centre - self.bias
+        arguments = self.lost(queries), self.gain, self.sigma, self.level, observed
+        if plain.runs_on(patterns):
+            return plain.scores(patterns, self.centre, chosen, asked, *arguments)
+        if patterns.device.type != "cpu":
             return None
         # Numba takes a while to import.
         from ahop.kernels import mixture
 
-        asked = queries - self.centre - self.bias
-        arguments = self.lost(queries), self.gain, self.sigma, self.level, observed
-        return mixture.scores(patterns - self.centre, asked, *arguments)
-
-    def _compiles(self, patterns: Tensor, queries: Tensor) -> bool:
-        single = patterns.dtype == queries.dtype == self.bias.dtype == torch.float32
-        return not torch.is_grad_enabled() and single and patterns.ndim == 2 and patterns.device.type == "cpu"
+        if chosen is None:
+            return mixture.scores(patterns - self.centre, asked, *arguments)
+        return mixture.scores_of(patterns, self.centre, chosen, asked, *arguments)
 
     def quick(self, patterns: Tensor, queries: int) -> quick.Table | None:
         """A way to the scores of so many queries by dot products, or None where it would not be faster."""
@@ -181,14 +187,8 @@ class Likelihood(Decomposable, Density):
 
     def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """The scores of some patterns for each query, ``(N, d)``, ``(Q, C)`` and ``(Q, d)`` to ``(Q, C)``."""
-        if self._compiles(patterns, queries):
-            from ahop.kernels import mixture
-
-            arguments = self.lost(queries), self.gain, self.sigma, self.level, observed
-            asked = queries - self.centre - self.bias
-            table = mixture.scores_of(patterns, self.centre, chosen, asked, *arguments)
-            if table is not None:
-                return table
+        if (table := self._scored(patterns, chosen, queries, observed)) is not None:
+            return table
         terms = self.terms(patterns[chosen], queries[:, None])
         return (terms if observed is None else terms * observed[:, None]).sum(-1)
 
