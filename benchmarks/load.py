@@ -2,7 +2,7 @@
 
 ``python benchmarks/load.py [--seconds 60] [--ray]`` writes ``results/load.json``. Latencies are ratios to those of the
 same machine with one reader and no writer. Each answer must be that of exact scoring of the memory at one moment: with
-what the writer adds, or without. With ``--ray`` two shards on a local cluster are asked as well; they have no writer.
+what the writer adds, or without. With ``--ray`` two shards on a local cluster are asked as well, in the same way.
 """
 
 from __future__ import annotations
@@ -64,6 +64,37 @@ def row(
     return {"of": name, **ratio, "idle_p99": idle_p99, "answers": len(answers), "wrong": wrong(answers, right)}
 
 
+def loaded(
+    name: str, held: Any, asks: Any, queries: torch.Tensor, more: torch.Tensor, seconds: float, right: list[Recall]
+) -> dict[str, Any]:
+    """One row: first a reader alone, then readers beside a writer."""
+
+    def recall() -> Recall:
+        return Recall(*asks.recall(queries, K))
+
+    _, idle = asked(recall, seconds / 6, 1)
+    stop, changes = threading.Event(), 0
+
+    def write() -> None:
+        nonlocal changes
+        while not stop.wait(0.2):
+            held.add(more)
+            held.remove(torch.arange(PATTERNS, PATTERNS + ADDED))
+            changes += 2
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    asked(recall, seconds / 6, READERS)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    answers, times = asked(recall, seconds, READERS)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / before
+    stop.set()
+    writer.join()
+    found = {**row(name, idle, times, answers, right), "changes": changes, "peak_memory_ratio": round(grown, 3)}
+    print(found, flush=True)
+    return found
+
+
 def main(seconds: float, with_ray: bool) -> None:
     head = report.stamp("load", {"patterns": PATTERNS, "dim": DIM, "readers": READERS, "batch": BATCH, "seed": 0})
     generator = torch.Generator().manual_seed(0)
@@ -79,36 +110,12 @@ def main(seconds: float, with_ray: bool) -> None:
     without = memory.recall_exactly(queries, K)
     memory.add(more)
     right = [without, memory.recall_exactly(queries, K)]
-    behind = torch.arange(PATTERNS, PATTERNS + ADDED)
-    memory.remove(behind)
-    index = memory.index()
-    index.recall(queries, K)
-    _, idle = asked(lambda: index.recall(queries, K), seconds / 6, 1)
-    stop, changes = threading.Event(), 0
-
-    def write() -> None:
-        nonlocal changes
-        while not stop.wait(0.2):
-            memory.add(more)
-            memory.remove(behind)
-            changes += 2
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    asked(lambda: index.recall(queries, K), seconds / 6, READERS)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    answers, loaded = asked(lambda: index.recall(queries, K), seconds, READERS)
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / before
-    stop.set()
-    writer.join()
-    rows = [{**row("index", idle, loaded, answers, right), "changes": changes, "peak_memory_ratio": round(grown, 3)}]
-    print(rows[-1], flush=True)
+    memory.remove(torch.arange(PATTERNS, PATTERNS + ADDED))
+    memory.index().recall(queries, K)
+    rows = [loaded("index", memory, memory.index(), queries, more, seconds, right)]
     if with_ray:
         shards = ahop.index.Shards(memory, 2)
-        _, idle = asked(lambda: Recall(*shards.recall(queries, K)), seconds / 6, 1)
-        answers, loaded = asked(lambda: Recall(*shards.recall(queries, K)), seconds, READERS)
-        rows.append(row("two shards", idle, loaded, answers, [without]))
-        print(rows[-1], flush=True)
+        rows.append(loaded("two shards", shards, shards, queries, more, seconds, right))
         shards.close()
     report.write({**head, "rows": rows}, Path(__file__).parent.parent / "results" / "load.json")
 

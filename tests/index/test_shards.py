@@ -121,6 +121,102 @@ def test_shards_learn_and_remember_when_they_are_started_again(ray, labelled):
     shards.close()
 
 
+def same(found, memory, k=3):
+    exact = memory.recall_exactly(QUERIES, k)
+    assert found.indices.equal(exact.indices)
+    torch.testing.assert_close(found.probabilities, exact.probabilities, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("prior", [False, True])
+def test_shards_grow_and_shrink_as_one_memory_does(ray, prior):
+    memory = memory_of(prior)
+    shards = Shards(memory, 3)
+    # Far outside what codes were made for.
+    far = 3 * torch.rand(200, DIM, generator=torch.Generator().manual_seed(7))
+    for more in (WORLD.sample(memory.patterns, 50).queries.clamp(-1, 1), far):
+        counts = torch.rand(len(more)) if prior else None
+        memory.add(more, prior=counts)
+        shards.add(more, prior=counts)
+        same(shards.recall(QUERIES, 3, candidates=len(memory)), memory)
+    # Some of the first and the last, and the whole of the second.
+    gone = torch.cat([torch.arange(10), torch.arange(COUNT // 3, 2 * COUNT // 3), torch.tensor([len(memory) - 1])])
+    memory.remove(gone)
+    shards.remove(gone)
+    assert len(shards) == len(memory) and len(shards.actors) == 2
+    same(shards.recall(QUERIES, 3, candidates=len(memory)), memory)
+    for shard in shards.actors:
+        ray.kill(shard, no_restart=False)
+    same(shards.recall(QUERIES, 3, candidates=len(memory)), memory)
+    shards.close()
+
+
+def test_many_changes_are_forgotten_but_for_what_they_led_to(ray, monkeypatch):
+    monkeypatch.setattr("ahop.index.shards._CHANGES", 4)
+    memory = memory_of()
+    shards = Shards(memory, 2)
+    for number in range(6):
+        more = WORLD.sample(memory.patterns, 3).queries.clamp(-1, 1)
+        memory.add(more).remove([number])
+        shards.add(more).remove([number])
+    assert max(map(len, shards._held.changes)) <= 5
+    ray.kill(shards.actors[1], no_restart=False)
+    same(shards.recall(QUERIES, 3, candidates=len(memory)), memory)
+    shards.close()
+
+
+def test_a_change_that_fails_changes_nothing(ray, shards):
+    wanted = shards.recall(QUERIES, 3)
+    ray.kill(shards.actors[1], no_restart=True)
+    for change in (lambda: shards.remove([0, COUNT - 1]), lambda: shards.add(torch.zeros(2, DIM))):
+        with pytest.raises(ShardError, match="shard 1 of 2 is dead"):
+            change()
+    assert len(shards) == COUNT
+    # The first shard had forgotten one already.
+    part = shards.recall(QUERIES, 3, partial=True)
+    kept = wanted.indices[:, 0] < COUNT // 2
+    assert part.indices[kept, 0].equal(wanted.indices[kept, 0])
+    for bad, match in (
+        (torch.zeros(2, 3), "patterns must have 12 values"),
+        (torch.full((1, DIM), torch.nan), "finite"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            shards.add(bad)
+    with pytest.raises(ValueError, match="prior must not be given"):
+        shards.add(torch.zeros(1, DIM), prior=[1.0])
+    with pytest.raises(ValueError, match="indices must lie in"):
+        shards.remove([COUNT])
+    with pytest.raises(ValueError, match="must leave at least one"):
+        shards.remove(torch.arange(COUNT))
+
+
+def test_every_answer_is_of_one_moment_while_patterns_come_and_go(ray, shards):
+    more, answers, stop = memory_of().patterns[:300] * 0.9, [], threading.Event()
+    queries = torch.cat([QUERIES[:20], WORLD.sample(more, 20).queries])
+
+    def ask():
+        while not stop.is_set():
+            answers.append(shards.recall(queries, 3))
+
+    moments = [shards.recall(queries, 3)]
+    readers = [threading.Thread(target=ask) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for _ in range(5):
+        moments.append(shards.add(more).recall(queries, 3))
+        shards.remove(torch.arange(COUNT, COUNT + len(more)))
+        time.sleep(0.2)
+    stop.set()
+    for reader in readers:
+        reader.join(120)
+    assert len(answers) > 5
+    for answer in answers:
+        assert any(
+            answer.indices.equal(moment.indices)
+            and torch.allclose(answer.probabilities, moment.probabilities, atol=5e-3)
+            for moment in moments[:2]
+        )
+
+
 def test_bad_input_gets_one_clear_error(ray, shards):
     with pytest.raises(ValueError, match="shards must lie in 1 to"):
         Shards(memory_of(), COUNT + 1)

@@ -81,11 +81,11 @@ class Engine(Protocol):
         """At least ``count`` candidates of each query, or all patterns there are."""
 
 
-def seen(patterns: Tensor) -> Tensor:
-    """Some of the patterns, by chance, with the lowest and highest values of all."""
-    if len(patterns) <= _SEEN:
+def seen(patterns: Tensor, count: int = _SEEN) -> Tensor:
+    """So many of the patterns, by chance, with the lowest and highest values of all."""
+    if len(patterns) <= count:
         return patterns
-    rows = torch.randint(len(patterns), (_SEEN,), generator=torch.Generator().manual_seed(0))
+    rows = torch.randint(len(patterns), (count,), generator=torch.Generator().manual_seed(0))
     blocks = patterns.split(2**20)
     ends = [torch.stack([block.amin(0) for block in blocks]).amin(0)]
     ends.append(torch.stack([block.amax(0) for block in blocks]).amax(0))

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import copy
 import itertools
+import threading
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ahop._blocks import split
-from ahop._checks import Observed, as_origins, as_queries, positive, whole
+from ahop._checks import Observed, as_origins, as_queries, as_tensor, positive, whole
 from ahop._component import single
-from ahop._extras import require
 from ahop._recall import Recall, doubted
 from ahop.index.host import Host
 from ahop.index.index import CANDIDATES
-from ahop.index.rough import seen
-from ahop.index.view import View, made, rough_of
+from ahop.index.rough import Rough, seen
+from ahop.index.shard import Change, Lesson, Shard, State, cluster
+from ahop.index.view import rough_of
 
 # What a fit learns from: so many patterns by chance, and so many that each query may have come from.
 _DRAWN, _LIKELY = 2048, 16
-
-
-def _ray() -> Any:
-    require("ray", extra="ray")
-    import ray
-
-    return ray
+# What codes are made for, of each shard, when patterns come that are unlike those before.
+_SEEN = 4096
+# Changes after which a shard starts from what it has, and not from what it had.
+_CHANGES = 256
 
 
 class ShardError(RuntimeError):
@@ -44,57 +41,49 @@ class PartialRecall(NamedTuple):
     asked: float
 
 
-class Lesson(NamedTuple):
-    """What all shards go by: which lesson it is, and where the similarity and its codes lie in the cluster.
+class Held(NamedTuple):
+    """All that a question goes by, as it is at one moment.
 
-    In a list, for Ray to hand on where they lie, and not what they are.
+    Attributes:
+        actors: One for each shard.
+        edges: Which of all patterns is the first of each shard, and how many there are.
+        changes: What each shard's patterns come from.
+        lesson: What all were taught last.
+        similarity: The same, for what is done here.
+        prior: How often each pattern is asked for, ``(N,)``, or None.
     """
 
-    number: int
-    places: list[Any]
+    actors: tuple[Any, ...]
+    edges: tuple[int, ...]
+    changes: tuple[tuple[Change, ...], ...]
+    lesson: Lesson
+    similarity: Any
+    prior: Tensor | None
 
+    def state(self, number: int) -> State:
+        """What a question to one shard brings."""
+        return State(self.changes[number], self.lesson)
 
-class Shard:
-    """What an actor holds: some of the patterns, with codes that all shards share.
+    def asked(self, what: str, *arguments: Any) -> dict[int, Any]:
+        """A question that all shards have been asked, by their numbers."""
+        return {
+            number: getattr(actor, what).remote(self.state(number), *arguments)
+            for number, actor in enumerate(self.actors)
+        }
 
-    Args:
-        kind: Of memory.
-        patterns: ``(n, d)``.
-        prior: ``(n,)``, or None.
-        first: Which of all patterns its first one is.
-        device: Where it computes.
-    """
+    def counts(self, number: int) -> Tensor | None:
+        """The prior of a shard's own patterns; all alike where none is ever asked for, which its weight says."""
+        if self.prior is None:
+            return None
+        own = self.prior[self.edges[number] : self.edges[number + 1]]
+        return own if float(own.sum()) else torch.ones_like(own)
 
-    def __init__(self, kind: Any, patterns: Tensor, prior: Tensor | None, first: int, device: str) -> None:
-        self.memory, self.first = kind(patterns, prior=prior).to(device), first
-        self.lesson = -1
-        self.view: View | None = None
-
-    def answer(
-        self, lesson: Lesson, queries: Tensor, observed: Tensor | None, count: int, k: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The k best here, counted through all patterns, their logits ``(Q, k)``, and the log of what all here sum to.
-
-        A shard that was started again has missed lessons, so each question brings the last one.
-        """
-        view, here = self._learned(lesson), self.memory.patterns.device
-        mask = None if observed is None else observed.to(here)
-        with torch.no_grad():
-            chosen, logits, total = view.scored(queries.to(here), mask, min(count, len(self.memory)))
-        best = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
-        return (chosen.gather(1, best) + self.first).cpu(), logits.gather(1, best).cpu(), total.cpu()
-
-    def _learned(self, lesson: Lesson) -> View:
-        if self.view is None or self.lesson != lesson.number:
-            ray = _ray()
-            similarity, rough = ray.get(lesson.places)
-            self.memory.similarity = copy.deepcopy(similarity).to(self.memory.patterns)
-            self.view, self.lesson = View(self.memory, made(self.memory, rough)), lesson.number
-        return self.view
-
-    def rows(self, places: Tensor) -> Tensor:
-        """Some of the patterns, by their places here."""
-        return self.memory.patterns[places.to(self.memory.patterns.device)].cpu()
+    def log_weight(self, number: int) -> Tensor | float:
+        """The log share of all queries that ask for a shard's patterns; each shard knows shares of its own alone."""
+        if self.prior is None:
+            return 0.0
+        own = self.prior[self.edges[number] : self.edges[number + 1]]
+        return (own.double().sum() / self.prior.double().sum()).log().to(own)
 
 
 class Shards:
@@ -110,7 +99,7 @@ class Shards:
         address: Of the cluster; None takes the one that is there, or starts one on this machine.
         gpus: How many GPUs each shard takes, or which part of one; 0 computes on CPUs.
         restarts: How often a shard is started again.
-        timeout: Seconds to wait for an answer.
+        timeout: Seconds to wait for an answer; for what is learned, added or removed, ten times as long.
     """
 
     def __init__(
@@ -123,43 +112,38 @@ class Shards:
         restarts: int = 3,
         timeout: float = 60.0,
     ) -> None:
-        ray = _ray()
+        ray = cluster()
         self.timeout = positive(timeout, "timeout")
         if whole(shards, "shards", 1) > len(memory):
             raise ValueError(f"shards must lie in 1 to {len(memory)}, the number of stored patterns; got {shards}")
         if not ray.is_initialized():
             ray.init(address=address, log_to_driver=False, include_dashboard=False)
-        # One pattern of it stays here, to check queries by.
+        # One pattern of it stays here, to check by what comes in.
         kind: Any = type(memory)
         self.memory = kind(memory.patterns[:1].cpu(), similarity=copy.deepcopy(memory.similarity).cpu())
-        self.prior = None if memory.prior is None else (memory.prior / memory.prior.sum()).cpu()
-        self.edges = [len(memory) * number // shards for number in range(shards + 1)]
         self.report = memory.report
-        actor = ray.remote(Shard).options(max_restarts=restarts, max_task_retries=-1, num_cpus=1, num_gpus=gpus)
-        # Kept: a shard that is started again is made of them once more.
-        self._parts, self.actors = [], []
-        for first, last in itertools.pairwise(self.edges):
-            prior = None if memory.prior is None else memory.prior[first:last].cpu()
-            if prior is not None and not float(prior.sum()):
-                # None of them is ever asked for, which the weight of the shard says.
-                prior = None
-            self._parts.append((ray.put(memory.patterns[first:last].cpu()), None if prior is None else ray.put(prior)))
-            self.actors.append(actor.remote(type(memory), *self._parts[-1], first, "cuda" if gpus else "cpu"))
-        self._lesson = Lesson(0, [])
-        self._teach(self.memory.similarity, seen(single(memory.patterns).float()).cpu())
-
-    def _teach(self, similarity: Any, patterns: Tensor) -> None:
-        """Let all shards go by what was learned; codes are made once, of patterns like these."""
-        ray = _ray()
-        lesson = Lesson(self._lesson.number + 1, [ray.put(similarity), ray.put(rough_of(similarity, patterns))])
-        # Encoding takes its time.
-        asked = self.memory.patterns.new_zeros(1, similarity.query_dim or self.memory.patterns.shape[1])
-        self._all(lambda shard: shard.answer.remote(lesson, asked, None, 1, 1), 10 * self.timeout)
-        # Only when all know it: till then, questions bring the one before.
-        self._lesson, self.memory.similarity = lesson, similarity
+        self._numbers = itertools.count()
+        # Held while questions are handed out, and while anything changes: each actor takes them in that order.
+        self._turn = threading.RLock()
+        remote = ray.remote(Shard).options(max_restarts=restarts, max_task_retries=-1, num_cpus=1, num_gpus=gpus)
+        actors = tuple(remote.remote(kind, "cuda" if gpus else "cpu") for _ in range(shards))
+        edges = tuple(len(memory) * number // shards for number in range(shards + 1))
+        prior = None if memory.prior is None else memory.prior.cpu()
+        self._held = Held(actors, edges, (), Lesson(-1, []), self.memory.similarity, prior)
+        starts = (
+            (self._change("start", memory.patterns[first:last].cpu(), self._held.counts(number)),)
+            for number, (first, last) in enumerate(itertools.pairwise(edges))
+        )
+        self._held = self._held._replace(changes=tuple(starts))
+        self._teach(self._held, self.memory.similarity, seen(single(memory.patterns).float()).cpu())
 
     def __len__(self) -> int:
-        return self.edges[-1]
+        return self._held.edges[-1]
+
+    @property
+    def actors(self) -> tuple[Any, ...]:
+        """Those of Ray that hold the shards."""
+        return self._held.actors
 
     @torch.no_grad()
     def recall(
@@ -184,41 +168,24 @@ class Shards:
         flat = single(queries.reshape(-1, queries.shape[-1]))
         flat_mask = None if mask is None else mask.reshape(flat.shape)
         shape, width = queries.shape[:-1], self.memory.patterns.shape[1]
+        # All is handed out at one moment, and so all answers are of one.
+        with self._turn:
+            held, questions = self._held, []
+            for part in split(len(flat), 8 * count * width * flat.element_size()):
+                seen_of = None if flat_mask is None else flat_mask[part]
+                questions.append(held.asked("answer", flat[part], seen_of, count, k))
         answers, asked = [], 1.0
-        for part in split(len(flat), 8 * count * width * flat.element_size()):
-            found = self._answers(flat[part], None if flat_mask is None else flat_mask[part], count, k, partial)
-            answers.append(self._merged(found, k))
-            asked = min(asked, sum(self.edges[number + 1] - self.edges[number] for number in found) / len(self))
+        for question in questions:
+            found = _gathered(question, self.timeout, partial)
+            answers.append(_merged(held, found, k))
+            asked = min(asked, sum(held.edges[number + 1] - held.edges[number] for number in found) / held.edges[-1])
         if not answers:
             answers = [Recall(torch.empty(0, k, dtype=torch.long), flat.new_empty(0, k))]
         together = Recall(*(torch.cat(some) for some in zip(*answers, strict=True)))
-        log_prior = None if self.prior is None else self.prior.log()
-        sure = doubted(together, self.memory.similarity.doubt, log_prior, len(self))
+        log_prior = None if held.prior is None else (held.prior / held.prior.sum()).log()
+        sure = doubted(together, held.similarity.doubt, log_prior, held.edges[-1])
         recall = Recall(*(some.reshape(*shape, some.shape[1]) for some in sure))
         return PartialRecall(*recall, asked) if partial else recall
-
-    def _answers(
-        self, queries: Tensor, observed: Tensor | None, count: int, k: int, partial: bool
-    ) -> dict[int, tuple[Tensor, Tensor, Tensor]]:
-        lesson = self._lesson
-        return self._all(lambda shard: shard.answer.remote(lesson, queries, observed, count, k), self.timeout, partial)
-
-    def _merged(self, found: dict[int, tuple[Tensor, Tensor, Tensor]], k: int) -> Recall:
-        """One answer from those of shards."""
-        indices, logits, totals = [], [], []
-        for number, (chosen, own, total) in found.items():
-            # Each shard knows the shares of its own patterns alone.
-            share = self._weight(number).log() if self.prior is not None else 0.0
-            indices.append(chosen)
-            logits.append(own + share)
-            totals.append(total + share)
-        together, total = torch.cat(logits, 1), torch.stack(totals).logsumexp(0)
-        best = together.sort(dim=1, descending=True, stable=True).indices[:, :k]
-        return Recall(torch.cat(indices, 1).gather(1, best), (together.gather(1, best) - total[:, None]).exp())
-
-    def _weight(self, number: int) -> Tensor:
-        assert self.prior is not None
-        return self.prior[self.edges[number] : self.edges[number + 1]].sum()
 
     @torch.no_grad()
     def fit(self, queries: Any, origins: Any = None, **options: Any) -> Shards:
@@ -247,40 +214,143 @@ class Shards:
         memory = type(self.memory)(self._rows(places), similarity=copy.deepcopy(self.memory.similarity))
         new = torch.where(known >= 0, torch.searchsorted(places, known.clamp_min(0)), -1)
         memory.fit(asked, None if origins is None else new, **options)
-        self._teach(memory.similarity, single(memory.patterns).float())
+        with self._turn:
+            self._teach(self._held, memory.similarity, single(memory.patterns).float())
         self.report = memory.report
         return self
 
     def _rows(self, places: Tensor) -> Tensor:
         """Patterns from all shards, by their places among all, in order."""
-        inner = torch.tensor(self.edges[1:-1])
-        owner = torch.bucketize(places, inner, right=True)
-        wanted = [places[owner == number] - first for number, first in enumerate(self.edges[:-1])]
-        found = self._all(lambda shard: shard.rows.remote(wanted[self.actors.index(shard)]), self.timeout)
-        return torch.cat([found[number] for number in range(len(self.actors))])
+        with self._turn:
+            held = self._held
+            owner = torch.bucketize(places, torch.tensor(held.edges[1:-1], dtype=torch.long), right=True)
+            wanted = [places[owner == number] - first for number, first in enumerate(held.edges[:-1])]
+            asked = {
+                number: actor.rows.remote(held.state(number), wanted[number])
+                for number, actor in enumerate(held.actors)
+            }
+        return torch.cat([some for _, some in sorted(_gathered(asked, self.timeout).items())])
 
-    def _all(self, ask: Callable[[Any], Any], timeout: float, partial: bool = False) -> dict[int, Any]:
-        """What every shard says, by its number; an error names the first that says nothing."""
-        ray = _ray()
-        asked, end = [ask(shard) for shard in self.actors], time.monotonic() + timeout
-        found, trouble = {}, ""
-        for number, answer in enumerate(asked):
-            try:
-                found[number] = ray.get(answer, timeout=max(0.0, end - time.monotonic()))
-            except ray.exceptions.GetTimeoutError:
-                trouble = trouble or f"shard {number} of {len(self.actors)} did not answer within {timeout:g} s"
-            except ray.exceptions.RayActorError as error:
-                first = str(error).strip().splitlines()[0]
-                trouble = trouble or f"shard {number} of {len(self.actors)} is dead and was not started again: {first}"
-            except ray.exceptions.RayTaskError as error:
-                raise ShardError(f"shard {number} of {len(self.actors)} failed: {error.cause}") from error
-        if trouble and not (partial and found):
-            raise ShardError(trouble)
-        return found
+    # --- growing, shrinking, learning --------------------------------------------------------------------
+
+    def add(self, patterns: Any, *, prior: Any = None) -> Shards:
+        """Store further patterns, with their prior counts where there is a prior; the last shard takes them.
+
+        Questions that are asked meanwhile wait; after an error everything is as it was.
+        """
+        with self._turn:
+            held = self._held
+            # Checked as any memory checks them.
+            one = None if held.prior is None else torch.ones(1)
+            checked = type(self.memory)(self.memory.patterns, prior=one).add(patterns, prior=prior)
+            new, last = checked.patterns[1:], len(held.actors) - 1
+            edges = (*held.edges[:-1], held.edges[-1] + len(new))
+            prior = None if held.prior is None else torch.cat([held.prior, checked.prior[1:].to(held.prior)])
+            larger = held._replace(edges=edges, prior=prior)
+            change = self._change("add", new.cpu(), larger.counts(last))
+            larger = larger._replace(changes=(*held.changes[:-1], (*held.changes[-1], change)))
+            if all(codes.covers(single(new).float()) for _, codes in self._rough.parts):
+                self._take(larger, self._rough)
+            else:
+                some = _gathered(held.asked("some", _SEEN), self.timeout)
+                self._teach(larger, held.similarity, single(torch.cat([*some.values(), new.cpu()])).float())
+        return self
+
+    def remove(self, indices: Any) -> Shards:
+        """Forget the patterns at ``indices``, counted through all shards; those behind them move up.
+
+        A shard that has none left is let go. Questions that are asked meanwhile wait; after an error everything is as
+        it was.
+        """
+        with self._turn:
+            held = self._held
+            gone = as_tensor(indices, "indices", whole=True).reshape(-1).long()
+            gone = as_origins(gone, len(gone), len(self), "indices").unique()
+            if len(gone) == len(self):
+                raise ValueError(f"indices must leave at least one pattern, got all {len(self)} of them")
+            keep = torch.ones(len(self), dtype=torch.bool)
+            keep[gone] = False
+            owned = [gone[(gone >= first) & (gone < last)] - first for first, last in itertools.pairwise(held.edges)]
+            left = [last - first for first, last in itertools.pairwise(held.edges)]
+            left = [count - len(own) for count, own in zip(left, owned, strict=True)]
+            stay = [number for number, count in enumerate(left) if count]
+            smaller = held._replace(
+                actors=tuple(held.actors[number] for number in stay),
+                edges=(0, *itertools.accumulate(left[number] for number in stay)),
+                prior=None if held.prior is None else held.prior[keep],
+            )
+            changes = [
+                (*held.changes[number], self._change("remove", owned[number], smaller.counts(place)))
+                if len(owned[number])
+                else held.changes[number]
+                for place, number in enumerate(stay)
+            ]
+            self._take(smaller._replace(changes=tuple(changes)), self._rough)
+            for number, count in enumerate(left):
+                if not count:
+                    cluster().kill(held.actors[number])
+        return self
+
+    def _change(self, kind: str, given: Tensor, prior: Tensor | None) -> Change:
+        ray = cluster()
+        return Change(next(self._numbers), kind, [ray.put(given), None if prior is None else ray.put(prior)])
+
+    def _teach(self, held: Held, similarity: Any, patterns: Tensor) -> None:
+        """Let all shards go by what was learned; codes are made once, of patterns like these."""
+        ray, rough = cluster(), rough_of(similarity, patterns)
+        lesson = Lesson(held.lesson.number + 1, [ray.put(similarity), ray.put(rough)])
+        self._take(held._replace(lesson=lesson, similarity=similarity), rough)
+        self.memory.similarity = similarity
+
+    def _take(self, held: Held, rough: Rough) -> None:
+        """Let all shards come to what is new; only when they have, questions go by it."""
+        if any(len(changes) > _CHANGES for changes in held.changes):
+            held = self._from_now(held)
+        query = self.memory.patterns.new_zeros(1, held.similarity.query_dim or self.memory.patterns.shape[1])
+        # Encoding all patterns takes its time.
+        _gathered(held.asked("answer", query, None, 1, 1), 10 * self.timeout)
+        self._held, self._rough = held, rough
+
+    def _from_now(self, held: Held) -> Held:
+        """The same, with shards that start from what they have: one that dies need not go through every change."""
+        patterns = _gathered(held.asked("all"), 10 * self.timeout)
+        starts = [(self._change("start", patterns[number], held.counts(number)),) for number in patterns]
+        return held._replace(changes=tuple(starts))
 
     def close(self) -> None:
         """Let the shards go; the cluster stays."""
-        ray = _ray()
-        for shard in self.actors:
-            ray.kill(shard)
-        self.actors, self._parts = [], []
+        for shard in self._held.actors:
+            cluster().kill(shard)
+        self._held = self._held._replace(actors=(), changes=())
+
+
+def _merged(held: Held, found: dict[int, tuple[Tensor, Tensor, Tensor]], k: int) -> Recall:
+    """One answer from those of shards."""
+    indices, logits, totals = [], [], []
+    for number, (chosen, own, total) in found.items():
+        weight = held.log_weight(number)
+        indices.append(chosen + held.edges[number])
+        logits.append(own + weight)
+        totals.append(total + weight)
+    together, total = torch.cat(logits, 1), torch.stack(totals).logsumexp(0)
+    best = together.sort(dim=1, descending=True, stable=True).indices[:, :k]
+    return Recall(torch.cat(indices, 1).gather(1, best), (together.gather(1, best) - total[:, None]).exp())
+
+
+def _gathered(asked: dict[int, Any], timeout: float, partial: bool = False) -> dict[int, Any]:
+    """What all shards say, by their numbers; an error names the first that says nothing."""
+    ray, end = cluster(), time.monotonic() + timeout
+    found, trouble = {}, ""
+    for number, answer in asked.items():
+        try:
+            found[number] = ray.get(answer, timeout=max(0.0, end - time.monotonic()))
+        except ray.exceptions.GetTimeoutError:
+            trouble = trouble or f"shard {number} of {len(asked)} did not answer within {timeout:g} s"
+        except ray.exceptions.RayActorError as error:
+            first = str(error).strip().splitlines()[0]
+            trouble = trouble or f"shard {number} of {len(asked)} is dead and was not started again: {first}"
+        except ray.exceptions.RayTaskError as error:
+            raise ShardError(f"shard {number} of {len(asked)} failed: {error.cause}") from error
+    if trouble and not (partial and found):
+        raise ShardError(trouble)
+    return found
