@@ -94,7 +94,8 @@ def main(older: Path) -> None:
     # Not above: the older checkout, which runs this file too, may not have it.
     from ahop.paper import report
 
-    head = report.stamp("fits", {"threads": torch.get_num_threads(), "repetitions": REPETITIONS, "seed": 0})
+    config = {"threads": torch.get_num_threads(), "repetitions": REPETITIONS, "seed": 0}
+    head = report.stamp("fits", config, __file__)
     rows = []
     for case in CASES:
         # In turn, so that a busy minute hits both.

@@ -249,7 +249,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=SIZES, default="cpu")
     device = parser.parse_args().device
-    head = report.stamp("kernels", {"bases": BASES, "device": device, "threads": torch.get_num_threads(), "seed": 0})
+    config = {"bases": BASES, "device": device, "threads": torch.get_num_threads(), "seed": 0}
+    head = report.stamp("kernels", config, __file__)
     rows = []
     for dim, count, queries in SIZES[device]:
         rows.append(compare(dim, count, queries, device))

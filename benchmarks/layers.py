@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     device = torch.device(parser.parse_args().device)
     config = {"batch": BATCH[device.type], "repetitions": REPETITIONS[device.type], "device": device.type, "seed": 0}
-    head = report.stamp("layers", config)
+    head = report.stamp("layers", config, __file__)
     rows, plain = [], None
     for model in vision.MODELS:
         middle = statistics.median(step_times(model, device))

@@ -72,7 +72,7 @@ def main() -> None:
         "threads": torch.get_num_threads(),
         "seed": 0,
     }
-    head = report.stamp("likelihood", config)
+    head = report.stamp("likelihood", config, __file__)
     rows = []
     for difficulty in (0.4, 0.5):
         rows.append(compare(difficulty))

@@ -96,7 +96,8 @@ def loaded(
 
 
 def main(seconds: float, with_ray: bool) -> None:
-    head = report.stamp("load", {"patterns": PATTERNS, "dim": DIM, "readers": READERS, "batch": BATCH, "seed": 0})
+    config = {"patterns": PATTERNS, "dim": DIM, "readers": READERS, "batch": BATCH, "seed": 0}
+    head = report.stamp("load", config, __file__)
     generator = torch.Generator().manual_seed(0)
     patterns = torch.rand(PATTERNS, DIM, generator=generator) * 2 - 1
     more = torch.rand(ADDED, DIM, generator=generator) * 2 - 1

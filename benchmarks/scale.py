@@ -144,7 +144,7 @@ def growth(device: str) -> Iterator[dict[str, Any]]:
 def main(device: str, quick: bool) -> None:
     sizes = (20_000,) if quick else (10**6, 10**7) if device == "cuda" else (10**5, 10**6)
     config = {"device": device, "threads": torch.get_num_threads(), "k": K, "seed": SEED, "quick": quick}
-    head = report.stamp("scale", config, () if device == "cuda" else ("faiss",))
+    head = report.stamp("scale", config, __file__, () if device == "cuda" else ("faiss",))
     result: dict[str, Any] = {**head, "rows": []}
     target = Path(__file__).parent.parent / "results" / f"scale-{device}.json"
     cases = [(10**6, 64, 2000)] if device == "cuda" else [(10**5, 16, 2000), (10**5, 64, 2000), (20_000, 784, 500)]

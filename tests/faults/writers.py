@@ -30,7 +30,9 @@ def is_whole(loaded):
 
 def save(folder, kind):
     memory(kind).save(folder)
-    report.write({**report.stamp("some", {"kind": kind}), "done": [{"kind": kind}] * 500 * (kind + 1)}, folder / REPORT)
+    report.write(
+        {**report.stamp("some", {"kind": kind}, __file__), "done": [{"kind": kind}] * 500 * (kind + 1)}, folder / REPORT
+    )
 
 
 def _writer(folder, kind):

@@ -1,4 +1,7 @@
 import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -6,6 +9,7 @@ from typer.testing import CliRunner
 from ahop.paper import paper
 from ahop.paper.commands import app
 from ahop.paper.paper import Part
+from ahop.paper.parallel import TimeUp
 
 
 def invoke(*arguments):
@@ -22,10 +26,11 @@ def test_small_parts_are_made_once(tmp_path):
 
 
 def test_what_has_no_data_is_skipped_and_the_rest_goes_on(tmp_path, monkeypatch):
-    def missing(run, out):
+    def missing(run, out, until):
         raise FileNotFoundError("nowhere to be found")
 
-    parts = (Part("mil.json", "bags", missing), Part("other.json", "others", lambda run, out: out.write_text("{}")))
+    others = Part("other.json", "others", paper.claims, lambda run, out, until: out.write_text("{}"))
+    parts = (Part("mil.json", "bags", paper.mil, missing), others)
     monkeypatch.setattr(paper, "PARTS", parts)
     result = invoke("--folder", str(tmp_path))
     assert result.exit_code == 0, result.output
@@ -42,7 +47,7 @@ def test_a_quick_report_is_not_taken_for_a_full_one(tmp_path):
 
 def test_settings_and_a_picture_of_them(tmp_path, monkeypatch):
     monkeypatch.setattr(paper, "TWELVE", paper.TWELVE[:1])
-    part = Part("settings.json", "settings", paper._twelve(512), draw=paper.plots.accuracy)
+    part = Part("settings.json", "settings", paper.retrieval, paper._twelve(512), draw=paper.plots.accuracy)
     assert paper.make(part, paper.Run(tmp_path)) == "made"
     report = json.loads((tmp_path / part.file).read_text())
     assert {row["setting"] for row in report["rows"]} == {"mask 0.5"}
@@ -59,6 +64,110 @@ def test_the_parts_are_all_there():
     shown = " ".join(part.shows for part in paper.PARTS)
     for what in ("Figure 1", "main figure", "retrieval figure", "Table 2", "Table 3", "Table 4", "ablations", "timing"):
         assert what in shown
+
+
+def test_time_is_up_between_pieces_and_the_next_call_goes_on(tmp_path, monkeypatch):
+    """Of a part that can be resumed a piece a call is done; one that cannot be is not begun too late."""
+    now = 0.0
+    monkeypatch.setattr(paper, "time", SimpleNamespace(monotonic=lambda: now))
+    pieces = []
+
+    def resumable(run, out, until):
+        assert until == 480
+        for piece in [piece for piece in "abc" if piece not in pieces]:
+            pieces.append(piece)
+            out.write_text(json.dumps({"done": []}))
+            raise TimeUp
+
+    part = Part("some.json", "some", paper.claims, resumable, minutes=2, resumable=True)
+    run = paper.Run(tmp_path, full=True, end=600)
+    assert [paper.make(part, run) for _ in range(3)] == [paper.LEFT] * 3
+    assert paper.make(part, run) == "there already"
+    whole = Part("whole.json", "whole", paper.claims, lambda run, out, until: out.write_text("{}"), minutes=8)
+    now = 121.0
+    assert paper.make(whole, run) == paper.LEFT and not (tmp_path / "whole.json").exists()
+    now = 119.0
+    assert paper.make(whole, run) == "made"
+
+
+def test_a_call_that_leaves_something_says_so(tmp_path, monkeypatch):
+    part = Part("some.json", "some", paper.claims, lambda *_: pytest.fail("begun too late"), minutes=3)
+    monkeypatch.setattr(paper, "PARTS", (part,))
+    monkeypatch.setattr(paper, "time", SimpleNamespace(monotonic=lambda: math.inf))
+    result = invoke("--folder", str(tmp_path), "--minutes", "5", "--full")
+    assert result.exit_code == 1
+    assert "some.json, some: left for the next call" in result.output and "the same command goes on" in result.output
+    result = invoke("--folder", str(tmp_path), "--minutes", "2", "--full")
+    assert "minutes must be at least 3, as some.json takes; got 2" in result.output and result.exit_code == 2
+
+
+def test_what_other_code_made_is_refused_by_name_before_the_work(tmp_path, monkeypatch):
+    def write(code, **more):
+        sitting = {"machine": "m", "code": code}
+        (tmp_path / "claims.json").write_text(json.dumps({"sittings": [sitting], "rows": [], **more}))
+
+    asked = ("--folder", str(tmp_path), "--only", "claims.json")
+    monkeypatch.setattr(paper.claims, "run", lambda: pytest.fail("the work has begun"))
+    write("other")
+    before = (tmp_path / "claims.json").read_text()
+    result = invoke(*asked)
+    assert result.exit_code == 2
+    assert "has claims.json by other code than that of commit" in result.output
+    assert "delete them to make them again" in result.output
+    assert (tmp_path / "claims.json").read_text() == before
+    assert (
+        "claims.json, theorems and lemmas, 1 min: commit not recorded, by other code" in invoke(*asked, "--list").output
+    )
+    write(paper.provenance.fingerprint(paper.claims.__file__))
+    assert "claims.json, theorems and lemmas: there already" in invoke(*asked).output
+
+
+def settings_of(part, monkeypatch):
+    """What a part asks its experiment for, in full, as it would be read back from a report."""
+    captured = {}
+
+    def stamp(name, config, *_):
+        captured.update(json.loads(json.dumps({"experiment": name, "config": config})))
+        raise InterruptedError
+
+    monkeypatch.setattr(paper.report, "stamp", stamp)
+    with pytest.raises(InterruptedError):
+        part.make(paper.Run(Path("nowhere"), full=True, device="cuda"), Path("nowhere/x.json"), math.inf)
+    return captured
+
+
+RESULTS = sorted((Path(__file__).parents[2] / "results").glob("*.json"))
+BY_FILE = {part.file: part for part in paper.PARTS}
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_every_result_is_made_by_a_command(path, monkeypatch):
+    """By a part of ``ahop paper`` with the settings that stand in the report, or by a benchmark that is there."""
+    found = json.loads(path.read_text())
+    if path.name in paper.BENCHMARKS:
+        python, script, *_ = paper.BENCHMARKS[path.name].split()
+        assert python == "python" and (path.parents[1] / script).is_file()
+        assert Path(script).stem == found["experiment"]
+        return
+    asked = settings_of(BY_FILE[path.name], monkeypatch)
+    assert asked["experiment"] == found["experiment"]
+    grown = {
+        key: set(asked["config"][key])
+        for key in ("data", "models", "worlds")
+        if isinstance(asked["config"].get(key), list)
+    }
+    for key, value in found["config"].items():
+        if key in grown:
+            # Some may have joined since, in any order.
+            assert set(value) <= grown[key]
+        elif key not in ("device", "quick"):
+            assert value == asked["config"][key], key
+
+
+def test_the_list_names_every_result():
+    listed = invoke("--list", "--full").output
+    assert all(path.name in listed for path in RESULTS)
+    assert not Path("paper-full").exists()
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,6 @@ def test_a_kind_of_picture_that_cannot_be_drawn_is_refused_and_leaves_nothing(tm
 
 
 def test_a_report_goes_where_a_word_says(tmp_path):
-    head = report.stamp("some", {})
+    head = report.stamp("some", {}, __file__)
     report.write({**head, "done": []}, str(tmp_path / "x.json"))
     assert report.resume(str(tmp_path / "x.json"), head, free=())[1] == []

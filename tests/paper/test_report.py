@@ -9,25 +9,23 @@ from ahop.paper import report
 
 def test_a_report_tells_how_long_each_sitting_took(tmp_path):
     out = tmp_path / "some.json"
-    head = report.stamp("some", {"size": 3, "runs": 1})
+    head = report.stamp("some", {"size": 3, "runs": 1}, __file__)
     assert head["sittings"][0]["machine"].endswith("cores")
     head["sittings"][0]["began"] = "2026-01-01T00:00:00+00:00"
-    report.write({**head, "done": [{"seed": 1}]}, out)
-    report.write({**head, "done": [{"seed": 1}, {"seed": 2}]}, out)
-    (first,) = json.loads(out.read_text())["sittings"]
-    assert first["seconds"] > 1_000_000
-    again, done = report.resume(out, report.stamp("some", {"size": 3, "runs": 2}), free=("runs",))
-    assert done == [{"seed": 1}, {"seed": 2}]
+    first, second = ({"seed": seed, "sitting": 0} for seed in (1, 2))
+    report.write({**head, "done": [first]}, out)
+    report.write({**head, "done": [first, second]}, out)
+    (sitting,) = json.loads(out.read_text())["sittings"]
+    assert sitting["seconds"] > 1_000_000
+    again, done = report.resume(out, report.stamp("some", {"size": 3, "runs": 2}, __file__), free=("runs",))
+    assert done == [first, second]
     report.write({**again, "done": [*done, {"seed": 3}]}, out)
     before, now = json.loads(out.read_text())["sittings"]
-    assert before == first and now["seconds"] < 60
+    assert before == sitting and now["seconds"] < 60
 
 
-def test_a_report_from_before_there_were_sittings(tmp_path):
-    out = tmp_path / "old.json"
-    out.write_text(json.dumps({"experiment": "some", "config": {"size": 3}, "done": [{"seed": 1}]}))
-    head, done = report.resume(out, report.stamp("some", {"size": 3}), free=())
-    assert done == [{"seed": 1}] and len(head["sittings"]) == 1
+def test_nothing_was_done_in_a_file_that_is_not_there(tmp_path):
+    head = report.stamp("some", {"size": 3}, __file__)
     fresh, none = report.resume(tmp_path / "none.json", head, free=())
     assert fresh is head and none == []
 
@@ -41,7 +39,14 @@ def test_a_report_from_before_there_were_sittings(tmp_path):
                 *("{", "", "[]", "3", "null", '"words"', "{}", '{"done": 3}', "\0\1\2"),
                 *(
                     json.dumps({"experiment": "some", "config": {"size": 3}, "done": [], **alien})
-                    for alien in ({"done": 5}, {"done": [1]}, {"config": [1]}, {"versions": 7}, {"sittings": 1})
+                    for alien in (
+                        {"done": 5},
+                        {"done": [1]},
+                        {"done": [{"sitting": 7}]},
+                        {"config": [1]},
+                        {"versions": 7},
+                        {"sittings": 1},
+                    )
                 ),
             )
         ),
@@ -52,7 +57,7 @@ def test_a_file_that_cannot_be_resumed_is_refused_in_one_line(tmp_path, text, me
     out = tmp_path / "some.json"
     out.write_text(text)
     with pytest.raises(ValueError, match=message):
-        report.resume(out, report.stamp("some", {"size": 3}), free=())
+        report.resume(out, report.stamp("some", {"size": 3}, __file__), free=())
 
 
 def test_a_paired_interval_is_the_t_test_s_where_splits_share_nothing():

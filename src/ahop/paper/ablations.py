@@ -103,7 +103,7 @@ def quick(config: Config) -> Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Every condition at both difficulties; all see the same patterns, samples and queries."""
-    head = reports.stamp("ablations", asdict(config))
+    head = reports.stamp("ablations", asdict(config), __file__)
     # Several lines are of one network.
     networks = list(dict.fromkeys(condition.network for condition in CONDITIONS))
     figures: dict[tuple[float, Network], list[tuple[float, float]]] = {}

@@ -294,7 +294,7 @@ CLAIMS = (
 
 def run() -> dict[str, Any]:
     """Try every claim."""
-    head = reports.stamp("claims", {"dim": DIM, "patterns": PATTERNS, "trials": TRIALS, "seed": 0})
+    head = reports.stamp("claims", {"dim": DIM, "patterns": PATTERNS, "trials": TRIALS, "seed": 0}, __file__)
     rows = []
     for claim in CLAIMS:
         found = claim.check()

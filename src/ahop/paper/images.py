@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from ahop.datasets import Photos
 from ahop.paper import report as reports
 from ahop.paper import vision
 from ahop.paper.muon import Muon
+from ahop.paper.parallel import each
 
 PROTOCOLS = ("transformer", "published")
 DATA = ("cifar10", "cifar100", "tiny-imagenet")
@@ -91,21 +93,22 @@ RECIPES = {
 }
 
 
-def run(config: Config, out: Path | None = None) -> dict[str, Any]:
-    """Train and test every model with every seed; what ``out`` already holds is not done again."""
-    head = reports.stamp("images", {**asdict(config), **asdict(RECIPES[config.protocol])})
+def run(config: Config, out: Path | None = None, until: float = math.inf) -> dict[str, Any]:
+    """Train and test every model with every seed; what ``out`` already holds is not done again.
+
+    No training begins after ``until``.
+    """
+    head = reports.stamp("images", {**asdict(config), **asdict(RECIPES[config.protocol])}, __file__)
     journal = reports.Journal(out, head, ("models", "runs", "seed"), partial(summary, config))
     with reports.reading(out):
         known = {(one["model"], one["seed"]) for one in journal.done}
     photos = part(datasets.load(config.data), config)
     journal.head["images"] = {"train": len(photos.train), "published": PUBLISHED[config.data]}
     jobs = [(model, seed) for seed in range(config.seed, config.seed + config.runs) for model in config.models]
-    with progress("images", len(jobs) * config.passes) as bar:
-        for model, seed in jobs:
-            if (model, seed) in known:
-                bar.advance(f"{model}, seed {seed}: done before", by=config.passes)
-            else:
-                journal.add([{"model": model, "seed": seed, **train(model, seed, photos, config, bar)}])
+    left = [job for job in jobs if job not in known]
+    with progress("images", len(left) * config.passes) as bar:
+        for one in each(train, [(*job, photos, config, bar) for job in left], 1, until):
+            journal.add([one])
     return journal.report()
 
 
@@ -150,7 +153,8 @@ def train(model: str, seed: int, photos: Photos, config: Config, bar: Bar) -> di
         bar.advance(f"{model}, seed {seed}: loss {float(step.loss):.2f}")
     accuracy = test(network, photos, spread, device)
     count = sum(p.numel() for p in network.parameters() if p.requires_grad)
-    return {"accuracy": round(accuracy, 4), "loss": round(float(step.loss), 4), "parameters": count}
+    figures = {"accuracy": round(accuracy, 4), "loss": round(float(step.loss), 4), "parameters": count}
+    return {"model": model, "seed": seed, **figures}
 
 
 def build(model: str, config: Config, photos: Photos) -> vision.ImageTransformer | vision.PublishedNetwork:

@@ -8,9 +8,11 @@ differ in their seed.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,16 +90,19 @@ def quick(config: Config) -> Config:
     return Config(**{**vars(config), **small, "quick": True})
 
 
-def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1) -> dict[str, Any]:
-    """Every model on every data set; what ``out`` already holds is not done again, and each part is kept when ready."""
+def run(
+    config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1, until: float = math.inf
+) -> dict[str, Any]:
+    """Every model on every data set; what ``out`` already holds is not done again, and each part is kept when ready.
+
+    None begins after ``until``.
+    """
     estimator = HopfieldBagClassifier(**config.settings).get_params()
-    head = reports.stamp(
-        "mil", {**asdict(config), "candidates": CANDIDATES, "poolings": POOLINGS, "estimator": estimator}
-    )
-    head, done = reports.resume(out, head, free=("data", "models", "runs", "seed"))
+    fixed = {"candidates": CANDIDATES, "poolings": POOLINGS, "estimator": estimator}
+    head = reports.stamp("mil", {**asdict(config), **fixed}, __file__)
+    journal = reports.Journal(out, head, ("data", "models", "runs", "seed"), partial(summary, config))
     with reports.reading(out):
-        known = {(one["data"], one["model"], one["seed"]) for one in done}
-        result = summary(config, head, done)
+        known = {(one["data"], one["model"], one["seed"]) for one in journal.done}
     seeds = range(config.seed, config.seed + config.runs)
     jobs = [(name, model, seed) for seed in seeds for name in config.data for model in config.models]
     left = [job for job in jobs if job not in known]
@@ -105,13 +110,10 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
         # Before the work, which would be in vain where one is not to be had.
         datasets.load(name)
     with progress("bags", len(left)) as bar:
-        for one in each(cross_validate, [(*job, config) for job in left], workers):
-            done.append(one)
+        for one in each(cross_validate, [(*job, config) for job in left], workers, until):
+            journal.add([one])
             bar.advance(f"{one['data']}, {one['model']}, seed {one['seed']}: {one['auc']:.3f}")
-            result = summary(config, head, done)
-            if out:
-                reports.write(result, out)
-    return result
+    return journal.report()
 
 
 def cross_validate(name: str, model: str, seed: int, config: Config) -> dict[str, Any]:
@@ -189,28 +191,54 @@ CHECKS: dict[str, Callable[..., Bags]] = {"standard": datasets.standard_check, "
 CHECK_SETTINGS: dict[str, Any] = {"epochs": 60, "dropout": 0.0, "scaling": None}
 
 
-def run_checks(models: tuple[str, ...], runs: int, seed: int = 0) -> dict[str, Any]:
+def run_checks(
+    models: tuple[str, ...],
+    runs: int,
+    seed: int = 0,
+    out: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    until: float = math.inf,
+) -> dict[str, Any]:
     """Areas under the curve on the training and the test bags of the checks of Raff & Holt (2023).
 
     In the test what speaks for a label has changed, and what makes it has not: a model that learned what makes a label
-    keeps its area, one that learned what goes with it falls below one half.
+    keeps its area, one that learned what goes with it falls below one half. Resumed like :func:`run`.
     """
-    config = Config(models=models, runs=runs, seed=seed, settings=CHECK_SETTINGS)
     fixed = {"bags": 400, "poolings": POOLINGS, "settings": CHECK_SETTINGS}
-    head = reports.stamp("mil-checks", {"models": models, "runs": runs, "seed": seed, **fixed})
+    head = reports.stamp("mil-checks", {"models": models, "runs": runs, "seed": seed, **fixed}, __file__)
+    seeds = range(seed, seed + runs)
+    journal = reports.Journal(out, head, ("models", "runs", "seed"), partial(_summary_of_checks, models, seeds))
+    with reports.reading(out):
+        known = {(one["check"], one["model"], one["seed"]) for one in journal.done}
+    jobs = [(name, model, number) for name in CHECKS for model in models for number in seeds]
+    left = [job for job in jobs if job not in known]
+    with progress("checks", len(left)) as bar:
+        for one in each(check, left, workers, until):
+            journal.add([one])
+            bar.advance(f"{one['check']}, {one['model']}")
+    return journal.report()
+
+
+def check(name: str, model: str, seed: int) -> dict[str, Any]:
+    """The areas of one model in one check."""
+    train, test = (CHECKS[name](400, train=part, seed=2 * seed + (not part)) for part in (True, False))
+    network = classifier(model, CANDIDATES[0], seed, Config(settings=CHECK_SETTINGS)).fit(*_arrays(train))
+    learned, held = (_area(network, *_arrays(part)) for part in (train, test))
+    return {"check": name, "model": model, "seed": seed, "train": learned, "test": held}
+
+
+def _summary_of_checks(
+    models: tuple[str, ...], seeds: range, head: dict[str, Any], done: list[dict[str, Any]]
+) -> dict[str, Any]:
     rows = []
-    with progress("checks", len(CHECKS) * len(models) * runs) as bar:
-        for name, check in CHECKS.items():
-            for model in models:
-                areas = []
-                for run in range(seed, seed + runs):
-                    train, test = (check(400, train=part, seed=2 * run + (not part)) for part in (True, False))
-                    network = classifier(model, CANDIDATES[0], run, config).fit(*_arrays(train))
-                    areas.append([_area(network, *_arrays(part)) for part in (train, test)])
-                    bar.advance(f"{name}, {model}")
-                learned, held = (reports.spread(column) for column in zip(*areas, strict=True))
-                rows.append({"check": name, "model": model, "train": learned, "test": held})
-    return {**head, "rows": rows}
+    for name in CHECKS:
+        for model in models:
+            own = [one for one in done if (one["check"], one["model"]) == (name, model) and one["seed"] in seeds]
+            if own:
+                own.sort(key=lambda one: one["seed"])
+                spreads = {part: reports.spread([one[part] for one in own]) for part in ("train", "test")}
+                rows.append({"check": name, "model": model, **spreads})
+    return {**head, "rows": rows, "done": done}
 
 
 def _area(network: HopfieldBagClassifier, bags: list[np.ndarray], labels: np.ndarray) -> float:

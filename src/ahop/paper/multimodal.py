@@ -68,7 +68,7 @@ def quick(config: Config) -> Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Every pair of networks with every number of concepts."""
-    head = reports.stamp("multimodal", asdict(config))
+    head = reports.stamp("multimodal", asdict(config), __file__)
     found: dict[tuple[str, str, int], list[float]] = {}
     with progress("concepts", config.runs * len(config.concepts) * len(PAPER)) as bar:
         for seed in range(config.seed, config.seed + config.runs):

@@ -1,12 +1,15 @@
-"""Every table and figure of the paper, one after another."""
+"""Every table and figure of the paper, and what we found beyond it, one after another: all that lies in results/."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from ahop._extras import MissingExtraError, require
@@ -18,11 +21,15 @@ from ahop.paper import (
     mil,
     multimodal,
     plots,
+    provenance,
+    real,
     report,
     retrieval,
     tabular,
     timing,
+    worlds,
 )
+from ahop.paper.parallel import TimeUp
 from ahop.paper.retrieval import Setting
 
 # The paper's figure lists its twelve settings in a picture that the text does not repeat; these are ours.
@@ -33,71 +40,101 @@ TWELVE = (
 )
 
 
+LEFT = "left for the next call"
+
+
 @dataclass(frozen=True)
 class Run:
-    """How the parts are run: in full or quickly, where, and by how many processes where a part can share its work."""
+    """How the parts are run: in full or quickly, where, and by how many processes where a part can share its work.
+
+    ``end`` is when all has to be at rest, by the monotonic clock.
+    """
 
     folder: str | os.PathLike[str]
     full: bool = False
     device: str = "cpu"
     workers: int = 1
+    end: float = math.inf
 
 
 class Part(NamedTuple):
-    """A table or figure: what its file is called, what it shows, and how it is made.
+    """A table or figure: what its file is called, what it shows, whose code makes it, and how.
 
-    A resumable one keeps what it has done and knows itself whether it is whole. A report may have a picture beside it.
+    ``minutes`` is how long it takes on an H200 with 16 cores, at most; for one that is resumable, which keeps what it
+    has done and knows itself whether it is whole, how long its longest piece takes. A report may have a picture beside
+    it.
     """
 
     file: str
     shows: str
-    make: Callable[[Run, Path], None]
+    code: ModuleType
+    make: Callable[[Run, Path, float], None]
+    minutes: int = 1
     resumable: bool = False
+    needs_gpu: bool = False
     draw: Callable[[dict[str, Any], Path], None] | None = None
 
 
-def _report(make: Callable[[Run], dict[str, Any]]) -> Callable[[Run, Path], None]:
+def _report(make: Callable[[Run], dict[str, Any]]) -> Callable[[Run, Path, float], None]:
     """A part that ends in one report."""
 
-    def part(run: Run, out: Path) -> None:
+    def part(run: Run, out: Path, until: float) -> None:
         report.write(make(run), out)
 
     return part
 
 
-def _retrieval(config: retrieval.Config) -> Callable[[Run, Path], None]:
-    def make(run: Run) -> dict[str, Any]:
-        return retrieval.run(_sized(replace(config, device=run.device), _sixteenth, run))
-
-    return _report(make)
+def _retrieval(config: retrieval.Config) -> Callable[[Run, Path, float], None]:
+    return _report(lambda run: retrieval.run(_sized(replace(config, device=run.device), _sixteenth, run)))
 
 
-def _sixteenth(config: retrieval.Config) -> retrieval.Config:
+def _worlds(config: worlds.Config) -> Callable[[Run, Path, float], None]:
+    return _report(lambda run: worlds.run(_sized(replace(config, device=run.device), _sixteenth, run)))
+
+
+def _sixteenth(config: Any) -> Any:
     # So that 4,096 patterns are still more than 2,048.
     return replace(config, patterns=config.patterns // 16, samples=64, queries=100, runs=1, quick=True)
 
 
-def _twelve(patterns: int) -> Callable[[Run, Path], None]:
+def _twelve(patterns: int) -> Callable[[Run, Path, float], None]:
     models = ("m-hop", "u-hop", "k-hop", "k2-hop", "a-hop", "b-hop*", "b-hop")
     return _retrieval(retrieval.Config(models=models, settings=TWELVE, patterns=patterns))
 
 
-def _tabular(features: str) -> Callable[[Run, Path], None]:
-    def part(run: Run, out: Path) -> None:
-        config = tabular.Config(features=features, device=run.device)
-        tabular.run(_sized(config, tabular.quick, run), out, run.workers)
+def _alike(*difficulties: float) -> tuple[Setting, ...]:
+    return tuple(Setting(value, value, value) for value in difficulties)
+
+
+def _timing(device: str, repetitions: int) -> Callable[[Run, Path, float], None]:
+    config = timing.Config(device=device, repetitions=repetitions)
+    return _report(lambda run: timing.run(_sized(config, timing.quick, run)))
+
+
+def _real(run: Run, out: Path, until: float) -> None:
+    real.run(_sized(real.Config(device=run.device), real.quick, run), out, run.workers, until)
+
+
+def _tabular(device: str | None = None, **settings: Any) -> Callable[[Run, Path, float], None]:
+    def part(run: Run, out: Path, until: float) -> None:
+        config = tabular.Config(**settings, device=device or run.device)
+        tabular.run(_sized(config, tabular.quick, run), out, run.workers, until)
 
     return part
 
 
-def _bags(run: Run, out: Path) -> None:
-    mil.run(_sized(mil.Config(), mil.quick, run), out, run.workers)
+def _bags(run: Run, out: Path, until: float) -> None:
+    mil.run(_sized(mil.Config(), mil.quick, run), out, run.workers, until)
 
 
-def _images(protocol: str, data: str, *models: str) -> Callable[[Run, Path], None]:
-    def part(run: Run, out: Path) -> None:
-        config = images.Config(protocol=protocol, data=data, models=models, device=run.device)
-        images.run(_sized(config, images.quick, run), out)
+def _checks(run: Run, out: Path, until: float) -> None:
+    mil.run_checks((*mil.Config.models, "monotone"), 5 if run.full else 1, 0, out, run.workers, until)
+
+
+def _images(protocol: str, data: str, *models: str, **settings: Any) -> Callable[[Run, Path, float], None]:
+    def part(run: Run, out: Path, until: float) -> None:
+        config = images.Config(protocol=protocol, data=data, models=models, device=run.device, **settings)
+        images.run(_sized(config, images.quick, run), out, until)
 
     return part
 
@@ -105,32 +142,68 @@ def _images(protocol: str, data: str, *models: str) -> Callable[[Run, Path], Non
 _NUMBERS = retrieval.Config(
     models=("m-hop", "u-hop", "k-hop", "k2-hop", "mlp", "a-hop", "b-hop*", "b-hop"),
     data="mnist",
-    settings=(Setting(0.6, 0.6, 0.6), Setting(0.7, 0.7, 0.7)),
+    settings=_alike(0.6, 0.7),
 )
 _DIGITS = retrieval.Config(data="digits", patterns=1024)
+_LADDER = retrieval.Config(models=("m-hop", "a-hop", "b-hop*", "b-hop"), settings=_alike(0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
+_FEW = worlds.Config(worlds=("published 0.4", "published 0.5"), models=("b-hop",), samples=128)
 PARTS = (
-    Part("claims.json", "theorems and lemmas", _report(lambda run: claims.run())),
-    Part("clouds.png", "Figure 1", lambda run, out: figures.draw_clouds(out)),
-    Part("example.png", "main figure", lambda run, out: figures.draw_example(out)),
-    Part("retrieval-twelve-2048.json", "retrieval figure (a)", _twelve(2048), draw=plots.accuracy),
-    Part("retrieval-twelve-4096.json", "retrieval figure (b)", _twelve(4096), draw=plots.accuracy),
-    Part("retrieval-synthetic.json", "Table 2, synthetic", _retrieval(retrieval.Config())),
-    Part("retrieval-digits.json", "Table 2 with digits, which need no download", _retrieval(_DIGITS)),
-    Part("retrieval-mnist.json", "Table 2, MNIST", _retrieval(_NUMBERS)),
-    Part("tabular-sound.json", "Table 3, sound features", _tabular("sound"), resumable=True),
-    Part("tabular-benchmark.json", "Table 3, the paper's features", _tabular("benchmark"), resumable=True),
-    Part("mil.json", "Table 4, bags", _bags, resumable=True),
+    Part("claims.json", "theorems and lemmas", claims, _report(lambda run: claims.run())),
+    Part("clouds.png", "Figure 1", figures, lambda run, out, until: figures.draw_clouds(out)),
+    Part("example.png", "main figure", figures, lambda run, out, until: figures.draw_example(out)),
+    Part("retrieval-twelve-2048.json", "retrieval figure (a)", retrieval, _twelve(2048), 7, draw=plots.accuracy),
+    Part("retrieval-twelve-4096.json", "retrieval figure (b)", retrieval, _twelve(4096), 8, draw=plots.accuracy),
+    Part("retrieval-synthetic.json", "Table 2, synthetic", retrieval, _retrieval(retrieval.Config())),
+    Part("retrieval-digits.json", "Table 2 with digits, which need no download", retrieval, _retrieval(_DIGITS)),
+    Part("retrieval-mnist.json", "Table 2, MNIST", retrieval, _retrieval(_NUMBERS), 3),
+    Part("retrieval-ladder.json", "from easy to hopeless", retrieval, _retrieval(_LADDER), 2, draw=plots.accuracy),
+    *(
+        Part(
+            f"retrieval-{preset}.json",
+            f"queries drawn in another way: {preset}",
+            retrieval,
+            _retrieval(retrieval.Config(models=("m-hop", "u-hop"), preset=preset)),
+            2,
+        )
+        for preset in ("literal", "std")
+    ),
+    *(
+        Part(f"tabular-{name}.json", f"Table 3, {shows}", tabular, _tabular(features=name), 5, resumable=True)
+        for name, shows in (("sound", "sound features"), ("benchmark", "the paper's features"))
+    ),
+    Part(
+        "tabular-cpu.json",
+        "times on a processor",
+        tabular,
+        _tabular("cpu", models=("default", "xgboost")),
+        5,
+        resumable=True,
+    ),
+    Part("mil.json", "Table 4, bags", mil, _bags, 5, resumable=True),
+    Part("mil-checks.json", "what a model of bags may learn", mil, _checks, 1, resumable=True),
     Part(
         "images-cifar10.json",
         "a transformer of Hopfield layers",
+        images,
         _images("transformer", "cifar10", *images.Config.models),
+        5,
+        resumable=True,
+    ),
+    Part(
+        "images-cifar10-long.json",
+        "the same, trained for twice as long",
+        images,
+        _images("transformer", "cifar10", "m-hop", epochs=200, runs=1),
+        8,
         resumable=True,
     ),
     *(
         Part(
             f"images-published-{data}.json",
             f"Table 4, {data}",
+            images,
             _images("published", data, "m-hop", "k-hop", "a-hop"),
+            5,
             resumable=True,
         )
         for data in images.DATA
@@ -138,42 +211,102 @@ PARTS = (
     Part(
         "ablations.json",
         "the four ablations",
+        ablations,
         _report(lambda run: ablations.run(_sized(ablations.Config(device=run.device), ablations.quick, run))),
+        3,
     ),
     Part(
         "multimodal.json",
         "two modalities",
+        multimodal,
         _report(lambda run: multimodal.run(_sized(multimodal.Config(device=run.device), multimodal.quick, run))),
+        4,
     ),
-    Part(
-        "timing.json",
-        "timing",
-        _report(lambda run: timing.run(_sized(timing.Config(device=run.device), timing.quick, run))),
-    ),
+    Part("timing-cpu.json", "timing, ratios on a processor", timing, _timing("cpu", 3), 9),
+    Part("timing-cuda.json", "timing", timing, _timing("cuda", 5), needs_gpu=True),
+    Part("worlds.json", "how close to the ceiling", worlds, _worlds(worlds.Config()), 5),
+    Part("worlds-128.json", "the same from few queries", worlds, _worlds(_FEW)),
+    Part("real.json", "corruption that no software made", real, _real, 5, resumable=True),
 )
+# Speed, which is measured beside the package; the first one wants the folder src of an older checkout.
+BENCHMARKS = {
+    "fits.json": "python benchmarks/fits.py OLDER/src",
+    "kernels-cpu.json": "python benchmarks/kernels.py --device cpu",
+    "kernels-cuda.json": "python benchmarks/kernels.py --device cuda",
+    "layers-cuda.json": "python benchmarks/layers.py --device cuda",
+    "likelihood.json": "python benchmarks/likelihood.py",
+    "load.json": "python benchmarks/load.py --ray",
+    "scale-cpu.json": "python benchmarks/scale.py",
+    "scale-cuda.json": "python benchmarks/scale.py --device cuda",
+}
+
+
+def command(file: str, device: str) -> tuple[str, str]:
+    """What makes a file of results/: a command, and what stands behind it, where it takes several with commas."""
+    if file in BENCHMARKS:
+        return BENCHMARKS[file], ""
+    return f"ahop paper --full{'' if device == 'cpu' else ' --device cuda'} --only", file
 
 
 def _sized(config: Any, quick: Callable[[Any], Any], run: Run) -> Any:
     return config if run.full else quick(config)
 
 
-def make(part: Part, run: Run) -> str:
-    """Make one part, unless it is there; what became of it, in a word or two."""
+def require_startable(parts: Sequence[Part], run: Run, minutes: float) -> None:
+    """Refuse, before the work, too little time, and what is there but comes from a quick run or from other code."""
+    for part in parts:
+        if run.full and part.minutes > minutes:
+            raise ValueError(f"minutes must be at least {part.minutes}, as {part.file} takes; got {minutes:g}")
+        if run.full and (before := there(part, run)) and before.get("quick"):
+            out = Path(run.folder) / part.file
+            raise ValueError(f"{out} comes from a quick run; choose another folder for full ones")
+    other = [part.file for part in parts if by_other_code(part, run)]
+    if other:
+        now = provenance.at(provenance.commit())
+        raise ValueError(
+            f"{run.folder} has {', '.join(other)} by other code than that of commit {now}; delete them to make them"
+            " again, choose another folder, or go on at their own commit"
+        )
+
+
+def there(part: Part, run: Run) -> dict[str, Any] | None:
+    """The report of a part as far as it is there; pictures have none."""
     out = Path(run.folder) / part.file
-    there = out.exists() and not part.resumable
-    if there and out.suffix == ".json" and _read(out).get("quick") and run.full:
-        raise ValueError(f"{out} comes from a quick run; choose another folder for full ones")
+    return _read(out) if out.suffix == ".json" and out.exists() else None
+
+
+def by_other_code(part: Part, run: Run) -> bool:
+    """Whether what is there of a part was made, or begun, by other code."""
+    before = there(part, run)
+    if before is None:
+        return False
+    with report.reading(Path(run.folder) / part.file):
+        return bool(report.by_other_code(before, provenance.fingerprint(part.code.__file__ or "")))
+
+
+def make(part: Part, run: Run) -> str:
+    """Make one part, unless it is there; what became of it, in a few words."""
+    out = Path(run.folder) / part.file
+    before = out.read_bytes() if out.exists() else None
+    if part.needs_gpu and run.device == "cpu":
+        return "skipped: needs --device cuda"
+    until = run.end - (60 * part.minutes if run.full else 0)
+    if before is None and time.monotonic() >= until:
+        return LEFT
     try:
         if part.draw:
             require("matplotlib")
-        if not there:
-            part.make(run, out)
+        if before is None or part.resumable:
+            part.make(run, out, until)
+    except TimeUp:
+        return LEFT
     except (FileNotFoundError, MissingExtraError) as error:
         return f"skipped: {error}"
+    made = out.read_bytes() != before
     picture = out.with_suffix(".png")
-    if part.draw and not picture.exists():
+    if part.draw and (made or not picture.exists()):
         part.draw(_read(out), picture)
-    return "there already" if there else "made"
+    return "made" if made else "there already"
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -87,12 +88,14 @@ def split(data: Measured, number: int) -> Measured:
     return data._replace(learn=torch.isin(data.origins, items[order[:count]]))
 
 
-def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1) -> dict[str, Any]:
+def run(
+    config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1, until: float = math.inf
+) -> dict[str, Any]:
     """How often the first choice is right on items that were not learned from, by data set, model and split.
 
-    What ``out`` already holds is not done again, and each part is kept when ready.
+    What ``out`` already holds is not done again, and each part is kept when ready; none begins after ``until``.
     """
-    head = reports.stamp("real", asdict(config))
+    head = reports.stamp("real", asdict(config), __file__)
     journal = reports.Journal(out, head, ("data", "models", "runs", "seed", "device"), partial(summary, config))
     with reports.reading(out):
         known = {(one["data"], one["model"], one["split"]) for one in journal.done}
@@ -101,7 +104,7 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
     jobs = [(name, model, number) for number in config.splits for name in config.data for model in meant[name]]
     left = [job for job in jobs if job not in known]
     with progress("real variants", len(left)) as bar:
-        for one in each(score, [(*job, config) for job in left], workers):
+        for one in each(score, [(*job, config) for job in left], workers, until):
             journal.add([one])
             bar.advance(f"{one['data']}, {one['model']}, split {one['split']}: {one['accuracy']:.3f}")
     return journal.report()

@@ -18,8 +18,9 @@ from typing import Any
 import torch
 from scipy.special import stdtrit
 
-import ahop
 from ahop._files import write_whole
+from ahop._version import __version__
+from ahop.paper import provenance
 
 # Some libraries take whole numbers of 31 bits, and seeds are counted up from the first.
 MOST_SEED = 10**9
@@ -31,21 +32,27 @@ def require_seed(seed: int) -> None:
         raise ValueError(f"seed must be a whole number in 0 to {MOST_SEED}, got {seed!r}")
 
 
-def stamp(name: str, config: dict[str, Any], libraries: Sequence[str] = ()) -> dict[str, Any]:
-    """The head of a report: which experiment, how it was set up, with which versions, on what machine and when.
+def stamp(name: str, config: dict[str, Any], file: str, libraries: Sequence[str] = ()) -> dict[str, Any]:
+    """The head of a report: which experiment, how it was set up, with which versions, where, when and by which code.
 
     To be called before the work begins. A run that was resumed has several sittings. A set-up that says of
     itself that it is ``quick`` is marked as such, for nobody to take its figures for results.
+
+    Args:
+        name: What the experiment is called.
+        config: Its settings.
+        file: Where its code lies: ``__file__``.
+        libraries: Those of others whose version matters.
     """
-    versions = {"ahop": ahop.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    versions = {"ahop": __version__, "torch": torch.__version__, "python": platform.python_version()}
     versions |= {library: importlib.import_module(library).__version__ for library in libraries}
     config = dict(config)
     quick = config.pop("quick", False)
     device = torch.device(config.get("device", "cpu"))
     machine = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
     began = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    sittings = [{"machine": machine, "began": began}]
-    return {"experiment": name, "quick": quick, "config": config, "versions": versions, "sittings": sittings}
+    sitting = {"machine": machine, "began": began, **provenance.commit(), "code": provenance.fingerprint(file)}
+    return {"experiment": name, "quick": quick, "config": config, "versions": versions, "sittings": [sitting]}
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
@@ -83,6 +90,8 @@ def resume(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What an earlier run of the same experiment has already done, if it was set up alike but for what is ``free``.
 
+    What was done by other code is refused: one table is the work of one code.
+
     Returns:
         The head with the sittings before this one, and what was done in them.
     """
@@ -93,6 +102,7 @@ def resume(
         done, config, experiment = [dict(one) for one in before["done"]], dict(before["config"]), before["experiment"]
         versions = {**before.get("versions", {}), **head["versions"]}
         sittings = [*before.get("sittings", []), *head["sittings"]]
+        other = by_other_code(before, head["sittings"][-1]["code"])
     # As it would be read back: JSON has no tuples.
     now = json.loads(json.dumps(head))
     alike = experiment == now["experiment"] and all(
@@ -100,7 +110,30 @@ def resume(
     )
     if not alike:
         raise ValueError(f"{path} holds a run with other settings; choose another file")
+    if other:
+        at = ", ".join(dict.fromkeys(provenance.at(sitting) for _, sitting in other))
+        raise ValueError(
+            f"{path} has {len(other)} parts that other code made, commit {at}: {_names([one for one, _ in other])};"
+            f" the code is now that of commit {provenance.at(head['sittings'][-1])}."
+            " Choose another file, delete this one, or go on with it at its own commit"
+        )
     return {**head, "versions": versions, "sittings": sittings}, done
+
+
+def by_other_code(report: dict[str, Any], code: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """What was not made by code of this fingerprint, each with its sitting; reports of old do not say by which."""
+    sittings = report.get("sittings", [])
+    if "done" in report:
+        made = [(dict(one), sittings[one["sitting"]] if "sitting" in one else {}) for one in report["done"]]
+    else:
+        made = [({}, sitting) for sitting in sittings[-1:] or [{}]]
+    return [(one, sitting) for one, sitting in made if sitting.get("code") != code]
+
+
+def _names(parts: Sequence[dict[str, Any]], most: int = 3) -> str:
+    keys = ("data", "check", "model", "split", "seed", "trial")
+    names = [" ".join(str(one[key]) for key in keys if one.get(key) is not None) for one in parts[:most]]
+    return ", ".join(names) + (f" and {len(parts) - most} more" if len(parts) > most else "")
 
 
 @contextmanager
@@ -137,9 +170,10 @@ class Journal:
     def report(self) -> dict[str, Any]:
         return self.summary(self.head, self.done)
 
-    def add(self, found: Iterable[dict[str, Any]]) -> None:
-        """Keep what was found."""
-        self.done.extend(found)
+    def add(self, found: Iterable[dict[str, Any]], instead_of: Sequence[dict[str, Any]] = ()) -> None:
+        """Keep what was found, with the number of the sitting; it may stand for what was kept before."""
+        self.done = [one for one in self.done if one not in instead_of]
+        self.done.extend({**one, "sitting": len(self.head["sittings"]) - 1} for one in found)
         if self.out:
             write(self.report(), self.out)
 

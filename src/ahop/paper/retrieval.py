@@ -218,7 +218,7 @@ def draw_patterns(config: Config, seed: int) -> Tensor:
 
 def run(config: Config) -> dict[str, Any]:
     """Run the benchmark; the report holds accuracy, error and the fraction of the Oracle for every cell."""
-    head = reports.stamp("retrieval", asdict(config))
+    head = reports.stamp("retrieval", asdict(config), __file__)
     models = [model for model in config.models if model != "oracle"] + ["oracle"]
     figures: dict[tuple[Setting, str], list[tuple[float, ...]]] = {}
     cells = config.runs * len(config.settings) * len(models)

@@ -7,6 +7,7 @@ networks that do not vote hold a part out to stop by. Test rows are looked at in
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
@@ -82,15 +83,21 @@ def quick(config: Config) -> Config:
     return Config(**{**vars(config), "trials": 1, "runs": 1, "most": 500, "quick": True})
 
 
-def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1) -> dict[str, Any]:
-    """Tune, then train and test; what ``out`` already holds is not done again, and each part is kept when ready."""
+def run(
+    config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1, until: float = math.inf
+) -> dict[str, Any]:
+    """Tune, then train and test; what ``out`` already holds is not done again, and each part is kept when ready.
+
+    None begins after ``until``.
+    """
     fixed = {"members": MEMBERS, "votes": VOTES}
-    head = reports.stamp("tabular", {**asdict(config), **fixed}, ["sklearn", *libraries(config.models)])
+    head = reports.stamp("tabular", {**asdict(config), **fixed}, __file__, ["sklearn", *libraries(config.models)])
     free = ("data", "models", "runs", "seed", "device")
     journal = reports.Journal(out, head, free, partial(summary, config))
     with reports.reading(out):
-        known = {(one["data"], one["model"], one["seed"]) for one in journal.done}
-        chosen = {(one["data"], one["model"]): one["chosen"] for one in journal.done if one["seed"] is None}
+        known = {(one["data"], one["model"], one["seed"]) for one in journal.done if "trial" not in one}
+        chosen = {(one["data"], one["model"]): one["chosen"] for one in journal.done if "chosen" in one}
+        tried = {(one["data"], one["model"], one["trial"]) for one in journal.done if "trial" in one}
     searches = [(name, model) for name in config.data for model in config.models if (name, model, None) not in known]
     seeds = range(config.seed, config.seed + config.runs)
     finals = [
@@ -102,21 +109,22 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
     for name in dict.fromkeys([name for name, _ in searches] + [name for name, *_ in finals]):
         # Before the work, which would be in vain where one is not to be had.
         parts(name, config)
-    trials = [(*job, trial, config) for job in searches for trial in range(_trials(job[1], config))]
+    trials = [(*job, trial) for job in searches for trial in range(_trials(job[1], config))]
+    trials = [trial for trial in trials if trial not in tried]
     with progress("tables", len(trials) + len(finals)) as bar:
-        tried: dict[tuple[str, str], list[dict[str, Any]]] = {job: [] for job in searches}
-        for found in each(attempt, trials, workers):
+        for found in each(attempt, [(*trial, config) for trial in trials], workers, until):
             job = found["data"], found["model"]
             bar.advance(", ".join(job))
-            tried[job].append(found)
-            if len(tried[job]) == _trials(job[1], config):
-                journal.add([found := likeliest(tried[job])])
-                chosen[job] = found["chosen"]
+            journal.add([found])
+            own = [one for one in journal.done if "trial" in one and (one["data"], one["model"]) == job]
+            if len(own) == _trials(job[1], config):
+                journal.add([best := likeliest(own)], instead_of=own)
+                chosen[job] = best["chosen"]
         jobs = [
             (name, seed, {model: chosen[name, model] for model in left}, _reference(chosen, name, config), config)
             for name, seed, left in finals
         ]
-        for several in each(compare, jobs, workers):
+        for several in each(compare, jobs, workers, until):
             bar.advance(f"{several[0]['data']}, seed {several[0]['seed']}")
             journal.add(several)
     return journal.report()
@@ -133,7 +141,7 @@ def attempt(name: str, model: str, trial: int, config: Config) -> dict[str, Any]
     # The seeds of a run are for the models that are tested; all share one search.
     learn, check = train_test_split(train, test_size=config.checked, stratify=labels[train], random_state=0)
     found = tune(model, frame, labels, learn, check, trial, config.device)
-    return {"data": name, "model": model, "trial": trial, **found}
+    return {"data": name, "model": model, "seed": None, "trial": trial, **found}
 
 
 def likeliest(tried: list[dict[str, Any]]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def run(config: Config) -> dict[str, Any]:
     Milliseconds on a GPU. Processors differ too much for their times to say anything, so on a CPU every figure is
     the ratio to the first size, sorted.
     """
-    head = reports.stamp("timing", asdict(config))
+    head = reports.stamp("timing", asdict(config), __file__)
     rows: list[dict[str, Any]] = []
     with progress("timing", 2 * len(config.sizes)) as bar:
         for dim, count in config.sizes:

@@ -92,6 +92,7 @@ class Config:
     runs: int = 5
     seed: int = 0
     device: str = "cpu"
+    quick: bool = False
 
     def __post_init__(self) -> None:
         if not self.worlds:
@@ -107,7 +108,7 @@ class Config:
 
 def run(config: Config) -> dict[str, Any]:
     """Accuracy, first choices against the Oracle's, calibration and the AUROC of telling strangers, by cell."""
-    head = reports.stamp("worlds", asdict(config))
+    head = reports.stamp("worlds", asdict(config), __file__)
     figures: dict[tuple[str, str], dict[str, list[float]]] = {}
     models = [*(model for model in config.models if model != "oracle"), "oracle"]
     with progress("worlds", config.runs * len(config.worlds) * len(models)) as bar:

@@ -197,7 +197,7 @@ def test_an_altered_report_is_not_resumed(module, one, tmp_path, monkeypatch):
     monkeypatch.setattr(tabular, "parts", lambda *_: None)
     with pytest.raises(BaseException, match="the work has begun"):
         module.run(config, out)
-    altered = json.dumps({**head, "done": [one]})
+    altered = json.dumps({**head, "done": [one if one is None else {**one, "sitting": 0}]})
     out.write_text(altered)
     with pytest.raises(ValueError, match=r"x\.json is no report of a run that can be resumed; choose another file"):
         module.run(config, str(out))

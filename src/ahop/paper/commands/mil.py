@@ -16,7 +16,6 @@ from ahop.paper.commands.common import (
     app,
     as_names,
     console,
-    keep,
     plain_errors,
     show,
 )
@@ -44,7 +43,7 @@ def run_mil(
     if quick:
         config = mil.quick(config)
     if checks:
-        _run_checks(config, out)
+        _run_checks(config, out, workers)
         return
     result = mil.run(config, out, workers)
     size = f"{config.folds} folds, mean ± std of {config.runs} run{'s' * (config.runs > 1)}; (paper)"
@@ -53,8 +52,10 @@ def run_mil(
         console.print(f"report: {out}")
 
 
-def _run_checks(config: mil.Config, out: Path | None) -> None:
-    result = mil.run_checks(tuple(dict.fromkeys((*config.models, "monotone"))), config.runs, config.seed)
+def _run_checks(config: mil.Config, out: Path | None, workers: int) -> None:
+    models = tuple(dict.fromkeys((*config.models, "monotone")))
+    result = mil.run_checks(models, config.runs, config.seed, out, workers)
     title = f"Area under the curve on test bags, mean of {config.runs}; below .5: learned the wrong thing"
     show(tables.checks(result), title)
-    keep(result, out)
+    if out:
+        console.print(f"report: {out}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +11,7 @@ import typer
 
 from ahop._checks import as_device
 from ahop._files import require_writable
-from ahop.paper import paper
+from ahop.paper import paper, provenance
 from ahop.paper.commands.common import Device, Workers, app, as_names, console, plain_errors
 
 
@@ -19,18 +21,49 @@ def run_paper(
     full: Annotated[bool, typer.Option("--full", help="Full sizes, for a GPU: two cores would need days.")] = False,
     only: Annotated[str | None, typer.Option(help="Files to make, separated by commas; all by default.")] = None,
     folder: Annotated[Path | None, typer.Option(help="Where to put what is made; paper-quick or paper-full.")] = None,
+    minutes: Annotated[
+        float, typer.Option(help="Stop after so many minutes, with exit status 1 if more is left for the next call.")
+    ] = math.inf,
+    listed: Annotated[bool, typer.Option("--list", help="Only say what there is to make, and what is there.")] = False,
     device: Device = "cpu",
     workers: Workers = 1,
 ) -> None:
-    """Every table and figure of the paper, quickly or in full. What is there already is not made again."""
+    """Every table and figure of the paper and of the README, quickly or in full.
+
+    What is there already is not made again, and what was begun is gone on with, if the code is the same.
+    """
     known = [part.file for part in paper.PARTS]
     wanted = known if only is None else as_names(only, "only")
     for name in wanted:
         if name not in known:
             raise ValueError(f"only must name files of {', '.join(known)}; got {name!r}")
+    parts = [part for part in paper.PARTS if part.file in wanted]
     folder = folder or Path("paper-full" if full else "paper-quick")
+    run = paper.Run(folder, full, as_device(device), workers, time.monotonic() + 60 * minutes)
+    if listed:
+        _list(parts, run)
+        return
     require_writable(folder / known[0])
-    run = paper.Run(folder, full, as_device(device), workers)
-    for part in paper.PARTS:
-        if part.file in wanted:
-            console.print(f"{part.file}, {part.shows}: {paper.make(part, run)}", highlight=False)
+    paper.require_startable(parts, run, minutes)
+    left = []
+    for part in parts:
+        became = paper.make(part, run)
+        left += [part.file] if became == paper.LEFT else []
+        console.print(f"{part.file}, {part.shows}: {became}", highlight=False)
+    if left:
+        console.print(f"The time is up with {len(left)} left; the same command goes on.")
+        raise typer.Exit(1)
+
+
+def _list(parts: list[paper.Part], run: paper.Run) -> None:
+    for part in parts:
+        before = paper.there(part, run)
+        state = (
+            ""
+            if before is None
+            else f": {provenance.told(before)}" + ", by other code" * paper.by_other_code(part, run)
+        )
+        pieces = "pieces of " * part.resumable
+        console.print(f"{part.file}, {part.shows}, {pieces}{part.minutes} min{state}", highlight=False, soft_wrap=True)
+    for file, command in paper.BENCHMARKS.items():
+        console.print(f"{file}: {command}", highlight=False)

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from ahop.paper.pages.tables import TABLES, made
+from ahop.paper.pages.tables import TABLES, made, source
 
 
 class Section(NamedTuple):
@@ -133,6 +133,7 @@ table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: a
 th, td { padding: .25rem .5rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap }
 th:first-child, td:first-child { text-align: left }
 caption { text-align: left; color: #666; padding: .25rem .5rem }
+.source { color: #666; font-size: 13px }
 .words td, .words th { text-align: left; white-space: normal; vertical-align: top }
 img { max-width: min(100%, 56rem); height: auto }
 """
@@ -143,7 +144,9 @@ def page(results: str | os.PathLike[str]) -> str:
     parts = []
     for section in SECTIONS:
         parts.append(f"<h2>{escape(section.title)}</h2>\n<p>{escape(section.text)}</p>")
-        parts += [_table(made(name, results), TABLES[name].title) for name in section.tables]
+        for name in section.tables:
+            parts.append(_table(made(name, results), TABLES[name].title))
+            parts.append(f'<p class="source">{_inline(source(name, results))}</p>')
         parts += [_picture(Path(results) / name, section.title) for name in section.pictures]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><style>{_STYLE}</style>'
     title = "<title>ahop: results</title>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from ahop.paper.pages.tables import made
+from ahop.paper.pages.tables import made, source
 
 _BLOCK = re.compile(r"<!-- table: (?P<name>[\w-]+) -->\n(?:(?!<!--).)*<!-- end of table -->", re.S)
 
@@ -15,7 +15,8 @@ def filled(text: str, results: str | os.PathLike[str]) -> str:
 
     def fill(found: re.Match[str]) -> str:
         name = found["name"]
-        return f"<!-- table: {name} -->\n{made(name, results)}\n<!-- end of table -->"
+        table = f"{made(name, results)}\n\n<sub>{source(name, results)}</sub>"
+        return f"<!-- table: {name} -->\n{table}\n<!-- end of table -->"
 
     whole, marked = len(_BLOCK.findall(text)), text.count("<!-- table: ")
     if whole != marked:

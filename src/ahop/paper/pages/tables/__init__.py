@@ -17,7 +17,7 @@ from ahop.paper.pages.tables.memories import (
     worlds,
     worlds_in_full,
 )
-from ahop.paper.pages.tables.registry import TABLES, Table, made
+from ahop.paper.pages.tables.registry import TABLES, Table, made, source
 from ahop.paper.pages.tables.speed import ratios, ratios_to_trees, timing
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "real",
     "real_models",
     "settings",
+    "source",
     "timing",
     "trained",
     "worlds",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ahop import datasets
 from ahop._registry import Registry
+from ahop.paper import paper, provenance
 from ahop.paper import retrieval as benchmark
 from ahop.paper.pages.markdown import Grid, read, table, with_spread
 
@@ -55,6 +56,18 @@ def made(name: str, folder: str | os.PathLike[str]) -> str:
         raise ValueError(
             f"table {name!r} cannot be made from the reports in {Path(folder)}, which lack a part: {lacks}"
         ) from error
+
+
+def source(name: str, folder: str | os.PathLike[str]) -> str:
+    """What makes the reports of a table, and the commits at which they were made, in Markdown."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for stem in TABLES.named(name).reads:
+        report = read(folder, stem)
+        command, file = paper.command(f"{stem}.json", report["config"].get("device", "cpu"))
+        found.setdefault((command, provenance.told(report)), []).append(file)
+    return "; ".join(
+        f"`{' '.join([command, ','.join(files)]).strip()}`, {at}" for (command, at), files in found.items()
+    )
 
 
 # --- rows and columns -----------------------------------------------------------------------------------------
