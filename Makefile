@@ -12,7 +12,7 @@ export AHOP_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: setup demo test test-slow test-oldest lint clean
+.PHONY: setup demo test test-slow test-oldest test-mutants lint clean
 
 setup: .venv/installed
 
@@ -46,6 +46,10 @@ test-oldest: .venv-oldest/installed
 	else echo '$(PYTHON_OLDEST) is not here: $(PYTHON) takes its place'; $(PYTHON) -m venv .venv-oldest; fi
 	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[dev]'
 	touch $@
+
+# Mistakes that would let a figure be measured on what was learned from, one at a time: the tests must notice each.
+test-mutants: setup
+	$(BIN)/python tests/mutants/run.py
 
 lint: setup
 	$(BIN)/ruff check .

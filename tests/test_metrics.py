@@ -3,6 +3,7 @@ import torch
 
 import ahop
 from ahop import metrics
+from ahop._recall import Recall
 from ahop.variants import Noisy, Samples
 
 PATTERNS = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [0.0, 4.0]])
@@ -75,3 +76,19 @@ def test_heteroassociation_is_judged_by_its_values():
 def test_origins_out_of_range_are_refused():
     with pytest.raises(ValueError, match="origins must lie in 0 to 3"):
         metrics.retrieval_accuracy(MEMORY, Samples(QUERIES, torch.tensor([0, 1, 2, 4])))
+
+
+def test_doubt_in_one_place_does_not_make_up_for_rashness_in_another():
+    """Nine of ten are right where it said .3, and three of ten where it said .9: on average it is right."""
+    sure = torch.tensor([0.3] * 10 + [0.9] * 10)
+    right = torch.tensor(([True] * 9 + [False]) + ([True] * 3 + [False] * 7))
+    assert metrics.calibration_gap(sure, right) == pytest.approx(0.6)
+    assert metrics.calibration_gap(sure, right, bins=1) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_the_calibration_of_a_memory_is_that_of_its_first_choices(monkeypatch):
+    sure = torch.tensor([0.3, 0.3, 0.9, 0.9])
+    monkeypatch.setattr(MEMORY, "recall", lambda queries: Recall(torch.tensor([[0], [1], [2], [0]]), sure[:, None]))
+    samples = Samples(QUERIES, torch.tensor([0, 1, 1, 1]))
+    right = torch.tensor([True, True, False, False])
+    assert metrics.calibration_error(MEMORY, samples) == metrics.calibration_gap(sure, right) == pytest.approx(0.8)

@@ -94,6 +94,14 @@ def test_scaled_values_lie_within_bounds(scaling):
     assert float(scaled.abs().max()) == {"standard": 5.0, "quantile": 3.0}[scaling]
 
 
+@pytest.mark.parametrize("scaling", ["standard", "quantile"])
+def test_an_answer_does_not_depend_on_the_bags_asked_beside_it(scaling):
+    some, labels = bags()
+    classifier = HopfieldBagClassifier(scaling=scaling, **QUICK, epochs=2).fit(some[:20], labels[:20])
+    together = classifier.decision_function([*some[20:], 100 * some[0]])[:20]
+    np.testing.assert_allclose([classifier.decision_function([bag])[0] for bag in some[20:]], together, atol=1e-9)
+
+
 def test_a_feature_that_never_varied_says_nothing():
     some, labels = bags()
     for bag in some:

@@ -1,9 +1,12 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 from sklearn.exceptions import ConvergenceWarning
+from tests.guards import apart
 
 import ahop
-from ahop.learning import features, gradient
+from ahop.learning import features, footprint, gradient
 from ahop.learning.features import Features
 from ahop.metrics import retrieval_accuracy
 from ahop.variants import Biased, Mixed, Noisy
@@ -88,6 +91,27 @@ def test_adam_moves_a_learnable_matrix(problem):
     before = memory.similarity.matrix_values.detach().clone()
     memory.fit(*seen, solver="adam", steps=5, rate=0.01)
     assert not torch.equal(memory.similarity.matrix_values, before)
+
+
+def test_smoothness_is_judged_by_samples_that_were_not_learned_from(monkeypatch):
+    learned, judged = [], []
+    # The rougher the better, to the end.
+    losses = iter(torch.arange(10.0).flip(0))
+    table = SimpleNamespace(
+        samples=50,
+        even_shares=lambda: torch.full((50,), 1 / 50),
+        loss_and_gradient=lambda u, shares: (judged.append(shares) or next(losses), None),
+    )
+    monkeypatch.setattr(
+        footprint, "_newton", lambda table, u, smoothness, shares, *rest: (learned.append(shares) or u, 0)
+    )
+    assert footprint._choose_smoothness(table, torch.zeros(3), 10, seed=0)[0] == min(footprint._SMOOTHNESS)
+    assert len(learned) == len(judged) == len(footprint._SMOOTHNESS)
+    for ours, theirs in zip(learned, judged, strict=True):
+        apart(*(set(shares.nonzero().flatten().tolist()) for shares in (ours, theirs)))
+        assert int((theirs > 0).sum()) == 10 and float(ours.sum()) == pytest.approx(1) == pytest.approx(
+            float(theirs.sum())
+        )
 
 
 def test_streaming_the_features_changes_nothing(problem):

@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from tests.guards import apart, rows
 
 from ahop.paper import baselines
 from ahop.paper.baselines import METRICS
@@ -46,6 +47,28 @@ def test_what_holds_on_held_out_pairs_is_chosen():
     queries = patterns @ drawn(8, 8, seed=1)
     options = [(1e9, "distance"), (1e-6, "distance"), (1e6, "distance")]
     assert right(baselines.tuned(baselines.ridge, options, patterns, queries, ORIGINS, seed=0), queries) == 1
+
+
+def test_a_choice_is_settled_by_origins_that_were_not_learned_from():
+    learned, asked = [], []
+
+    class Guess:
+        def first(self, queries):
+            asked.append(queries)
+            return torch.zeros(len(queries))
+
+    def make(patterns, queries, origins, option):
+        learned.append(queries)
+        return Guess()
+
+    queries = drawn(120, 8)
+    baselines.tuned(make, [(1,), (2,)], drawn(60, 8), queries, ORIGINS.repeat(2), seed=0)
+    *tried, last = learned
+    assert len(tried) == len(asked) == 2 and rows(last) == rows(queries)
+    # Of an item that was asked for, neither of its two queries was learned from.
+    items = [queries.reshape(2, 60, 8)[:, item] for item in range(60)]
+    for some, others in zip(tried, asked, strict=True):
+        apart(*({item for item in range(60) if rows(items[item]) & rows(part)} for part in (some, others)))
 
 
 def test_a_network_learns_what_ridge_cannot():

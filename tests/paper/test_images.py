@@ -98,6 +98,13 @@ def test_training_learns(small, protocol):
     assert found["accuracy"] > 0.9
 
 
+def test_training_does_not_look_at_the_test_images(small):
+    photos, config = few("cifar10"), images.Config(epochs=1)
+    other = photos._replace(test=255 - photos.test, test_labels=photos.test_labels.flip(0))
+    losses = {images.train("m-hop", 0, some, config, Bar("", None))["loss"] for some in (photos, other)}
+    assert len(losses) == 1
+
+
 def test_the_kernel_moves_patterns_apart(small):
     torch.manual_seed(0)
     network = vision.ImageTransformer("k-hop", size=32, classes=3)

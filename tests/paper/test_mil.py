@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from tests.guards import Watch, apart, rows
 from typer.testing import CliRunner
 
 from ahop import datasets
@@ -124,6 +125,40 @@ def test_what_is_learned_does_not_depend_on_the_bags_to_judge():
     changed = [*bags[:12], *(100 * bag + 7 for bag in bags[12:])]
     mil.log_odds(network, changed, labels, np.arange(12), np.arange(12, 24))
     np.testing.assert_array_equal(network.decision_function(bags[12:]), odds)
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    """Networks that learn nothing and answer anything, so that all that counts is which bags they meet."""
+    watch = Watch(monkeypatch)
+    watch.on(HopfieldBagClassifier, "fit", lambda network, bags, labels: network)
+    return watch.on(HopfieldBagClassifier, "decision_function", lambda network, bags: np.arange(len(bags)))
+
+
+def test_no_bag_is_scored_that_was_learned_from_or_selected_by(little, watch):
+    watch.on(mil, "select")
+    mil.cross_validate("tiger", "max", 0, mil.Config(folds=3, inner=2, refits=2))
+    selections = watch.of("select")
+    assert len(selections) == 3
+    scored = []
+    for selection in selections:
+        final = watch.after(selection)[:4]
+        assert [call.what for call in final] == ["fit", "decision_function"] * 2
+        test = rows(*(call.X for call in final[1::2]))
+        # Nothing that was done for this fold has met its test bags before.
+        apart(test, rows(*(call.X for call in [*selection.inside, *final[::2]])))
+        scored.append(test)
+        for learned, judged in zip(selection.inside[::2], selection.inside[1::2], strict=True):
+            assert learned.self is judged.self
+            apart(rows(learned.X), rows(judged.X))
+    assert set.union(*scored) == rows(mil._arrays(small("tiger"))[0])
+
+
+def test_a_check_is_passed_on_bags_that_were_not_learned_from(watch):
+    mil.run_checks(("max",), runs=1)
+    for fit, *asked in zip(watch.calls[::3], watch.calls[1::3], watch.calls[2::3], strict=True):
+        assert rows(asked[0].X) == rows(fit.X)
+        apart(rows(asked[1].X), rows(fit.X))
 
 
 def checked(out, monkeypatch, epochs):

@@ -1,14 +1,16 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
+from tests.guards import Watch, poisoned, rows
 from typer.testing import CliRunner
 
 from ahop import datasets
 from ahop._registry import Registry
 from ahop.datasets import Measured
-from ahop.memories import AssociativeMemory
-from ahop.paper import plots, real, real_models
+from ahop.memories import AdaptiveHopfield, AssociativeMemory, BayesianHopfield
+from ahop.paper import baselines, plots, real, real_models
 from ahop.paper.commands import app
 from ahop.paper.pages import tables
 from ahop.paper.pages.tables import memories
@@ -80,6 +82,53 @@ def test_no_item_is_on_both_sides_of_a_split(number):
     assert not learned & scored
     assert len(learned) == len(scored) == 20
     assert data.learn.equal(small("gas").learn) == (number == 0)
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    """What takes long to learn learns nothing, and is watched."""
+    watch = Watch(monkeypatch).on(baselines, "tuned", lambda *lessons: None)
+    for kind in (AdaptiveHopfield, BayesianHopfield):
+        watch.on(kind, "fit", lambda memory, *lessons, **options: memory)
+    return watch
+
+
+def answers(made, queries):
+    """What is recalled, and how sure a memory is of it."""
+    return made.recall(queries.to(made.patterns)) if isinstance(made, AssociativeMemory) else made.first(queries)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_model_learns_from_what_is_scored_nor_from_labels_that_it_must_not_have(name, watch):
+    data, model = small("gas"), MODELS[name]
+    secret = torch.ones_like(data.learn) if model.labels == 0 else ~data.learn
+    # No pattern has the number that stands for a secret origin.
+    origins = data.origins.masked_fill(secret, len(data.patterns))
+    made = model.build(data._replace(queries=poisoned(data.queries, ~data.learn), origins=origins), 1)
+    for call in watch.calls:
+        assert bool(call.queries.isfinite().all())
+        assert call.origins is None or int(call.origins.max()) < len(data.patterns)
+    if not watch.calls:
+        asked = data.queries[~data.learn]
+        torch.testing.assert_close(answers(made, asked), answers(model.build(data, 1), asked))
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if 0 < MODELS[name].labels < float("inf")])
+def test_no_model_is_given_more_labels_than_it_says(name, watch):
+    watch.on(baselines, "procrustes")
+    origins = torch.arange(5000)
+    MODELS[name].build(Measured(torch.rand(5000, 2), torch.rand(5000, 2), origins, origins % 2 == 0), 0)
+    (call,) = watch.calls
+    assert int((call.origins >= 0).sum()) == MODELS[name].labels
+
+
+def test_what_is_scored_are_the_items_that_were_not_learned_from(monkeypatch):
+    asked, data = [], small("gas")
+    guess = SimpleNamespace(first=lambda queries: asked.append(queries) or torch.zeros(len(queries)))
+    monkeypatch.setattr(datasets, "load", small)
+    monkeypatch.setitem(MODELS, "guess", real_models.Model(lambda data, seed: guess, "nothing", False, None))
+    real.score("gas", "guess", 0, real.Config())
+    assert rows(*asked) == rows(data.queries[~data.learn])
 
 
 def test_a_small_set_asks_for_the_same_items():

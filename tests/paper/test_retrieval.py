@@ -1,9 +1,11 @@
 import json
 
 import pytest
+from tests.guards import Watch, apart, rows
 from typer.testing import CliRunner
 
-from ahop.paper import retrieval
+from ahop.memories import AdaptiveHopfield, BayesianHopfield
+from ahop.paper import ablations, retrieval, worlds
 from ahop.paper.commands import app
 from ahop.paper.retrieval import Config, Setting
 from ahop.similarity.perceptron import Perceptron
@@ -40,6 +42,37 @@ def test_images_can_be_looked_at(tmp_path):
     result = call("retrieval", *SMALL, "--models", "m-hop,a-hop", "--data", "digits", "--picture", str(picture))
     assert result.exit_code == 0, result.output
     assert picture.stat().st_size > 10_000
+
+
+SIZES = {"patterns": 16, "dim": 8, "samples": 24, "queries": 30, "runs": 2}
+BENCHMARKS = {
+    retrieval: lambda *models: Config(models=models, **SIZES),
+    worlds: lambda *models: worlds.Config(("noise of variance .7",), models, **SIZES),
+    ablations: lambda *models: ablations.Config(**SIZES),
+}
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    """Memories that learn nothing, so that all that counts is which queries they are given to learn from."""
+    watch = Watch(monkeypatch)
+    for kind in (AdaptiveHopfield, BayesianHopfield):
+        watch.on(kind, "fit", lambda memory, *lessons, **options: memory)
+    return watch
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_no_query_is_scored_that_was_learned_from(benchmark, watch):
+    watch.on(benchmark, "evaluate")
+    benchmark.run(BENCHMARKS[benchmark]("a-hop", "b-hop*", "b-hop"))
+    learned, scored = watch.of("fit"), watch.of("evaluate")
+    apart(rows(*(call.queries for call in learned)), rows(*(call.samples.queries for call in scored)))
+
+
+@pytest.mark.parametrize("benchmark", [retrieval, worlds])
+def test_a_model_without_labels_is_given_none(benchmark, watch):
+    benchmark.run(BENCHMARKS[benchmark]("b-hop*"))
+    assert watch.calls and all(call.origins is None for call in watch.calls)
 
 
 def test_the_same_seed_gives_the_same_report():

@@ -1,9 +1,11 @@
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.guards import Watch, apart, rows
 from typer.testing import CliRunner
 
 from ahop import datasets
@@ -120,6 +122,37 @@ def test_test_rows_are_not_seen_while_tuning(little, monkeypatch):
     )
     tabular.attempt("adult", "xgboost", 0, tabular.Config(data=("adult",), models=("xgboost",), trials=1))
     assert sorted(seen) == np.flatnonzero(train).tolist()
+
+
+def test_a_trial_learns_from_no_row_that_it_is_judged_by(monkeypatch):
+    frame, labels, train = small("adult")
+    learn, check = np.flatnonzero(train)[:70], np.flatnonzero(train)[70:]
+    learned, asked = [], []
+
+    def fit(settings, *lessons):
+        learned.append(lessons[:2])
+        return SimpleNamespace(predict_proba=lambda frame: asked.append(frame) or np.full((len(frame), 2), 0.5))
+
+    monkeypatch.setitem(table_models.CONTESTANTS, "guess", table_models.Contestant("guess", lambda draw: {}, fit))
+    table_models.tune("guess", frame, labels, learn, check, 0, "cpu")
+    ((table, told),) = learned
+    assert rows(table) == set(learn) and (told == labels[learn]).all()
+    apart(rows(table), rows(*asked))
+
+
+def test_the_final_models_learn_from_no_test_row(little, monkeypatch):
+    _, labels, train = small("adult")
+    watch = Watch(monkeypatch).on(tabular, "final", lambda *lessons: None)
+    watch.on(tabular, "chances", lambda model, frame: np.linspace(0, 1, len(frame)))
+    for most in (0, 40):
+        config = tabular.Config(data=("adult",), models=("xgboost", "adaboost"), most=most)
+        tabular.compare("adult", 0, {"adaboost": {}}, {}, config)
+    # The reference is trained as well, to be timed.
+    assert [call.model for call in watch.of("final")] == ["xgboost", "adaboost"] * 2
+    for learned, scored in zip(watch.of("final"), watch.of("chances"), strict=True):
+        assert rows(learned.frame) <= set(np.flatnonzero(train))
+        assert (learned.labels == labels[learned.frame.index]).all()
+        apart(rows(learned.frame), rows(scored.frame))
 
 
 def test_a_run_goes_on_where_it_was_stopped(little, tmp_path, monkeypatch):

@@ -1,10 +1,12 @@
 import json
 
 import pytest
+import torch
+from tests.guards import Watch
 from typer.testing import CliRunner
 
 from ahop._registry import Registry
-from ahop.memories import AssociativeMemory, Oracle
+from ahop.memories import AssociativeMemory, BayesianHopfield, Oracle
 from ahop.paper import retrieval, worlds
 from ahop.paper.commands import app
 from ahop.paper.pages import tables
@@ -26,6 +28,17 @@ def test_a_likelihood_tells_strangers():
     config = worlds.Config(("bias 1",), ("b-hop",), patterns=16, dim=8, samples=24, queries=30, runs=1)
     learned, _ = worlds.run(config)["rows"]
     assert learned["rejection_auroc"]["mean"] > 0.5
+
+
+def test_strangers_are_variants_of_what_is_not_stored(monkeypatch):
+    monkeypatch.setitem(worlds.WORLDS, "still", lambda dim, seed: Noisy(1e-3, seed=seed))
+    monkeypatch.setattr(BayesianHopfield, "fit", lambda memory, *lessons: memory)
+    watch = Watch(monkeypatch).on(worlds, "_rejection", lambda *queries: 0.5)
+    worlds.run(worlds.Config(("still",), ("b-hop",), patterns=16, dim=8, samples=24, queries=30, runs=2))
+    assert len(watch.calls) == 2
+    for call in watch.calls:
+        near, far = (torch.cdist(some, call.memory.patterns).amin(1) for some in (call.stored, call.strangers))
+        assert near.max() < 0.1 < far.min()
 
 
 def test_a_world_and_a_model_join_by_registering_themselves(monkeypatch):

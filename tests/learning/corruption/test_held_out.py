@@ -1,10 +1,14 @@
-"""A temperature and a doubt from scores of origins that were left out."""
+"""A jury of origins that were left out, and a temperature and a doubt from its scores."""
 
 import pytest
 import torch
+from tests.guards import Watch, apart, rows
 
 from ahop import BayesianHopfield
-from ahop.learning.corruption.held_out import doubted, tempered
+from ahop.learning.corruption import Families, Lessons, _halved, floor, independent, terms
+from ahop.learning.corruption.contest import Contestant
+from ahop.learning.corruption.held_out import Jury, doubted, tempered
+from ahop.similarity import Likelihood
 
 RIVALS = 200
 
@@ -49,3 +53,56 @@ def test_doubt_gives_the_prior_its_share(prior):
     expected = 0.75 * sure.probabilities + 0.25 * share[sure.indices]
     torch.testing.assert_close(doubtful.probabilities, expected)
     torch.testing.assert_close(doubtful.probabilities.sum(1), torch.ones(4))
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("items", [20, 100])
+def test_a_jury_judges_by_origins_that_were_not_learned_from(items, monkeypatch):
+    origins = torch.arange(items).repeat(3)
+    jury = Jury(drawn(items, 4), drawn(3 * items, 4), origins, seed=0)
+    asked = []
+    # What stands for a model are the rows that it was learned from.
+    monkeypatch.setattr(jury, "score", lambda model, rows: asked.append((model, rows)) or drawn(len(rows), 5))
+    jury.each(lambda rows: rows)
+    for learned, judged in asked:
+        apart(set(origins[learned].tolist()), set(origins[judged].tolist()))
+    assert sorted(torch.cat([judged for _, judged in asked]).tolist()) == list(range(3 * items))
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_half_is_asked_about_the_other_one(labelled):
+    origins = torch.arange(20).repeat(3)
+    lessons = Lessons(drawn(20, 4), drawn(60, 4), origins if labelled else None)
+    several = _halved(lessons, Contestant("rows", None, None, refit=lambda rows: rows), seed=0)
+    assert len(several) == 2
+    for learned, asked in several:
+        apart(set(learned.tolist()), set(asked.tolist()))
+        if labelled:
+            apart(set(origins[learned].tolist()), set(origins[asked].tolist()))
+
+
+@torch.no_grad()
+def test_what_single_dimensions_may_differ_in_is_judged_by_queries_that_were_not_learned_from(monkeypatch):
+    patterns, origins = drawn(20, 4), torch.arange(60) % 20
+    lessons = Lessons(patterns, patterns[origins] + 0.1 * drawn(60, 4, seed=1), origins)
+    fit = independent.from_pairs(independent.Problem(lessons, Families(Likelihood), seed=0))
+    watch = Watch(monkeypatch).on(independent.Problem, "iterate").on(terms, "expect")
+    independent.refined(fit)
+    *tried, last = watch.of("iterate")
+    assert len(tried) > 1 and rows(last.evidence.queries) == rows(lessons.queries)
+    judged = [watch.after(call)[0] for call in tried]
+    assert {call.what for call in judged} == {"expect"}
+    apart(rows(*(call.evidence.queries for call in tried)), rows(*(call.evidence.queries for call in judged)))
+
+
+def test_regimes_at_a_floor_are_judged_by_queries_that_were_not_learned_from(monkeypatch):
+    watch = Watch(monkeypatch).on(floor, "fit_queries", lambda *lessons: None)
+    watch.on(floor, "_evidence", lambda model, cells, rows, log_prior: torch.arange(len(rows)).double())
+    floor.by_evidence(None, torch.arange(200), torch.full((200,), -1), torch.zeros(5), seed=0)
+    *tried, last = watch.of("fit_queries")
+    assert len(last.rows) == 200
+    for learned, judged in zip(tried, watch.of("_evidence"), strict=True):
+        apart(set(learned.rows.tolist()), set(judged.rows.tolist()))

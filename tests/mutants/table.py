@@ -1,0 +1,356 @@
+"""Mistakes that a test must notice: each lets something be learned from, scaled by or chosen by what it is scored on.
+
+A mutant is a text that occurs once in a file, and what to put in its place. ``make test-mutants`` makes one mistake at
+a time and asks that the tests beside it fail. A new guard against leakage belongs here, with the mistake it is for.
+"""
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """A mistake: what it does, where, the text there, the text in its place, and the tests that must fail."""
+
+    does: str
+    file: str
+    find: str
+    put: str
+    killers: tuple[str, ...]
+
+
+BAGS = "tests/paper/test_mil.py::test_no_bag_is_scored_that_was_learned_from_or_selected_by"
+MODELS = "tests/paper/test_real.py::test_no_model_learns_from_what_is_scored_nor_from_labels_that_it_must_not_have"
+LABELS = "tests/paper/test_real.py::test_no_model_is_given_more_labels_than_it_says"
+QUERIES = "tests/paper/test_retrieval.py::test_no_query_is_scored_that_was_learned_from"
+UNLABELLED = "tests/paper/test_retrieval.py::test_a_model_without_labels_is_given_none"
+CONCEPTS = "tests/paper/test_multimodal.py::test_neither_memory_learns_from_what_is_scored"
+FINAL = "tests/paper/test_tabular.py::test_the_final_models_learn_from_no_test_row"
+OWN_LABEL = "tests/estimators/test_training.py::test_no_row_hears_its_own_label"
+HELD_OUT = "tests/estimators/test_training.py::test_held_out_rows_are_neither_learned_from_nor_cases"
+JURY = "tests/learning/corruption/test_held_out.py::test_a_jury_judges_by_origins_that_were_not_learned_from"
+HALVES = "tests/learning/corruption/test_held_out.py::test_a_half_is_asked_about_the_other_one"
+SMOOTHNESS = "tests/learning/test_footprint.py::test_smoothness_is_judged_by_samples_that_were_not_learned_from"
+
+MUTANTS = (
+    # --- bags -------------------------------------------------------------------------------------------------
+    Mutant(
+        "the networks that are scored learn from all bags",
+        "src/ahop/paper/mil.py",
+        "log_odds(network, bags, labels, train, test) for network in networks",
+        "log_odds(network, bags, labels, np.r_[train, test], test) for network in networks",
+        (BAGS,),
+    ),
+    Mutant(
+        "scaling and width are selected on all bags",
+        "src/ahop/paper/mil.py",
+        "best = select(bags, labels, train, model, seed, config)",
+        "best = select(bags, labels, np.r_[train, test], model, seed, config)",
+        (BAGS,),
+    ),
+    Mutant(
+        "scaling and width are selected on bags that were learned from",
+        "src/ahop/paper/mil.py",
+        "odds = log_odds(network, bags, labels, train[learn], train[check])",
+        "odds = log_odds(network, bags, labels, train, train[check])",
+        (BAGS, "tests/paper/test_mil.py::test_selection_sees_the_training_part_alone"),
+    ),
+    Mutant(
+        "a network is fitted to the bags that it is asked about",
+        "src/ahop/paper/mil.py",
+        "network.fit([bags[index] for index in train], labels[train])",
+        "network.fit(bags, labels)",
+        (BAGS, "tests/paper/test_mil.py::test_what_is_learned_does_not_depend_on_the_bags_to_judge"),
+    ),
+    Mutant(
+        "bags are scaled by all that are asked about",
+        "src/ahop/estimators/bags.py",
+        "        some = self._scaled(*self._instances(X, bags, reset=False))\n",
+        "        rows, sizes = self._instances(X, bags, reset=False)\n"
+        "        self.scaler_ = self._scaler(rows)\n"
+        "        some = self._scaled(rows, sizes)\n",
+        ("tests/estimators/test_bags.py::test_an_answer_does_not_depend_on_the_bags_asked_beside_it",),
+    ),
+    Mutant(
+        "the checks of Raff and Holt are learned from their test bags",
+        "src/ahop/paper/mil.py",
+        "network = classifier(model, CANDIDATES[0], run, config).fit(*_arrays(train))",
+        "network = classifier(model, CANDIDATES[0], run, config).fit(*_arrays(test))",
+        ("tests/paper/test_mil.py::test_a_check_is_passed_on_bags_that_were_not_learned_from",),
+    ),
+    # --- items measured twice -----------------------------------------------------------------------------------
+    Mutant(
+        "b-hop is fitted to the scored items",
+        "src/ahop/paper/real_models.py",
+        "fit(data.queries[data.learn], data.origins[data.learn], seed=seed)",
+        "fit(data.queries, data.origins, seed=seed)",
+        (MODELS,),
+    ),
+    Mutant(
+        "b-hop without labels is fitted to the scored items",
+        "src/ahop/paper/real_models.py",
+        "fit(data.queries[data.learn], seed=seed)",
+        "fit(data.queries, seed=seed)",
+        (MODELS,),
+    ),
+    Mutant(
+        "b-hop without labels is given labels",
+        "src/ahop/paper/real_models.py",
+        "fit(data.queries[data.learn], seed=seed)",
+        "fit(*pairs(data, seed), seed=seed)",
+        (MODELS,),
+    ),
+    Mutant(
+        "b-hop of ten labels is given all",
+        "src/ahop/paper/real_models.py",
+        "fit(*partly_labelled(data, seed, 10), seed=seed)",
+        "fit(*pairs(data, seed), seed=seed)",
+        (LABELS,),
+    ),
+    Mutant(
+        "pairs are drawn from all items",
+        "src/ahop/paper/real_models.py",
+        "rows = data.learn.nonzero().squeeze(1)",
+        "rows = torch.arange(len(data.learn))",
+        (MODELS,),
+    ),
+    Mutant(
+        "items are scored that were learned from",
+        "src/ahop/paper/real.py",
+        "queries, origins = data.queries[~data.learn], data.origins[~data.learn]",
+        "queries, origins = data.queries[data.learn], data.origins[data.learn]",
+        ("tests/paper/test_real.py::test_what_is_scored_are_the_items_that_were_not_learned_from",),
+    ),
+    Mutant(
+        "a split goes by queries, so that an item is on both sides",
+        "src/ahop/paper/real.py",
+        "return data._replace(learn=torch.isin(data.origins, items[order[:count]]))",
+        "return data._replace(learn=torch.rand(len(data.learn)) < 0.5)",
+        ("tests/paper/test_real.py::test_no_item_is_on_both_sides_of_a_split",),
+    ),
+    Mutant(
+        "a baseline is tuned on items that it learned from",
+        "src/ahop/paper/baselines.py",
+        "found = make(patterns, queries[~held], origins[~held], *option)",
+        "found = make(patterns, queries, origins, *option)",
+        ("tests/paper/test_baselines.py::test_a_choice_is_settled_by_origins_that_were_not_learned_from",),
+    ),
+    # --- worlds that can be drawn -------------------------------------------------------------------------------
+    Mutant(
+        "memories learn from the queries that are scored",
+        "src/ahop/paper/retrieval.py",
+        "evaluate(prepare(model, patterns, seen, world, seed), test)",
+        "evaluate(prepare(model, patterns, test, world, seed), test)",
+        (QUERIES,),
+    ),
+    Mutant(
+        "b-hop without labels is given labels",
+        "src/ahop/paper/retrieval.py",
+        'return create("b-hop", patterns).fit(seen.queries)',
+        'return create("b-hop", patterns).fit(*seen)',
+        (UNLABELLED,),
+    ),
+    Mutant(
+        "memories of other worlds learn from the queries that are scored",
+        "src/ahop/paper/worlds.py",
+        "memory = prepare(model, known, seen, world, seed)",
+        "memory = prepare(model, known, test, world, seed)",
+        (QUERIES,),
+    ),
+    Mutant(
+        "strangers are variants of stored patterns",
+        "src/ahop/paper/worlds.py",
+        "strangers = world.sample(unknown, config.queries).queries",
+        "strangers = world.sample(known, config.queries).queries",
+        ("tests/paper/test_worlds.py::test_strangers_are_variants_of_what_is_not_stored",),
+    ),
+    Mutant(
+        "ablations learn from the queries that are scored",
+        "src/ahop/paper/ablations.py",
+        'evaluate(fitted(memory, seen[network.samples], solver="adam"), test)',
+        'evaluate(fitted(memory, test, solver="adam"), test)',
+        (QUERIES,),
+    ),
+    Mutant(
+        "the first memory of concepts learns from what is scored",
+        "src/ahop/paper/multimodal.py",
+        "recall = fitted(create(first, pictures, values=sounds), seen)",
+        "recall = fitted(create(first, pictures, values=sounds), test)",
+        (CONCEPTS,),
+    ),
+    Mutant(
+        "the second memory of concepts learns from what is scored",
+        "src/ahop/paper/multimodal.py",
+        "memory = fitted(create(second, sounds), Samples(heard, seen.origins))",
+        "memory = fitted(create(second, sounds), Samples(asked, test.origins))",
+        (CONCEPTS,),
+    ),
+    Mutant(
+        "one bin lets doubt make up for rashness",
+        "src/ahop/metrics.py",
+        "def calibration_gap(confidence: Tensor, right: Tensor, bins: int = 15)",
+        "def calibration_gap(confidence: Tensor, right: Tensor, bins: int = 1)",
+        ("tests/test_metrics.py::test_doubt_in_one_place_does_not_make_up_for_rashness_in_another",),
+    ),
+    Mutant(
+        "a memory is judged with one bin",
+        "src/ahop/metrics.py",
+        "def calibration_error(memory: AssociativeMemory, samples: Samples, bins: int = 15)",
+        "def calibration_error(memory: AssociativeMemory, samples: Samples, bins: int = 1)",
+        ("tests/test_metrics.py::test_the_calibration_of_a_memory_is_that_of_its_first_choices",),
+    ),
+    # --- tables and images --------------------------------------------------------------------------------------
+    Mutant(
+        "the final models learn from test rows",
+        "src/ahop/paper/tabular.py",
+        "final(model, settings, frame.iloc[train], labels[train], seed, config.device)",
+        "final(model, settings, frame, labels, seed, config.device)",
+        (FINAL,),
+    ),
+    Mutant(
+        "test rows are drawn from all",
+        "src/ahop/paper/tabular.py",
+        "for which in (train, ~train)]",
+        "for which in (train, train | True)]",
+        (FINAL,),
+    ),
+    Mutant(
+        "test rows are seen while tuning",
+        "src/ahop/paper/tabular.py",
+        "train_test_split(train, test_size=config.checked, stratify=labels[train], random_state=0)",
+        "train_test_split(np.arange(len(labels)), test_size=config.checked, random_state=0)",
+        ("tests/paper/test_tabular.py::test_test_rows_are_not_seen_while_tuning",),
+    ),
+    Mutant(
+        "a trial learns from the rows that it is judged by",
+        "src/ahop/paper/table_models.py",
+        "parts = frame.iloc[learn], labels[learn]",
+        "parts = frame.iloc[np.r_[learn, check]], labels[np.r_[learn, check]]",
+        ("tests/paper/test_tabular.py::test_a_trial_learns_from_no_row_that_it_is_judged_by",),
+    ),
+    Mutant(
+        "images are standardised by test images",
+        "src/ahop/paper/images.py",
+        "pixels = images.float() / 255",
+        "pixels = photos.test.to(device).float() / 255",
+        ("tests/paper/test_images.py::test_training_does_not_look_at_the_test_images",),
+    ),
+    # --- a memory of cases --------------------------------------------------------------------------------------
+    Mutant(
+        "a row hears its own label from the other rows of its batch",
+        "src/ahop/estimators/training.py",
+        "hidden = torch.eye(len(batch), len(chosen), dtype=torch.bool, device=batch.device)",
+        "hidden = torch.zeros(len(batch), len(chosen), dtype=torch.bool, device=batch.device)",
+        (OWN_LABEL,),
+    ),
+    Mutant(
+        "a row hears its own label from the cases",
+        "src/ahop/estimators/training.py",
+        "hidden = batch[:, None] == cases",
+        "hidden = torch.zeros(len(batch), len(cases), dtype=torch.bool)",
+        (OWN_LABEL,),
+    ),
+    Mutant(
+        "a row is drawn to stand beside itself",
+        "src/ahop/estimators/training.py",
+        "others = order[(start + len(batch) + drawn) % len(order)]",
+        "others = order[(start + drawn) % len(order)]",
+        (OWN_LABEL,),
+    ),
+    Mutant(
+        "what a row may not see is seen",
+        "src/ahop/estimators/cases.py",
+        "table = table.masked_fill(hidden, -torch.inf)",
+        "table = table.masked_fill(hidden, 0.0)",
+        (OWN_LABEL,),
+    ),
+    Mutant(
+        "the best pass is chosen by rows that were learned from",
+        "src/ahop/estimators/training.py",
+        "_held_out_loss(network, rows[held[:_TRIED]], rows[shown])",
+        "_held_out_loss(network, rows[learned[:_TRIED]], rows[shown])",
+        (HELD_OUT,),
+    ),
+    Mutant(
+        "a temperature is fitted to rows that were learned from",
+        "src/ahop/estimators/tables.py",
+        "rows[learned if cases is None else cases]), rows[kept])",
+        "rows[learned if cases is None else cases]), rows[learned])",
+        (HELD_OUT,),
+    ),
+    Mutant(
+        "a temperature is fitted to rows that find themselves",
+        "src/ahop/estimators/tables.py",
+        "temperature(CaseMemory(network, rows[learned if cases is None else cases]), rows[kept])",
+        "temperature(CaseMemory(network, rows), rows[kept])",
+        (HELD_OUT,),
+    ),
+    Mutant(
+        "held-out rows are learned from",
+        "src/ahop/estimators/tables.py",
+        "            shown[kept] = False\n",
+        "            shown[kept] = True\n",
+        (HELD_OUT,),
+    ),
+    # --- what is held out to learn a similarity ---------------------------------------------------------------
+    Mutant(
+        "smoothness is judged by samples that were learned from",
+        "src/ahop/learning/footprint.py",
+        "loss = table.loss_and_gradient(start, shares=judged)[0].item()",
+        "loss = table.loss_and_gradient(start, shares=shown)[0].item()",
+        (SMOOTHNESS,),
+    ),
+    Mutant(
+        "the samples that smoothness is judged by are learned from",
+        "src/ahop/learning/footprint.py",
+        "shown = (judged == 0).to(judged) / (table.samples - len(held_out))",
+        "shown = table.even_shares()",
+        (SMOOTHNESS,),
+    ),
+    Mutant(
+        "a temperature is fitted to origins that were learned from",
+        "src/ahop/learning/corruption/held_out.py",
+        "((fold[group] != index).nonzero().squeeze(1), ",
+        "((fold[group] >= 0).nonzero().squeeze(1), ",
+        (JURY,),
+    ),
+    Mutant(
+        "a jury judges a model by what it was learned from",
+        "src/ahop/learning/corruption/held_out.py",
+        "self.score(fit(self.thinned(learn)), rows) for learn, rows in self.parts",
+        "self.score(fit(rows), rows) for learn, rows in self.parts",
+        (JURY,),
+    ),
+    Mutant(
+        "folds go by queries, so that an origin is in several",
+        "src/ahop/learning/corruption/held_out.py",
+        "        fold = self._permutation(len(known)) % folds\n",
+        "        fold = self._permutation(len(origins)) % folds\n        group = torch.arange(len(origins))\n",
+        (JURY,),
+    ),
+    Mutant(
+        "a half is asked about itself",
+        "src/ahop/learning/corruption/__init__.py",
+        "return [(chosen.refit(one), other), (chosen.refit(other), one)]",
+        "return [(chosen.refit(one), one), (chosen.refit(other), other)]",
+        (HALVES,),
+    ),
+    Mutant(
+        "kinds of noise are judged by queries that were learned from",
+        "src/ahop/learning/corruption/independent.py",
+        "return terms.expect(there, state.regimes, state.log_rho)[0]",
+        "return terms.expect(here, state.regimes, state.log_rho)[0]",
+        (
+            "tests/learning/corruption/test_held_out.py"
+            "::test_what_single_dimensions_may_differ_in_is_judged_by_queries_that_were_not_learned_from",
+        ),
+    ),
+    Mutant(
+        "regimes at a floor are judged by queries that were learned from",
+        "src/ahop/learning/corruption/floor.py",
+        "return _evidence(model, cells, rows[judge], log_prior)",
+        "return _evidence(model, cells, rows[learn], log_prior)",
+        (
+            "tests/learning/corruption/test_held_out.py"
+            "::test_regimes_at_a_floor_are_judged_by_queries_that_were_not_learned_from",
+        ),
+    ),
+)
