@@ -66,10 +66,10 @@ def _report(make: Callable[[Run], dict[str, Any]]) -> Callable[[Run, Path], None
 
 
 def _retrieval(config: retrieval.Config) -> Callable[[Run, Path], None]:
-    def make(run: Run) -> dict[str, Any]:
-        return retrieval.run(_sized(replace(config, device=run.device), _sixteenth, run))
+    def part(run: Run, out: Path) -> None:
+        retrieval.run(_sized(replace(config, device=run.device), _sixteenth, run), out)
 
-    return _report(make)
+    return part
 
 
 def _sixteenth(config: retrieval.Config) -> retrieval.Config:
@@ -78,7 +78,7 @@ def _sixteenth(config: retrieval.Config) -> retrieval.Config:
 
 
 def _twelve(patterns: int) -> Callable[[Run, Path], None]:
-    models = ("m-hop", "u-hop", "k-hop", "k2-hop", "a-hop", "b-hop*", "b-hop")
+    models = ("m-hop", "u-hop", "k-hop", "k2-hop", *retrieval.BASELINES, "a-hop", "b-hop*", "b-hop")
     return _retrieval(retrieval.Config(models=models, settings=TWELVE, patterns=patterns))
 
 
@@ -103,7 +103,7 @@ def _images(protocol: str, data: str, *models: str) -> Callable[[Run, Path], Non
 
 
 _NUMBERS = retrieval.Config(
-    models=("m-hop", "u-hop", "k-hop", "k2-hop", "mlp", "a-hop", "b-hop*", "b-hop"),
+    models=("m-hop", "u-hop", "k-hop", "k2-hop", *retrieval.BASELINES, "mlp", "a-hop", "b-hop*", "b-hop"),
     data="mnist",
     settings=(Setting(0.6, 0.6, 0.6), Setting(0.7, 0.7, 0.7)),
 )
@@ -112,11 +112,11 @@ PARTS = (
     Part("claims.json", "theorems and lemmas", _report(lambda run: claims.run())),
     Part("clouds.png", "Figure 1", lambda run, out: figures.draw_clouds(out)),
     Part("example.png", "main figure", lambda run, out: figures.draw_example(out)),
-    Part("retrieval-twelve-2048.json", "retrieval figure (a)", _twelve(2048), draw=plots.accuracy),
-    Part("retrieval-twelve-4096.json", "retrieval figure (b)", _twelve(4096), draw=plots.accuracy),
-    Part("retrieval-synthetic.json", "Table 2, synthetic", _retrieval(retrieval.Config())),
-    Part("retrieval-digits.json", "Table 2 with digits, which need no download", _retrieval(_DIGITS)),
-    Part("retrieval-mnist.json", "Table 2, MNIST", _retrieval(_NUMBERS)),
+    Part("retrieval-twelve-2048.json", "retrieval figure (a)", _twelve(2048), resumable=True, draw=plots.accuracy),
+    Part("retrieval-twelve-4096.json", "retrieval figure (b)", _twelve(4096), resumable=True, draw=plots.accuracy),
+    Part("retrieval-synthetic.json", "Table 2, synthetic", _retrieval(retrieval.Config()), resumable=True),
+    Part("retrieval-digits.json", "Table 2 with digits, which need no download", _retrieval(_DIGITS), resumable=True),
+    Part("retrieval-mnist.json", "Table 2, MNIST", _retrieval(_NUMBERS), resumable=True),
     Part("tabular-sound.json", "Table 3, sound features", _tabular("sound"), resumable=True),
     Part("tabular-benchmark.json", "Table 3, the paper's features", _tabular("benchmark"), resumable=True),
     Part("mil.json", "Table 4, bags", _bags, resumable=True),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,12 +14,11 @@ from torch import Tensor
 
 from ahop._progress import progress
 from ahop._registry import Registry
-from ahop.memories import Oracle
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
-from ahop.metrics import calibration_error, evaluate
+from ahop.metrics import calibration_error
 from ahop.paper import report as reports
-from ahop.paper.retrieval import prepare, require_models
+from ahop.paper.retrieval import BASELINES, prepare, require_models, scored
 from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Scaled, Variant
 
 Builder = Callable[[int, int], Variant]
@@ -84,7 +85,7 @@ class Config:
     """What a run does."""
 
     worlds: tuple[str, ...] = field(default_factory=lambda: tuple(WORLDS))
-    models: tuple[str, ...] = ("m-hop", "b-hop*", "b-hop")
+    models: tuple[str, ...] = ("m-hop", *BASELINES, "b-hop*", "b-hop")
     patterns: int = 2048
     dim: int = 64
     samples: int = 512
@@ -105,41 +106,74 @@ class Config:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
-def run(config: Config) -> dict[str, Any]:
-    """Accuracy, first choices against the Oracle's, calibration and the AUROC of telling strangers, by cell."""
+def run(config: Config, out: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """Accuracy, first choices against the Oracle's, calibration and the AUROC of telling strangers, by cell.
+
+    What ``out`` already holds is not done again, and each part is kept when ready.
+    """
     head = reports.stamp("worlds", asdict(config))
-    figures: dict[tuple[str, str], dict[str, list[float]]] = {}
-    models = [*(model for model in config.models if model != "oracle"), "oracle"]
-    with progress("worlds", config.runs * len(config.worlds) * len(models)) as bar:
-        for seed in range(config.seed, config.seed + config.runs):
+    journal = reports.Journal(out, head, ("worlds", "models", "runs", "seed", "device"), partial(summary, config))
+    with reports.reading(out):
+        known = {(one["world"], one["model"], one["seed"]) for one in journal.done}
+    left = {
+        (seed, name): [model for model in _models(config) if (name, model, seed) not in known]
+        for seed in range(config.seed, config.seed + config.runs)
+        for name in config.worlds
+    }
+    with progress("worlds", sum(map(len, left.values()))) as bar:
+        for (seed, name), models in left.items():
+            if not models:
+                continue
             generator = torch.Generator().manual_seed(seed)
+            drawn = torch.rand(2, config.patterns, config.dim, generator=generator) * 2 - 1
             # The second half is never stored: its variants are the strangers.
-            known, unknown = (torch.rand(2, config.patterns, config.dim, generator=generator) * 2 - 1).to(config.device)
-            for name in config.worlds:
-                world = WORLDS[name](config.dim, seed)
-                seen, test = world.sample(known, config.samples), world.sample(known, config.queries)
-                strangers = world.sample(unknown, config.queries).queries
-                ceiling = evaluate(Oracle(known, world), test).first_choice
-                for model in models:
-                    memory = prepare(model, known, seen, world, seed)
-                    result = evaluate(memory, test)
-                    cell = figures.setdefault((name, model), {})
-                    cell.setdefault("accuracy", []).append(result.accuracy)
-                    cell.setdefault("first_choice", []).append(result.first_choice)
-                    cell.setdefault("fraction_of_oracle", []).append(result.first_choice / max(ceiling, 1e-9))
-                    cell.setdefault("calibration_error", []).append(calibration_error(memory, test))
-                    if isinstance(memory, BayesianHopfield):
-                        cell.setdefault("rejection_auroc", []).append(_rejection(memory, test.queries, strangers))
-                    bar.advance(f"{name}, {model}")
-    rows = [
-        {"world": name, "model": model} | {key: reports.spread(values) for key, values in cell.items()}
-        for (name, model), cell in figures.items()
-    ]
-    return {**head, "rows": rows}
+            patterns, unknown = drawn.to(config.device)
+            world = WORLDS[name](config.dim, seed)
+            seen, test = world.sample(patterns, config.samples), world.sample(patterns, config.queries)
+            strangers = world.sample(unknown, config.queries).queries
+            found = []
+            for model in models:
+                made = prepare(model, patterns, seen, world, seed)
+                result = scored(made, patterns, test)
+                one = {"world": name, "model": model, "seed": seed}
+                one |= {"accuracy": result.accuracy, "first_choice": result.first_choice}
+                if isinstance(made, AssociativeMemory):
+                    one["calibration_error"] = calibration_error(made, test)
+                if isinstance(made, BayesianHopfield):
+                    one["rejection_auroc"] = _rejection(made, test.queries, strangers)
+                found.append(one)
+                bar.advance(f"{name}, {model}")
+            journal.add(found)
+    return journal.report()
 
 
-def _rejection(memory: AssociativeMemory, stored: Tensor, strangers: Tensor) -> float:
-    assert isinstance(memory, BayesianHopfield)
+def _models(config: Config) -> list[str]:
+    """The Oracle always takes part: others are measured by it."""
+    return [*(model for model in config.models if model != "oracle"), "oracle"]
+
+
+def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
+    """The report: one row for a world and model, and all that was run."""
+    found = {(one["world"], one["model"], one["seed"]): one for one in done}
+    rows = []
+    for name in config.worlds:
+        for model in _models(config):
+            seeds = [seed for seed in range(config.seed, config.seed + config.runs) if (name, model, seed) in found]
+            if not seeds:
+                continue
+            runs = [found[name, model, seed] for seed in seeds]
+            ceilings = [max(found[name, "oracle", seed]["first_choice"], 1e-9) for seed in seeds]
+            shares = [one["first_choice"] / ceiling for one, ceiling in zip(runs, ceilings, strict=True)]
+            row = {"world": name, "model": model} | {
+                key: reports.spread([one[key] for one in runs])
+                for key in ("accuracy", "first_choice", "calibration_error", "rejection_auroc")
+                if key in runs[0]
+            }
+            rows.append({**row, "fraction_of_oracle": reports.spread(shares)})
+    return {**head, "rows": rows, "done": done}
+
+
+def _rejection(memory: BayesianHopfield, stored: Tensor, strangers: Tensor) -> float:
     with torch.no_grad():
         levels = torch.cat([memory.familiarity(stored), memory.familiarity(strangers)]).cpu()
     labels = torch.cat([torch.ones(len(stored)), torch.zeros(len(strangers))])
