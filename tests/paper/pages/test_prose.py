@@ -71,8 +71,8 @@ def baselines_in_worlds():
     behind = sorted(value for value in best.values() if value <= 0.99)
     ours = min(one("worlds", "fraction_of_oracle", world=world, model="b-hop*") for world in worlds)
     return (
-        f"in {len(level)} of the {len(best)} worlds one without labels has at least {figure(level[0])} of the ceiling, and"
-        f" learning the corruption gains nothing. In the others the best one has {figure(behind[0])} to"
+        f"in {len(level)} of the {len(best)} worlds one without labels has at least {figure(level[0])} of the ceiling,"
+        f" and learning the corruption gains nothing. In the others the best one has {figure(behind[0])} to"
         f" {figure(behind[-1])} and `b-hop` without labels {figure(ours)} or more"
     )
 
