@@ -100,7 +100,7 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
     journal = reports.Journal(out, head, free, partial(summary, config))
     with reports.reading(out):
         ranked = {(one["data"], one["model"], one["split"]): one["ranked"] for one in journal.done if "ranked" in one}
-        tested = {(one["data"], one["model"], one["split"]) for one in journal.done if "ranked" not in one}
+        tested = {(one["data"], one["model"], one["split"]) for one in journal.done if "auc" in one}
     jobs = [(name, model, split) for split in config.splits for name in config.data for model in config.models]
     searches = [job for job in dict.fromkeys(map(_search, jobs)) if job not in ranked]
     finals = [job for job in jobs if job not in tested]
@@ -199,7 +199,7 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
     for name in config.data:
         found: dict[str, dict[int, dict[str, Any]]] = {model: {} for model in config.models}
         for one in done:
-            if one["data"] == name and one["model"] in found and one["split"] in config.splits and "ranked" not in one:
+            if one["data"] == name and one["model"] in found and one["split"] in config.splits and "auc" in one:
                 found[one["model"]][one["split"]] = one
         for model, runs in found.items():
             if not runs:

@@ -18,10 +18,12 @@ from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.metrics import calibration_error
 from ahop.paper import report as reports
+from ahop.paper.parallel import each
 from ahop.paper.retrieval import BASELINES, prepare, require_models, scored
 from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Scaled, Variant
 
 Builder = Callable[[int, int], Variant]
+Done = dict[str, Any]
 
 
 def _spread_out(low: float, high: float, dim: int, seed: int) -> Tensor:
@@ -105,72 +107,76 @@ class Config:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
+    @property
+    def seeds(self) -> range:
+        return range(self.seed, self.seed + self.runs)
 
-def run(config: Config, out: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    @property
+    def contestants(self) -> tuple[str, ...]:
+        """The models, the Oracle last."""
+        return (*(model for model in self.models if model != "oracle"), "oracle")
+
+
+def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1) -> dict[str, Any]:
     """Accuracy, first choices against the Oracle's, calibration and the AUROC of telling strangers, by cell.
 
     What ``out`` already holds is not done again, and each part is kept when ready.
     """
-    head = reports.stamp("worlds", asdict(config))
-    journal = reports.Journal(out, head, ("worlds", "models", "runs", "seed", "device"), partial(summary, config))
+    free = ("worlds", "models", "runs", "seed", "device")
+    journal = reports.Journal(out, reports.stamp("worlds", asdict(config)), free, partial(summary, config))
     with reports.reading(out):
         known = {(one["world"], one["model"], one["seed"]) for one in journal.done}
-    left = {
-        (seed, name): [model for model in _models(config) if (name, model, seed) not in known]
-        for seed in range(config.seed, config.seed + config.runs)
-        for name in config.worlds
-    }
-    with progress("worlds", sum(map(len, left.values()))) as bar:
-        for (seed, name), models in left.items():
-            if not models:
-                continue
-            generator = torch.Generator().manual_seed(seed)
-            drawn = torch.rand(2, config.patterns, config.dim, generator=generator) * 2 - 1
-            # The second half is never stored: its variants are the strangers.
-            patterns, unknown = drawn.to(config.device)
-            world = WORLDS[name](config.dim, seed)
-            seen, test = world.sample(patterns, config.samples), world.sample(patterns, config.queries)
-            strangers = world.sample(unknown, config.queries).queries
-            found = []
-            for model in models:
-                made = prepare(model, patterns, seen, world, seed)
-                result = scored(made, patterns, test)
-                one = {"world": name, "model": model, "seed": seed}
-                one |= {"accuracy": result.accuracy, "first_choice": result.first_choice}
-                if isinstance(made, AssociativeMemory):
-                    one["calibration_error"] = calibration_error(made, test)
-                if isinstance(made, BayesianHopfield):
-                    one["rejection_auroc"] = _rejection(made, test.queries, strangers)
-                found.append(one)
-                bar.advance(f"{name}, {model}")
-            journal.add(found)
+    # The Oracle first: without it there is no fraction of it.
+    models = (config.contestants[-1], *config.contestants[:-1])
+    jobs = [(name, model, seed) for seed in config.seeds for name in config.worlds for model in models]
+    left = [job for job in jobs if job not in known]
+    with progress("worlds", len(left)) as bar:
+        for one in each(score, [(*job, config) for job in left], workers):
+            journal.add([one])
+            bar.advance(f"{one['world']}, {one['model']}: {one['first_choice']:.3f}")
     return journal.report()
 
 
-def _models(config: Config) -> list[str]:
-    """The Oracle always takes part: others are measured by it."""
-    return [*(model for model in config.models if model != "oracle"), "oracle"]
+def score(name: str, model: str, seed: int, config: Config) -> Done:
+    """What one model finds in one world of one seed."""
+    generator = torch.Generator().manual_seed(seed)
+    # The second half is never stored: its variants are the strangers.
+    known, unknown = (torch.rand(2, config.patterns, config.dim, generator=generator) * 2 - 1).to(config.device)
+    corruption = WORLDS[name](config.dim, seed)
+    seen, test = corruption.sample(known, config.samples), corruption.sample(known, config.queries)
+    found: Done = {"world": name, "model": model, "seed": seed}
+    made = prepare(model, known, seen, corruption, seed)
+    result = scored(made, known, test)
+    found |= {"accuracy": result.accuracy, "first_choice": result.first_choice}
+    if isinstance(made, AssociativeMemory):
+        found["calibration_error"] = calibration_error(made, test)
+    if isinstance(made, BayesianHopfield):
+        strangers = corruption.sample(unknown, config.queries).queries
+        found["rejection_auroc"] = _rejection(made, test.queries, strangers)
+    return found
 
 
-def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
-    """The report: one row for a world and model, and all that was run."""
-    found = {(one["world"], one["model"], one["seed"]): one for one in done}
+def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str, Any]:
+    """The report: one row for a world and model, of the runs whose ceiling is known."""
+    found: dict[tuple[str, str], dict[int, Done]] = {}
+    for one in done:
+        found.setdefault((one["world"], one["model"]), {})[one["seed"]] = one
     rows = []
     for name in config.worlds:
-        for model in _models(config):
-            seeds = [seed for seed in range(config.seed, config.seed + config.runs) if (name, model, seed) in found]
-            if not seeds:
-                continue
-            runs = [found[name, model, seed] for seed in seeds]
-            ceilings = [max(found[name, "oracle", seed]["first_choice"], 1e-9) for seed in seeds]
-            shares = [one["first_choice"] / ceiling for one, ceiling in zip(runs, ceilings, strict=True)]
-            row = {"world": name, "model": model} | {
-                key: reports.spread([one[key] for one in runs])
-                for key in ("accuracy", "first_choice", "calibration_error", "rejection_auroc")
-                if key in runs[0]
-            }
-            rows.append({**row, "fraction_of_oracle": reports.spread(shares)})
+        ceiling = found.get((name, "oracle"), {})
+        for model in config.contestants:
+            runs = found.get((name, model), {})
+            cells = [runs[seed] for seed in config.seeds if seed in runs and seed in ceiling]
+            if cells:
+                best = [max(ceiling[one["seed"]]["first_choice"], 1e-9) for one in cells]
+                share = reports.spread([one["first_choice"] / most for one, most in zip(cells, best, strict=True)])
+                rows.append({"world": name, "model": model, **_figures(cells), "fraction_of_oracle": share})
     return {**head, "rows": rows, "done": done}
+
+
+def _figures(cells: list[Done]) -> dict[str, Any]:
+    keys = ("accuracy", "first_choice", "calibration_error", "rejection_auroc")
+    return {key: reports.spread([one[key] for one in cells]) for key in keys if key in cells[0]}
 
 
 def _rejection(memory: BayesianHopfield, stored: Tensor, strangers: Tensor) -> float:

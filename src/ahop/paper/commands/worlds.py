@@ -13,6 +13,7 @@ from ahop.paper.commands.common import (
     Out,
     Runs,
     Seed,
+    Workers,
     app,
     as_names,
     console,
@@ -37,6 +38,7 @@ def run_worlds(
     runs: Runs = 5,
     seed: Seed = 0,
     device: Device = "cpu",
+    workers: Workers = 1,
     out: Out = None,
 ) -> None:
     """How close memories come to the best possible result under many corruptions; b-hop* learns without labels.
@@ -54,7 +56,7 @@ def run_worlds(
         seed=seed,
         device=as_device(device),
     )
-    result = worlds.run(config, out)
+    result = worlds.run(config, out, workers)
     show(tables.worlds_in_full(result), f"Worlds: {patterns} patterns, {samples} samples, mean of {runs} runs")
     if out:
         console.print(f"report: {out}")
