@@ -97,6 +97,14 @@ def splits():
     )
 
 
+def bags():
+    compared = [row for row in rows("mil") if "difference" in row]
+    assert compared and all(row["difference"]["low"] <= 0 <= row["difference"]["high"] for row in compared)
+    ((best,), sets) = {row["best_other"]["model"] for row in compared}, {row["data"] for row in compared}
+    assert len(sets) == 6
+    return f"every interval holds zero, and the best other is plain {best} on all six sets"
+
+
 def calibration():
     worst = {
         model: max(one("worlds", "calibration_error", world=f"published {level}", model=model) for level in (0.4, 0.5))
@@ -202,7 +210,7 @@ def alone():
 
 
 SENTENCES = (
-    *(baselines_in_retrieval, baselines_in_worlds, splits),
+    *(baselines_in_retrieval, baselines_in_worlds, splits, bags),
     *(calibration, rejection, few_samples, soft_readouts, likelihood, long_training, scoring, first_use),
     *(sound_tables, areas, papers_tables, papers_a_hop, kernelized, alone),
 )
