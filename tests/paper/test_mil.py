@@ -75,12 +75,24 @@ def test_the_experiment_is_the_estimator_as_it_ships():
         assert differs <= {*own, *mil.Candidate._fields, "random_state", "device"}
         assert made["random_state"] == 3
     networks = {model: fitted(model).network_ for model in mil.POOLINGS}
-    # What stands beside the pooled values: the largest ones in Hopfield pooling, nothing elsewhere.
-    assert [model for model, network in networks.items() if network.largest is not None] == list(HOPFIELD)
+    # Where the largest values stand beside the pooled ones.
+    joined = {model for model, network in networks.items() if network.largest is not None}
+    assert joined == {"mean and max", "attention and max", *mil.OURS}
     assert {model: network.head.out_features for model, network in networks.items()} == dict.fromkeys(networks, 1)
 
 
-HOPFIELD = ("m-hop", "s-hop", "a-hop", "b-hop")
+def test_hopfield_pooling_stands_beside_the_best_other_on_the_same_folds():
+    config = mil.Config(data=("tiger",), models=("mean", "max", "m-hop"), runs=2)
+
+    def ran(model, seed, *folds):
+        return {"data": "tiger", "model": model, "seed": seed, "auc": float(np.mean(folds)), "folds": list(folds)}
+
+    done = [ran("mean", seed, 0.5, 0.6) for seed in (0, 1)] + [ran("max", seed, 0.6, 0.7) for seed in (0, 1)]
+    done += [ran("m-hop", 0, 0.7, 0.8), ran("m-hop", 1, 0.7, 0.8)]
+    rows = {row["model"]: row for row in mil.summary(config, {}, done)["rows"]}
+    assert rows["m-hop"]["best_other"]["model"] == "max"
+    assert rows["m-hop"]["difference"] == {"mean": 0.1, "low": 0.1, "high": 0.1}
+    assert "difference" not in rows["max"]
 
 
 def fitted(model):

@@ -7,8 +7,9 @@ from typer.testing import CliRunner
 from ahop.memories import AdaptiveHopfield, BayesianHopfield
 from ahop.paper import ablations, retrieval, worlds
 from ahop.paper.commands import app
-from ahop.paper.retrieval import Config, Setting
+from ahop.paper.retrieval import Config, Setting, draw_patterns
 from ahop.similarity.perceptron import Perceptron
+from ahop.variants import Biased, Samples
 
 SMALL = ["--patterns", "20", "--samples", "30", "--queries", "30", "--runs", "2", "--difficulty", "0.3"]
 
@@ -78,6 +79,37 @@ def test_a_model_without_labels_is_given_none(benchmark, watch):
 def test_the_same_seed_gives_the_same_report():
     config = Config(models=("a-hop",), patterns=30, dim=8, samples=30, queries=40, runs=1)
     assert retrieval.run(config)["rows"] == retrieval.run(config)["rows"]
+
+
+def test_a_run_goes_on_where_it_was_stopped(tmp_path):
+    """What is added later is scored on the same queries, and beside the same ceiling."""
+    out = tmp_path / "out.json"
+    small = {"patterns": 20, "dim": 8, "samples": 30, "queries": 30, "runs": 2}
+    first = retrieval.run(Config(models=("m-hop",), **small), out)
+    both = retrieval.run(Config(models=("m-hop", "centred L1"), **small), out)
+    assert both["done"][: len(first["done"])] == first["done"]
+    assert len(both["done"]) == len(first["done"]) + 4, "one model in two settings with two seeds"
+    assert both["rows"] == retrieval.run(Config(models=("m-hop", "centred L1"), **small))["rows"]
+    with pytest.raises(ValueError, match="other settings; choose another file"):
+        retrieval.run(Config(models=("m-hop",), **{**small, "samples": 31}), out)
+
+
+@pytest.mark.parametrize("name", retrieval.BASELINES)
+def test_baselines_learn_from_what_the_memories_learn_from(name):
+    """And from labels only those that say so."""
+    patterns = draw_patterns(Config(patterns=30, dim=8), seed=0)
+    world = Biased(1.0, seed=0)
+    seen, test = world.sample(patterns, 60), world.sample(patterns, 40)
+    made = retrieval.prepare(name, patterns, seen, world)
+    found = retrieval.scored(made, patterns, test)
+    assert found.accuracy == found.first_choice > 0.9
+    wanted = patterns[test.origins]
+    assert found.error == pytest.approx(
+        float((retrieval.answers(made, patterns, test.queries) - wanted).square().mean())
+    )
+    without = Samples(seen.queries, seen.origins.flip(0))
+    same = retrieval.prepare(name, patterns, without, world).first(test.queries).equal(made.first(test.queries))
+    assert same or "no labels" not in retrieval.MODELS[name].title
 
 
 def test_the_papers_figures_stand_where_the_paper_has_them():

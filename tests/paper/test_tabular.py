@@ -37,11 +37,13 @@ def invoke(*arguments):
 
 # These are in the table below as well, or have a twin.
 LONG = ("default", "adaboost", "extra trees")
+# Those with trials of their own.
+TUNED = [name for name, one in table_models.CONTESTANTS.items() if one.search is None]
 
 
 @pytest.mark.parametrize(
     "model",
-    [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in table_models.CONTESTANTS],
+    [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in TUNED],
 )
 def test_every_contestant_can_be_tuned_and_trained(model):
     frame, labels, train = small("adult")
@@ -57,20 +59,41 @@ def test_every_contestant_can_be_tuned_and_trained(model):
     assert model == "default" or tried[0]["settings"] != tried[1]["settings"]
 
 
+LOSSES = (0.5, 0.2, 0.9, 0.4, 0.3, 0.6, 0.8)
+
+
+def attempted(trial, loss, settings):
+    where = {"data": "adult", "model": "xgboost", "split": 1}
+    return {**where, "trial": trial, "loss": loss, "accuracy": 0.0, "settings": settings}
+
+
 @pytest.mark.parametrize("model", ["ours", "a-hop-cases"])
 def test_a_vote_of_the_best_settings(model):
     frame, labels, train = small("adult")
-    tried = [
-        {"data": "adult", "model": model, "trial": trial, "loss": loss, "accuracy": 0.0}
-        | {"settings": {"epochs": 1, "width": 8 + trial}}
-        for trial, loss in enumerate((0.5, 0.2, 0.9, 0.4, 0.3, 0.6, 0.8))
-    ]
-    chosen = tabular.likeliest(tried)["chosen"]
+    tried = [attempted(trial, loss, {"epochs": 1, "width": 8 + trial}) for trial, loss in enumerate(LOSSES)]
+    chosen = table_models.CONTESTANTS[model].chosen(tabular.likeliest(tried)["ranked"])
     assert [settings["width"] for settings in chosen["vote"]] == [9, 12, 11, 8, 13, 14]
     fitted = table_models.final(model, chosen, frame[train], labels[train], 0, "cpu")
     assert [len(one.memories_) for one in fitted.estimators_] == [table_models.MEMBERS[model]] * table_models.VOTES
     # No rows are held out in the end.
     assert {memory.temperature for one in fitted.estimators_ for memory in one.memories_} == {1.0}
+
+
+def test_trees_have_the_vote_of_memories():
+    """As many settings, as many seeds each, and what they say is the mean; all from the trials of the single ones."""
+    frame, labels, train = small("adult")
+    tried = [attempted(trial, loss, {"n_estimators": 3 + trial}) for trial, loss in enumerate(LOSSES)]
+    several = table_models.CONTESTANTS["vote of xgboost"]
+    fitted = several.fit(several.chosen(tabular.likeliest(tried)["ranked"]), frame[train], labels[train], 1, "cpu")
+    sizes = [one.model.n_estimators for one in fitted.models]
+    assert len(sizes) == table_models.VOTES * table_models.MEMBERS["ours"]
+    assert list(dict.fromkeys(sizes)) == [4, 7, 6, 3, 8, 9]
+    assert {one.model.random_state for one in fitted.models} == {4, 5, 6, 7}
+    single = [table_models.chances(one, frame[~train]) for one in fitted.models]
+    np.testing.assert_allclose(table_models.chances(fitted, frame[~train]), np.mean(single, 0))
+    voting = [one for one in table_models.CONTESTANTS.values() if one.search]
+    assert [one.title for one in voting][:2] == ["a vote of XGBoost", "a vote of LightGBM"]
+    assert {one.search for one in voting} == {one for one in TUNED if not table_models.CONTESTANTS[one].ours}
 
 
 @pytest.mark.parametrize(
@@ -95,23 +118,35 @@ def test_the_table(little, tmp_path):
     assert rows["m-hop"]["paper"] == 0.8080 and rows["xgboost"]["paper"] == 0.8640 and rows["default"]["paper"] is None
     assert rows["m-hop"]["fit"] > 0 and rows["xgboost"]["fit"] == 1.0
     assert all(0 <= row[what]["mean"] <= 1 for row in report["rows"] for what in ("accuracy", "auc"))
-    tuned = {one["model"]: one for one in report["done"] if one["seed"] is None}
+    tuned = {one["model"]: one for one in report["done"] if "ranked" in one}
     assert [len(tuned[model]["trials"]) for model in ("m-hop", "default", "xgboost")] == [2, 1, 2]
     assert "(.8080)" in result.output
 
 
 def test_the_likeliest_settings_win():
-    tried = [
-        {"data": "adult", "model": "xgboost", "trial": trial, "loss": loss, "accuracy": 0.0, "settings": {"was": loss}}
-        for trial, loss in ((2, 0.5), (0, 0.7), (1, 0.2))
-    ]
-    found = tabular.likeliest(tried)
-    assert found["chosen"] == {"was": 0.2}
+    found = tabular.likeliest([attempted(trial, loss, {"was": loss}) for trial, loss in ((2, 0.5), (0, 0.7), (1, 0.2))])
+    assert [one["was"] for one in found["ranked"]] == [0.2, 0.5, 0.7]
+    assert table_models.CONTESTANTS["xgboost"].chosen(found["ranked"]) == {"was": 0.2}
     assert [one["loss"] for one in found["trials"]] == [0.7, 0.2, 0.5]
 
 
-def test_test_rows_are_not_seen_while_tuning(little, monkeypatch):
-    _, _, train = small("adult")
+def test_splits_differ_and_keep_their_sizes_and_shares(little):
+    config = tabular.Config(data=("adult",), models=("xgboost",))
+    _, labels, published, rest = tabular.parts("adult", 0, config)
+    assert published.tolist() == np.flatnonzero(small("adult").train).tolist()
+    drawn = [tabular.parts("adult", split, config) for split in (1, 1, 2)]
+    for _, _, train, test in drawn:
+        assert (len(train), len(test)) == (len(published), len(rest))
+        assert sorted([*train, *test]) == list(range(150))
+        assert labels[train].mean() == pytest.approx(labels.mean(), abs=0.01)
+    (_, _, one, _), (_, _, same, _), (_, _, other, _) = drawn
+    assert one.tolist() == same.tolist() != other.tolist() != published.tolist()
+
+
+@pytest.mark.parametrize("split", [0, 1])
+def test_test_rows_are_not_seen_while_tuning(little, monkeypatch, split):
+    config = tabular.Config(data=("adult",), models=("xgboost",), trials=1)
+    *_, train, _ = tabular.parts("adult", split, config)
     seen = []
     monkeypatch.setattr(
         tabular,
@@ -120,8 +155,37 @@ def test_test_rows_are_not_seen_while_tuning(little, monkeypatch):
             seen.extend([*learn, *check]) or {"loss": 1.0, "accuracy": 0.0, "settings": {}}
         ),
     )
-    tabular.attempt("adult", "xgboost", 0, tabular.Config(data=("adult",), models=("xgboost",), trials=1))
-    assert sorted(seen) == np.flatnonzero(train).tolist()
+    tabular.attempt("adult", "xgboost", split, 0, config)
+    assert sorted(seen) == train.tolist()
+
+
+def test_a_memory_stands_beside_the_best_trees_on_the_same_splits():
+    models = ("ours", "xgboost", "vote of xgboost", "lightgbm")
+    config = tabular.Config(data=("adult",), models=models, runs=3)
+
+    def tested(model, split, accuracy):
+        figures = {"accuracy": accuracy, "auc": accuracy}
+        return {"data": "adult", "model": model, "split": split, "rows": [200, 100], **figures}
+
+    done = [tested("ours", split, 0.8 + 0.1 * split) for split in range(3)]
+    done += [tested("xgboost", split, 0.7 + 0.1 * split) for split in range(3)]
+    done += [tested("vote of xgboost", split, 0.75 + 0.1 * split) for split in range(3)]
+    # Not on all splits, and so not to be compared with.
+    done += [tested("lightgbm", split, 1.0) for split in range(2)]
+    rows = {row["model"]: row for row in tabular.summary(config, {}, done)["rows"]}
+    for what in ("accuracy", "auc"):
+        beside = rows["ours"]["beside"][what]
+        assert beside["best_other"]["model"] == "vote of xgboost"
+        assert beside["difference"] == {"mean": 0.05, "low": 0.05, "high": 0.05}
+    assert "beside" not in rows["xgboost"]
+
+
+def test_a_vote_shares_the_trials_of_the_single_one(little, tmp_path):
+    out = tmp_path / "tables.json"
+    asked = ("--quick", "--data", "adult", "--models", "xgboost,vote of xgboost", "--out", str(out))
+    assert invoke(*asked).exit_code == 0
+    done = json.loads(out.read_text())["done"]
+    assert [one["model"] for one in done] == ["xgboost", "xgboost", "vote of xgboost"]
 
 
 def test_a_trial_learns_from_no_row_that_it_is_judged_by(monkeypatch):

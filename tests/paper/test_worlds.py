@@ -41,6 +41,18 @@ def test_strangers_are_variants_of_what_is_not_stored(monkeypatch):
         assert near.max() < 0.1 < far.min()
 
 
+def test_a_run_goes_on_where_it_was_stopped(tmp_path):
+    out = tmp_path / "worlds.json"
+    small = {"worlds": ("bias 1",), "patterns": 16, "dim": 8, "samples": 24, "queries": 30, "runs": 2}
+    first = worlds.run(worlds.Config(models=("m-hop",), **small), out)
+    config = worlds.Config(models=("m-hop", "centred L1"), **small)
+    both = worlds.run(config, out)
+    assert both["done"][: len(first["done"])] == first["done"]
+    assert len(both["done"]) == len(first["done"]) + 2
+    assert both["rows"] == worlds.run(config)["rows"]
+    assert "calibration_error" not in both["rows"][1], "a nearest neighbour does not say how sure it is"
+
+
 def test_a_world_and_a_model_join_by_registering_themselves(monkeypatch):
     monkeypatch.setattr(worlds, "WORLDS", Registry("world"))
     monkeypatch.setattr(retrieval, "MODELS", models := Registry("model"))

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ahop._blocks import split
+from ahop.memories.base import AssociativeMemory
 from ahop.similarity import Cosine, Distance, Manhattan
 
 Move = Callable[[Tensor], Tensor]
 Score = Callable[[Tensor, Tensor], Tensor]
 METRICS: dict[str, Score] = {"distance": Distance(), "L1": Manhattan(), "cosine": Cosine()}
+# What one of them learns from.
+NOTHING, ALONE, BOTH = "nothing", "queries alone", "queries and origins"
 # A choice is settled by so many of the pairs held out, at most.
 _HELD = 500
 
@@ -100,6 +104,46 @@ def ridge(patterns: Tensor, queries: Tensor, origins: Tensor, strength: float, m
     penalty = strength * gram.diagonal().mean() * torch.eye(len(gram)).to(gram)
     slope = torch.linalg.solve(gram + penalty, gaps.T @ (wanted - mean))
     return Compared(patterns, lambda asked: (asked - centre) @ slope + mean, METRICS[metric])
+
+
+RIDGES = list(product((1e-6, 1e-4, 1e-2, 1e-1, 1.0), METRICS))
+
+
+def whitened(patterns: Tensor, queries: Tensor, origins: Tensor) -> AssociativeMemory:
+    """The usual metric learning: distances after whitening by the shrunk covariance of what queries differ by."""
+    return AssociativeMemory(patterns.double(), "mahalanobis", "softmax").fit(queries, origins)
+
+
+def whitening(patterns: Tensor, queries: Tensor, origins: Tensor) -> Compared:
+    """The nearest neighbour of that."""
+    memory = whitened(patterns, queries, origins)
+    return Compared(memory.patterns, lambda asked: asked, memory.similarity)
+
+
+class Plain(NamedTuple):
+    """A baseline for any data: how it is made of patterns, queries, origins and a seed, and what it learns from."""
+
+    make: Callable[[Tensor, Tensor, Tensor, int], Compared]
+    learns: str
+
+
+# Those that every table of retrieval has, by the names that tables have for them.
+PLAIN: dict[str, Plain] = {}
+
+
+def _add_metric(metric: str) -> None:
+    def raw(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int) -> Compared:
+        return Compared(patterns.double(), lambda asked: asked, METRICS[metric])
+
+    PLAIN[metric] = Plain(raw, NOTHING)
+    PLAIN[f"centred {metric}"] = Plain(lambda patterns, queries, *_: centred(patterns, queries, metric), ALONE)
+    PLAIN[f"z-scored {metric}"] = Plain(lambda patterns, queries, *_: z_scored(patterns, queries, metric), ALONE)
+
+
+for _metric in METRICS:
+    _add_metric(_metric)
+PLAIN["whitening"] = Plain(lambda patterns, queries, origins, _: whitening(patterns, queries, origins), BOTH)
+PLAIN["ridge"] = Plain(lambda *given: tuned(ridge, RIDGES, *given), BOTH)
 
 
 # --- of embeddings --------------------------------------------------------------------------------------------

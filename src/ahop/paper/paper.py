@@ -85,11 +85,17 @@ def _report(make: Callable[[Run], dict[str, Any]]) -> Callable[[Run, Path, float
 
 
 def _retrieval(config: retrieval.Config) -> Callable[[Run, Path, float], None]:
-    return _report(lambda run: retrieval.run(_sized(replace(config, device=run.device), _sixteenth, run)))
+    def part(run: Run, out: Path, until: float) -> None:
+        retrieval.run(_sized(replace(config, device=run.device), _sixteenth, run), out, run.workers, until)
+
+    return part
 
 
 def _worlds(config: worlds.Config) -> Callable[[Run, Path, float], None]:
-    return _report(lambda run: worlds.run(_sized(replace(config, device=run.device), _sixteenth, run)))
+    def part(run: Run, out: Path, until: float) -> None:
+        worlds.run(_sized(replace(config, device=run.device), _sixteenth, run), out, run.workers, until)
+
+    return part
 
 
 def _sixteenth(config: Any) -> Any:
@@ -98,7 +104,7 @@ def _sixteenth(config: Any) -> Any:
 
 
 def _twelve(patterns: int) -> Callable[[Run, Path, float], None]:
-    models = ("m-hop", "u-hop", "k-hop", "k2-hop", "a-hop", "b-hop*", "b-hop")
+    models = ("m-hop", "u-hop", "k-hop", "k2-hop", *retrieval.BASELINES, "a-hop", "b-hop*", "b-hop")
     return _retrieval(retrieval.Config(models=models, settings=TWELVE, patterns=patterns))
 
 
@@ -140,7 +146,7 @@ def _images(protocol: str, data: str, *models: str, **settings: Any) -> Callable
 
 
 _NUMBERS = retrieval.Config(
-    models=("m-hop", "u-hop", "k-hop", "k2-hop", "mlp", "a-hop", "b-hop*", "b-hop"),
+    models=("m-hop", "u-hop", "k-hop", "k2-hop", *retrieval.BASELINES, "mlp", "a-hop", "b-hop*", "b-hop"),
     data="mnist",
     settings=_alike(0.6, 0.7),
 )
@@ -151,12 +157,42 @@ PARTS = (
     Part("claims.json", "theorems and lemmas", claims, _report(lambda run: claims.run())),
     Part("clouds.png", "Figure 1", figures, lambda run, out, until: figures.draw_clouds(out)),
     Part("example.png", "main figure", figures, lambda run, out, until: figures.draw_example(out)),
-    Part("retrieval-twelve-2048.json", "retrieval figure (a)", retrieval, _twelve(2048), 7, draw=plots.accuracy),
-    Part("retrieval-twelve-4096.json", "retrieval figure (b)", retrieval, _twelve(4096), 8, draw=plots.accuracy),
-    Part("retrieval-synthetic.json", "Table 2, synthetic", retrieval, _retrieval(retrieval.Config())),
-    Part("retrieval-digits.json", "Table 2 with digits, which need no download", retrieval, _retrieval(_DIGITS)),
-    Part("retrieval-mnist.json", "Table 2, MNIST", retrieval, _retrieval(_NUMBERS), 3),
-    Part("retrieval-ladder.json", "from easy to hopeless", retrieval, _retrieval(_LADDER), 2, draw=plots.accuracy),
+    Part(
+        "retrieval-twelve-2048.json",
+        "retrieval figure (a)",
+        retrieval,
+        _twelve(2048),
+        7,
+        resumable=True,
+        draw=plots.accuracy,
+    ),
+    Part(
+        "retrieval-twelve-4096.json",
+        "retrieval figure (b)",
+        retrieval,
+        _twelve(4096),
+        8,
+        resumable=True,
+        draw=plots.accuracy,
+    ),
+    Part("retrieval-synthetic.json", "Table 2, synthetic", retrieval, _retrieval(retrieval.Config()), resumable=True),
+    Part(
+        "retrieval-digits.json",
+        "Table 2 with digits, which need no download",
+        retrieval,
+        _retrieval(_DIGITS),
+        resumable=True,
+    ),
+    Part("retrieval-mnist.json", "Table 2, MNIST", retrieval, _retrieval(_NUMBERS), 3, resumable=True),
+    Part(
+        "retrieval-ladder.json",
+        "from easy to hopeless",
+        retrieval,
+        _retrieval(_LADDER),
+        2,
+        resumable=True,
+        draw=plots.accuracy,
+    ),
     *(
         Part(
             f"retrieval-{preset}.json",
@@ -164,6 +200,7 @@ PARTS = (
             retrieval,
             _retrieval(retrieval.Config(models=("m-hop", "u-hop"), preset=preset)),
             2,
+            resumable=True,
         )
         for preset in ("literal", "std")
     ),
@@ -224,8 +261,8 @@ PARTS = (
     ),
     Part("timing-cpu.json", "timing, ratios on a processor", timing, _timing("cpu", 3), 9),
     Part("timing-cuda.json", "timing", timing, _timing("cuda", 5), needs_gpu=True),
-    Part("worlds.json", "how close to the ceiling", worlds, _worlds(worlds.Config()), 5),
-    Part("worlds-128.json", "the same from few queries", worlds, _worlds(_FEW)),
+    Part("worlds.json", "how close to the ceiling", worlds, _worlds(worlds.Config()), 5, resumable=True),
+    Part("worlds-128.json", "the same from few queries", worlds, _worlds(_FEW), resumable=True),
     Part("real.json", "corruption that no software made", real, _real, 5, resumable=True),
 )
 # Speed, which is measured beside the package; the first one wants the folder src of an older checkout.

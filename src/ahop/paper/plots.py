@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ahop._extras import require
 from ahop._files import whole_file
+from ahop.paper.baselines import PLAIN
 from ahop.similarity import Density, Similarity
 
 if TYPE_CHECKING:
@@ -44,9 +45,11 @@ def accuracy(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """How often each model's first choice is right over the settings; the Oracle's is the ceiling."""
     if not report.get("rows"):
         raise ValueError("report must have rows to be drawn, got none")
-    settings = list(dict.fromkeys(row["setting"] for row in report["rows"]))
-    intensities = {row["setting"]: row["intensities"] for row in report["rows"]}
-    found = {(row["model"], row["setting"]): row["first_choice"] for row in report["rows"]}
+    # Baselines are for tables: so many marks could not be told apart.
+    rows = [row for row in report["rows"] if row["model"] not in PLAIN]
+    settings = list(dict.fromkeys(row["setting"] for row in rows))
+    intensities = {row["setting"]: row["intensities"] for row in rows}
+    found = {(row["model"], row["setting"]): row["first_choice"] for row in rows}
     if len(settings) > 1 and all(len(set(intensities[name])) == 1 for name in settings):
         _ladder(found, {name: intensities[name][0] for name in settings}, path)
     else:

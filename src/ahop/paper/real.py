@@ -162,19 +162,12 @@ def _figures(runs: dict[int, Done]) -> dict[str, Any]:
 
 def _beside(model: str, found: dict[str, dict[int, Done]]) -> dict[str, Any]:
     """For a model of ours: the best of the others on the same splits, and the difference to it."""
-    own = found[model]
-    rivals = [
-        other
-        for other, runs in found.items()
-        if not MODELS[other].ours and MODELS[other].labels <= MODELS[model].labels and own.keys() <= runs.keys()
-    ]
-    if not MODELS[model].ours or not rivals:
+    if not MODELS[model].ours:
         return {}
-    ours = [own[number]["accuracy"] for number in sorted(own)]
-    theirs = {other: [found[other][number]["accuracy"] for number in sorted(own)] for other in rivals}
-    best = max(rivals, key=lambda other: sum(theirs[other]))
-    learned, scored = next(iter(own.values()))["items"]
-    return {
-        "best_other": {"model": best, "accuracy": reports.spread(theirs[best])},
-        "difference": reports.paired(ours, theirs[best], scored / learned),
+    figures = {
+        other: {number: runs[number]["accuracy"] for number in sorted(runs)}
+        for other, runs in found.items()
+        if other == model or (not MODELS[other].ours and MODELS[other].labels <= MODELS[model].labels)
     }
+    learned, scored = next(iter(found[model].values()))["items"]
+    return reports.beside("accuracy", figures.pop(model), figures, scored / learned)

@@ -16,12 +16,11 @@ from ahop.memories import AdaptiveHopfield
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.paper import baselines
-from ahop.paper.baselines import METRICS, Compared
+from ahop.paper.baselines import ALONE, BOTH, METRICS, NOTHING, PLAIN, Compared
 
 Builder = Callable[[Measured, int], AssociativeMemory | Compared]
 ForData = Callable[[str, Measured], bool]
 
-NOTHING, ALONE, BOTH = "nothing", "queries alone", "queries and origins"
 # What a model learns from, and how many labels that is.
 LABELS: dict[str, float] = {
     NOTHING: 0,
@@ -100,36 +99,28 @@ def partly_labelled(data: Measured, seed: int, count: int) -> tuple[Tensor, Tens
 # --- anyone's -------------------------------------------------------------------------------------------------
 
 
-def _join_metric(metric: str) -> None:
-    @model(metric, learns=NOTHING, for_data=one_space)
-    def raw(data: Measured, seed: int) -> Compared:
-        return Compared(data.patterns.double(), lambda asked: asked, METRICS[metric])
+def _join_plain(name: str) -> None:
+    make, learns = PLAIN[name]
 
-    @model(f"centred {metric}", learns=ALONE, for_data=one_space)
-    def centred(data: Measured, seed: int) -> Compared:
-        return baselines.centred(data.patterns, data.queries[data.learn], metric)
-
-    @model(f"z-scored {metric}", learns=ALONE, for_data=one_space)
-    def z_scored(data: Measured, seed: int) -> Compared:
-        return baselines.z_scored(data.patterns, data.queries[data.learn], metric)
+    @model(name, learns=learns, for_data=one_space)
+    def plain(data: Measured, seed: int) -> Compared:
+        return make(data.patterns, *pairs(data, seed), seed)
 
 
-for _metric in METRICS:
-    _join_metric(_metric)
+for _name, _plain in PLAIN.items():
+    if _plain.learns != BOTH:
+        _join_plain(_name)
 
 
 @model("whitening", learns=BOTH, for_data=one_space)
 def _whitening(data: Measured, seed: int) -> AssociativeMemory:
-    """The usual metric learning: distances after whitening by the shrunk covariance of what queries differ by."""
-    return AssociativeMemory(data.patterns.double(), "mahalanobis", "softmax").fit(*pairs(data, seed))
-
-
-_RIDGES = list(product((1e-6, 1e-4, 1e-2, 1e-1, 1.0), METRICS))
+    """As a memory, which can say how sure it is."""
+    return baselines.whitened(data.patterns, *pairs(data, seed))
 
 
 @model("ridge", learns=BOTH)
 def _ridge(data: Measured, seed: int) -> Compared:
-    return baselines.tuned(baselines.ridge, _RIDGES, data.patterns, *pairs(data, seed), seed)
+    return PLAIN["ridge"].make(data.patterns, *pairs(data, seed), seed)
 
 
 # --- the fields' own ------------------------------------------------------------------------------------------
@@ -190,7 +181,7 @@ def _join_maps(count: int) -> None:
 
     @model(f"ridge {count}", learns=learns, for_data=meant)
     def ridge(data: Measured, seed: int) -> Compared:
-        return baselines.tuned(baselines.ridge, _RIDGES, data.patterns, *pairs(data, seed, count), seed)
+        return baselines.tuned(baselines.ridge, baselines.RIDGES, data.patterns, *pairs(data, seed, count), seed)
 
     @model(f"residual MLP {count}", learns=learns, for_data=meant)
     def perceptron(data: Measured, seed: int) -> Compared:

@@ -85,6 +85,30 @@ def paired(ours: Sequence[float], theirs: Sequence[float], ratio: float) -> dict
     return {"mean": round(mean, 4), "low": round(mean - reach, 4), "high": round(mean + reach, 4)}
 
 
+def beside(what: str, own: dict[Any, float], others: dict[str, dict[Any, float]], ratio: float) -> dict[str, Any]:
+    """The best of the others on the same splits, and the paired difference to it; nothing where none has them all.
+
+    Args:
+        what: What the figures are called.
+        own: A model's figure on each split.
+        others: The same for those to compare it with.
+        ratio: As in :func:`paired`.
+
+    Example:
+        >>> found = beside("auc", {0: 0.9, 1: 0.8}, {"mean": {0: 0.1, 1: 0.2}, "max": {0: 0.5, 1: 0.4}}, ratio=1.0)
+        >>> found["best_other"]["model"], found["difference"]
+        ('max', {'mean': 0.4, 'low': 0.4, 'high': 0.4})
+    """
+    theirs = {model: [runs[split] for split in own] for model, runs in others.items() if own.keys() <= runs.keys()}
+    if not own or not theirs:
+        return {}
+    best = max(theirs, key=lambda model: sum(theirs[model]))
+    return {
+        "best_other": {"model": best, what: spread(theirs[best])},
+        "difference": paired(list(own.values()), theirs[best], ratio),
+    }
+
+
 def resume(
     path: str | os.PathLike[str] | None, head: dict[str, Any], free: Sequence[str]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -18,9 +20,11 @@ from ahop._progress import progress
 from ahop._registry import Registry
 from ahop.memories import AdaptiveHopfield, Oracle, UniversalHopfield, create
 from ahop.memories.base import AssociativeMemory
-from ahop.metrics import evaluate
+from ahop.metrics import Evaluation, evaluate
 from ahop.paper import plots
 from ahop.paper import report as reports
+from ahop.paper.baselines import ALONE, NOTHING, PLAIN, Compared
+from ahop.paper.parallel import each
 from ahop.similarity.perceptron import Perceptron
 from ahop.variants import Mixed, Samples, Variant
 
@@ -120,11 +124,11 @@ def paper_figure(config: Config, setting: Setting, model: str) -> tuple[float, f
     return PAPER.get((config.data, setting.mask), {}).get(model.removesuffix("-adam"))
 
 
-Builder = Callable[[Tensor, Samples, Variant, int], AssociativeMemory]
+Builder = Callable[[Tensor, Samples, Variant, int], AssociativeMemory | Compared]
 
 
 class Model(NamedTuple):
-    """A memory of the benchmark: how it is made and taught, what tables call it, and whether it is ours."""
+    """Who takes part: how it is made and taught, what tables call it, and whether it is ours."""
 
     prepare: Builder
     title: str
@@ -150,6 +154,19 @@ def _usual(name: str) -> Builder:
 
 for _name in ("m-hop", "u-hop", "k-hop", "k2-hop"):
     model(_name)(_usual(_name))
+
+
+def _plain(name: str) -> Builder:
+    def build(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> Compared:
+        return PLAIN[name].make(patterns, seen.queries, seen.origins.to(patterns.device), seed)
+
+    return build
+
+
+# The others learn nothing: m-hop and u-hop stand for them.
+BASELINES = tuple(name for name, plain in PLAIN.items() if plain.learns != NOTHING)
+for _name in BASELINES:
+    model(_name, _name + ", no labels" * (PLAIN[_name].learns == ALONE))(_plain(_name))
 
 
 @model("mlp", "4-layer perceptron")
@@ -190,10 +207,24 @@ def require_models(models: Sequence[str]) -> None:
             create(model, torch.ones(2, 2))
 
 
-def prepare(model: str, patterns: Tensor, seen: Samples, world: Variant, seed: int = 0) -> AssociativeMemory:
-    """A fitted memory by the benchmark's name for it."""
+def prepare(model: str, patterns: Tensor, seen: Samples, world: Variant, seed: int = 0) -> AssociativeMemory | Compared:
+    """A fitted memory or baseline by the benchmark's name for it."""
     build = MODELS[model].prepare if model in MODELS else _usual(model)
     return build(patterns, seen, world, seed)
+
+
+def answers(made: AssociativeMemory | Compared, patterns: Tensor, queries: Tensor) -> Tensor:
+    """What a memory reads out; a baseline has the pattern of its first choice."""
+    return made.retrieve(queries) if isinstance(made, AssociativeMemory) else patterns[made.first(queries)]
+
+
+def scored(made: AssociativeMemory | Compared, patterns: Tensor, test: Samples) -> Evaluation:
+    """:func:`~ahop.metrics.evaluate`, for baselines, too: theirs are first choices throughout."""
+    if isinstance(made, AssociativeMemory):
+        return evaluate(made, test)
+    found, wanted = answers(made, patterns, test.queries), patterns[test.origins]
+    right = float((found == wanted).all(1).double().mean())
+    return Evaluation(right, float((found - wanted).square().mean()), right)
 
 
 def fitted(memory: AssociativeMemory, seen: Samples, **options: Any) -> AssociativeMemory:
@@ -216,43 +247,66 @@ def draw_patterns(config: Config, seed: int) -> Tensor:
     return images[torch.randperm(len(images), generator=generator)[: config.patterns]].to(config.device)
 
 
-def run(config: Config) -> dict[str, Any]:
-    """Run the benchmark; the report holds accuracy, error and the fraction of the Oracle for every cell."""
-    head = reports.stamp("retrieval", asdict(config), __file__)
-    models = [model for model in config.models if model != "oracle"] + ["oracle"]
-    figures: dict[tuple[Setting, str], list[tuple[float, ...]]] = {}
-    cells = config.runs * len(config.settings) * len(models)
-    with progress("retrieval", cells) as bar:
-        for seed in range(config.seed, config.seed + config.runs):
-            patterns = draw_patterns(config, seed)
-            for setting in config.settings:
-                world = Mixed(*setting, preset=config.preset, seed=seed)
-                seen, test = world.sample(patterns, config.samples), world.sample(patterns, config.queries)
-                ceiling = evaluate(Oracle(patterns, world), test)
-                for model in models:
-                    oracle = model == "oracle"
-                    result = ceiling if oracle else evaluate(prepare(model, patterns, seen, world, seed), test)
-                    fraction = result.first_choice / max(ceiling.first_choice, 1e-9)
-                    figures.setdefault((setting, model), []).append((*result, fraction))
-                    bar.advance(f"{setting}, {model}")
+def run(
+    config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1, until: float = math.inf
+) -> dict[str, Any]:
+    """Run the benchmark; the report holds accuracy, error and the fraction of the Oracle for every cell.
 
+    What ``out`` already holds is not done again, and each part is kept when ready. None begins after ``until``.
+    """
+    head = reports.stamp("retrieval", asdict(config), __file__)
+    journal = reports.Journal(out, head, ("models", "settings", "runs", "seed", "device"), partial(summary, config))
+    with reports.reading(out):
+        known = {(Setting(*one["intensities"]), one["model"], one["seed"]) for one in journal.done}
+    left = [
+        (seed, setting, models, config)
+        for seed in range(config.seed, config.seed + config.runs)
+        for setting in config.settings
+        if (models := [model for model in _models(config) if (setting, model, seed) not in known])
+    ]
+    with progress("retrieval", len(left)) as bar:
+        for found in each(score, left, workers, until):
+            journal.add(found)
+            bar.advance(f"{Setting(*found[0]['intensities'])}, seed {found[0]['seed']}")
+    return journal.report()
+
+
+def score(seed: int, setting: Setting, models: Sequence[str], config: Config) -> list[dict[str, Any]]:
+    """What some models find in one setting of one seed."""
+    patterns = draw_patterns(config, seed)
+    world = Mixed(*setting, preset=config.preset, seed=seed)
+    seen, test = world.sample(patterns, config.samples), world.sample(patterns, config.queries)
+    found = []
+    for model in models:
+        result = scored(prepare(model, patterns, seen, world, seed), patterns, test)
+        found.append({"intensities": list(setting), "model": model, "seed": seed, **result._asdict()})
+    return found
+
+
+def _models(config: Config) -> list[str]:
+    """The Oracle always takes part: others are measured by it."""
+    return [*(model for model in config.models if model != "oracle"), "oracle"]
+
+
+def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
+    """The report: one row for a setting and model, and all that was run."""
+    found = {(tuple(one["intensities"]), one["model"], one["seed"]): one for one in done}
     rows = []
-    for (setting, model), runs in figures.items():
-        accuracy, error, first, share = (reports.spread(values) for values in zip(*runs, strict=True))
-        paper = paper_figure(config, setting, model)
-        rows.append(
-            {
-                "setting": str(setting),
-                "intensities": list(setting),
-                "model": model,
-                "accuracy": accuracy,
-                "error": error,
-                "first_choice": first,
-                "fraction_of_oracle": share,
-                "paper": None if paper is None else {"accuracy": paper[0], "error": paper[1]},
-            }
-        )
-    return {**head, "rows": rows}
+    for setting in config.settings:
+        for model in _models(config):
+            seeds = [seed for seed in range(config.seed, config.seed + config.runs) if (setting, model, seed) in found]
+            if not seeds:
+                continue
+            runs = [found[setting, model, seed] for seed in seeds]
+            ceilings = [max(found[setting, "oracle", seed]["first_choice"], 1e-9) for seed in seeds]
+            shares = [one["first_choice"] / ceiling for one, ceiling in zip(runs, ceilings, strict=True)]
+            row: dict[str, Any] = {"setting": str(setting), "intensities": list(setting), "model": model}
+            row |= {key: reports.spread([one[key] for one in runs]) for key in Evaluation._fields}
+            row["fraction_of_oracle"] = reports.spread(shares)
+            paper = paper_figure(config, setting, model)
+            row["paper"] = None if paper is None else {"accuracy": paper[0], "error": paper[1]}
+            rows.append(row)
+    return {**head, "rows": rows, "done": done}
 
 
 def draw(config: Config, path: str | os.PathLike[str], columns: int = 8) -> None:
@@ -261,9 +315,9 @@ def draw(config: Config, path: str | os.PathLike[str], columns: int = 8) -> None
     world = Mixed(*config.settings[0], preset=config.preset, seed=config.seed)
     seen, test = world.sample(patterns, config.samples), world.sample(patterns, columns)
     with torch.no_grad():
-        answers = {
-            model: prepare(model, patterns, seen, world, config.seed).retrieve(test.queries) for model in config.models
+        recalled = {
+            model: answers(prepare(model, patterns, seen, world, config.seed), patterns, test.queries).cpu()
+            for model in config.models
         }
     shape = datasets.load(config.data).shape
-    answers = {model: images.cpu() for model, images in answers.items()}
-    plots.recalled(patterns[test.origins].cpu(), test.queries.cpu(), answers, shape, path)
+    plots.recalled(patterns[test.origins].cpu(), test.queries.cpu(), recalled, shape, path)

@@ -1,8 +1,9 @@
 """Classification of tables (Table 3 of the paper): Hopfield networks beside forests and boosted trees.
 
-Each model is tuned on validation rows by the same number of trials, the likeliest settings win (for two models the few
-likeliest, which vote), and models with these settings are trained on the training rows with every seed; of these,
-networks that do not vote hold a part out to stop by. Test rows are looked at in the end alone.
+On each split of a table, the published one first, each model is tuned on validation rows by the same number of trials,
+the likeliest settings win (in a vote the few likeliest), and a model with these settings is trained on the training
+rows; of these, networks that do not vote hold a part out to stop by. Test rows are looked at in the end alone. Memories
+stand beside the best of the others on the same splits.
 """
 
 from __future__ import annotations
@@ -40,12 +41,17 @@ PAPER = {
     "xgboost": (0.8640, 0.9152, 0.8034, 0.9032, 0.7370),
 }
 REFERENCE = "xgboost"
+# A table, a model and a split.
+Job = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
 class Config:
-    """What a run does. ``most`` bounds the rows of a table, 0 for none; ``checked`` is the part of the training rows
-    that trials are judged by."""
+    """What a run does.
+
+    The splits are ``seed``, ``seed + 1`` and so on; 0 is the published one. ``most`` bounds the rows of a table, 0 for
+    none; ``checked`` is the part of the training rows that trials are judged by.
+    """
 
     data: tuple[str, ...] = DATA
     models: tuple[str, ...] = tuple(CONTESTANTS)
@@ -72,6 +78,10 @@ class Config:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         require("pandas", *libraries(self.models))
 
+    @property
+    def splits(self) -> range:
+        return range(self.seed, self.seed + self.runs)
+
 
 def libraries(models: Sequence[str]) -> list[str]:
     """What has to be installed for these models."""
@@ -79,7 +89,7 @@ def libraries(models: Sequence[str]) -> list[str]:
 
 
 def quick(config: Config) -> Config:
-    """500 rows to learn from and 500 to test with, one trial, one seed: to see that it works, not to be read."""
+    """500 rows to learn from and 500 to test with, one trial, one split: to see that it works, not to be read."""
     return Config(**{**vars(config), "trials": 1, "runs": 1, "most": 500, "quick": True})
 
 
@@ -95,63 +105,59 @@ def run(
     free = ("data", "models", "runs", "seed", "device")
     journal = reports.Journal(out, head, free, partial(summary, config))
     with reports.reading(out):
-        known = {(one["data"], one["model"], one["seed"]) for one in journal.done if "trial" not in one}
-        chosen = {(one["data"], one["model"]): one["chosen"] for one in journal.done if "chosen" in one}
-        tried = {(one["data"], one["model"], one["trial"]) for one in journal.done if "trial" in one}
-    searches = [(name, model) for name in config.data for model in config.models if (name, model, None) not in known]
-    seeds = range(config.seed, config.seed + config.runs)
-    finals = [
-        (name, seed, left)
-        for seed in seeds
-        for name in config.data
-        if (left := [model for model in config.models if (name, model, seed) not in known])
-    ]
-    for name in dict.fromkeys([name for name, _ in searches] + [name for name, *_ in finals]):
+        ranked = {(one["data"], one["model"], one["split"]): one["ranked"] for one in journal.done if "ranked" in one}
+        tested = {(one["data"], one["model"], one["split"]) for one in journal.done if "auc" in one}
+        tried = {(*_job(one), one["trial"]) for one in journal.done if "trial" in one}
+    jobs = [(name, model, split) for split in config.splits for name in config.data for model in config.models]
+    searches = [job for job in dict.fromkeys(map(_search, jobs)) if job not in ranked]
+    finals = [job for job in jobs if job not in tested]
+    for name in dict.fromkeys(name for name, *_ in searches + finals):
         # Before the work, which would be in vain where one is not to be had.
-        parts(name, config)
+        datasets.table(name, features=config.features)
     trials = [(*job, trial) for job in searches for trial in range(_trials(job[1], config))]
     trials = [trial for trial in trials if trial not in tried]
     with progress("tables", len(trials) + len(finals)) as bar:
         for found in each(attempt, [(*trial, config) for trial in trials], workers, until):
-            job = found["data"], found["model"]
-            bar.advance(", ".join(job))
+            job = _job(found)
+            bar.advance(f"{job[0]}, {job[1]}, split {job[2]}")
             journal.add([found])
-            own = [one for one in journal.done if "trial" in one and (one["data"], one["model"]) == job]
+            own = [one for one in journal.done if "trial" in one and _job(one) == job]
             if len(own) == _trials(job[1], config):
                 journal.add([best := likeliest(own)], instead_of=own)
-                chosen[job] = best["chosen"]
-        jobs = [
-            (name, seed, {model: chosen[name, model] for model in left}, _reference(chosen, name, config), config)
-            for name, seed, left in finals
-        ]
-        for several in each(compare, jobs, workers, until):
-            bar.advance(f"{several[0]['data']}, seed {several[0]['seed']}")
-            journal.add(several)
+                ranked[job] = best["ranked"]
+        chosen = {job: CONTESTANTS[job[1]].chosen(ranked[_search(job)]) for job in jobs}
+        timed = [(*job, chosen[job], chosen.get((job[0], REFERENCE, job[2])), config) for job in finals]
+        for found in each(compare, timed, workers, until):
+            bar.advance(f"{found['data']}, {found['model']}, split {found['split']}: {found['accuracy']:.4f}")
+            journal.add([found])
     return journal.report()
 
 
-def _reference(chosen: dict[tuple[str, str], dict[str, Any]], name: str, config: Config) -> dict[str, Any] | None:
-    """The settings of the model whose time others are measured by, if it takes part."""
-    return chosen[name, REFERENCE] if REFERENCE in config.models else None
+def _job(done: dict[str, Any]) -> Job:
+    return done["data"], done["model"], done["split"]
 
 
-def attempt(name: str, model: str, trial: int, config: Config) -> dict[str, Any]:
-    """One model on one table with a trial's settings, judged by validation rows."""
-    frame, labels, train, _ = parts(name, config)
-    # The seeds of a run are for the models that are tested; all share one search.
+def _search(job: Job) -> Job:
+    """Whose trials a model takes its settings from."""
+    name, model, split = job
+    return name, CONTESTANTS[model].search or model, split
+
+
+def attempt(name: str, model: str, split: int, trial: int, config: Config) -> dict[str, Any]:
+    """One model on one split of a table with a trial's settings, judged by validation rows."""
+    frame, labels, train, _ = parts(name, split, config)
     learn, check = train_test_split(train, test_size=config.checked, stratify=labels[train], random_state=0)
     found = tune(model, frame, labels, learn, check, trial, config.device)
-    return {"data": name, "model": model, "seed": None, "trial": trial, **found}
+    return {"data": name, "model": model, "split": split, "trial": trial, **found}
 
 
 def likeliest(tried: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of all trials of a model on a table, the settings under which validation rows are likeliest."""
+    """Of all trials of a model on a split, the settings in the order of how likely validation rows are under them."""
     tried = sorted(tried, key=lambda one: one["trial"])
-    best, *others = sorted(tried, key=lambda one: one["loss"])
-    votes = CONTESTANTS[best["model"]].votes
-    chosen = {"vote": [one["settings"] for one in (best, *others)[:votes]]} if votes > 1 else best["settings"]
     figures = [{"loss": round(one["loss"], 5), "accuracy": round(one["accuracy"], 4)} for one in tried]
-    return {"data": best["data"], "model": best["model"], "seed": None, "chosen": chosen, "trials": figures}
+    ranked = [one["settings"] for one in sorted(tried, key=lambda one: one["loss"])]
+    where = {key: tried[0][key] for key in ("data", "model", "split")}
+    return {**where, "ranked": ranked, "trials": figures}
 
 
 def _trials(model: str, config: Config) -> int:
@@ -160,61 +166,77 @@ def _trials(model: str, config: Config) -> int:
 
 
 def compare(
-    name: str, seed: int, chosen: dict[str, dict[str, Any]], reference: dict[str, Any] | None, config: Config
-) -> list[dict[str, Any]]:
-    """Test figures of every model on one table with one seed, one after another so that times can be compared."""
-    frame, labels, train, test = parts(name, config)
+    name: str, model: str, split: int, chosen: dict[str, Any], reference: dict[str, Any] | None, config: Config
+) -> dict[str, Any]:
+    """Test figures of a model on one split, and its time beside the reference's, which is trained just before it."""
+    frame, labels, train, test = parts(name, split, config)
     # Reading a library takes a while, which is no part of a fit.
-    require(*libraries((*chosen, REFERENCE) if reference is not None else tuple(chosen)))
+    require(*libraries((model,) if reference is None else (model, REFERENCE)))
 
     def measure(model: str, settings: dict[str, Any]) -> tuple[np.ndarray, list[float]]:
         start = time.perf_counter()
-        fitted = final(model, settings, frame.iloc[train], labels[train], seed, config.device)
+        fitted = final(model, settings, frame.iloc[train], labels[train], split, config.device)
         middle = time.perf_counter()
         likely = chances(fitted, frame.iloc[test])
         return likely, [middle - start, time.perf_counter() - middle]
 
-    found: list[dict[str, Any]] = []
-    times: dict[str, list[float]] = {}
-    if reference is not None and REFERENCE not in chosen:
-        times[REFERENCE] = measure(REFERENCE, reference)[1]
-    for model, settings in chosen.items():
-        likely, times[model] = measure(model, settings)
-        accuracy = float(((likely > 0.5) == labels[test]).mean())
-        area = float(roc_auc_score(labels[test], likely))
-        found.append(
-            {"data": name, "model": model, "seed": seed, "accuracy": round(accuracy, 4), "auc": round(area, 4)}
-        )
+    before = measure(REFERENCE, reference)[1] if reference is not None and model != REFERENCE else None
+    likely, own = measure(model, chosen)
+    accuracy = float(((likely > 0.5) == labels[test]).mean())
+    area = float(roc_auc_score(labels[test], likely))
+    found = {"data": name, "model": model, "split": split, "rows": [len(train), len(test)]}
+    found |= {"accuracy": round(accuracy, 4), "auc": round(area, 4)}
     if reference is not None:
-        for one in found:
-            ratios = [own / other for own, other in zip(times[one["model"]], times[REFERENCE], strict=True)]
-            one |= {"fit": round(ratios[0], 2), "predict": round(ratios[1], 2)}
+        ratios = [one / other for one, other in zip(own, before or own, strict=True)]
+        found |= {"fit": round(ratios[0], 2), "predict": round(ratios[1], 2)}
     return found
 
 
-def parts(name: str, config: Config) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-    """The table, its labels, and the places of training and test rows."""
+def parts(name: str, split: int, config: Config) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+    """The table, its labels, and the places of training and test rows: those published for split 0, else drawn anew."""
     frame, labels, train = datasets.table(name, features=config.features)
+    if split:
+        drawn, _ = train_test_split(
+            np.arange(len(labels)), train_size=int(train.sum()), stratify=labels, random_state=split
+        )
+        train = np.isin(np.arange(len(labels)), drawn)
     draw = np.random.default_rng(0)
     some = [draw.permutation(np.flatnonzero(which))[: config.most or None] for which in (train, ~train)]
     return frame, labels, np.sort(some[0]), np.sort(some[1])
 
 
 def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
-    """The report: one row for a table and model, and all that was run."""
+    """The report: one row for a table and model, memories beside the best of the others, and all that was run."""
     rows = []
-    seeds = range(config.seed, config.seed + config.runs)
     for name in config.data:
-        for model in config.models:
-            own = [one for one in done if (one["data"], one["model"]) == (name, model) and one["seed"] in seeds]
-            if not own:
+        found: dict[str, dict[int, dict[str, Any]]] = {model: {} for model in config.models}
+        for one in done:
+            if one["data"] == name and one["model"] in found and one["split"] in config.splits and "auc" in one:
+                found[one["model"]][one["split"]] = one
+        for model, runs in found.items():
+            if not runs:
                 continue
+            own = [runs[split] for split in sorted(runs)]
             row: dict[str, Any] = {"data": name, "model": model}
             row |= {what: reports.spread([one[what] for one in own]) for what in ("accuracy", "auc")}
             timed = [one for one in own if "fit" in one]
             row |= {
                 what: round(statistics.median(one[what] for one in timed), 1) for what in ("fit", "predict") if timed
             }
+            if CONTESTANTS[model].ours:
+                row["beside"] = {what: _beside(what, runs, found) for what in ("accuracy", "auc")}
             paper = PAPER.get(model) if config.features == "benchmark" else None
             rows.append({**row, "paper": paper[DATA.index(name)] if paper else None})
     return {**head, "rows": rows, "done": done}
+
+
+def _beside(what: str, runs: dict[int, dict[str, Any]], found: dict[str, dict[int, dict[str, Any]]]) -> dict[str, Any]:
+    """The best of the trees on the same splits, and the difference to it."""
+    own = {split: runs[split][what] for split in sorted(runs)}
+    others = {
+        other: {split: one[what] for split, one in several.items()}
+        for other, several in found.items()
+        if not CONTESTANTS[other].ours
+    }
+    learned, tested = next(iter(runs.values()))["rows"]
+    return reports.beside(what, own, others, tested / learned)

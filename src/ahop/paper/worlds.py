@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,15 +15,16 @@ from torch import Tensor
 
 from ahop._progress import progress
 from ahop._registry import Registry
-from ahop.memories import Oracle
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
-from ahop.metrics import calibration_error, evaluate
+from ahop.metrics import calibration_error
 from ahop.paper import report as reports
-from ahop.paper.retrieval import prepare, require_models
+from ahop.paper.parallel import each
+from ahop.paper.retrieval import BASELINES, prepare, require_models, scored
 from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Scaled, Variant
 
 Builder = Callable[[int, int], Variant]
+Done = dict[str, Any]
 
 
 def _spread_out(low: float, high: float, dim: int, seed: int) -> Tensor:
@@ -84,7 +88,7 @@ class Config:
     """What a run does."""
 
     worlds: tuple[str, ...] = field(default_factory=lambda: tuple(WORLDS))
-    models: tuple[str, ...] = ("m-hop", "b-hop*", "b-hop")
+    models: tuple[str, ...] = ("m-hop", *BASELINES, "b-hop*", "b-hop")
     patterns: int = 2048
     dim: int = 64
     samples: int = 512
@@ -105,42 +109,81 @@ class Config:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
+    @property
+    def seeds(self) -> range:
+        return range(self.seed, self.seed + self.runs)
 
-def run(config: Config) -> dict[str, Any]:
-    """Accuracy, first choices against the Oracle's, calibration and the AUROC of telling strangers, by cell."""
-    head = reports.stamp("worlds", asdict(config), __file__)
-    figures: dict[tuple[str, str], dict[str, list[float]]] = {}
-    models = [*(model for model in config.models if model != "oracle"), "oracle"]
-    with progress("worlds", config.runs * len(config.worlds) * len(models)) as bar:
-        for seed in range(config.seed, config.seed + config.runs):
-            generator = torch.Generator().manual_seed(seed)
-            # The second half is never stored: its variants are the strangers.
-            known, unknown = (torch.rand(2, config.patterns, config.dim, generator=generator) * 2 - 1).to(config.device)
-            for name in config.worlds:
-                world = WORLDS[name](config.dim, seed)
-                seen, test = world.sample(known, config.samples), world.sample(known, config.queries)
-                strangers = world.sample(unknown, config.queries).queries
-                ceiling = evaluate(Oracle(known, world), test).first_choice
-                for model in models:
-                    memory = prepare(model, known, seen, world, seed)
-                    result = evaluate(memory, test)
-                    cell = figures.setdefault((name, model), {})
-                    cell.setdefault("accuracy", []).append(result.accuracy)
-                    cell.setdefault("first_choice", []).append(result.first_choice)
-                    cell.setdefault("fraction_of_oracle", []).append(result.first_choice / max(ceiling, 1e-9))
-                    cell.setdefault("calibration_error", []).append(calibration_error(memory, test))
-                    if isinstance(memory, BayesianHopfield):
-                        cell.setdefault("rejection_auroc", []).append(_rejection(memory, test.queries, strangers))
-                    bar.advance(f"{name}, {model}")
-    rows = [
-        {"world": name, "model": model} | {key: reports.spread(values) for key, values in cell.items()}
-        for (name, model), cell in figures.items()
-    ]
-    return {**head, "rows": rows}
+    @property
+    def contestants(self) -> tuple[str, ...]:
+        """The models, the Oracle last."""
+        return (*(model for model in self.models if model != "oracle"), "oracle")
 
 
-def _rejection(memory: AssociativeMemory, stored: Tensor, strangers: Tensor) -> float:
-    assert isinstance(memory, BayesianHopfield)
+def run(
+    config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1, until: float = math.inf
+) -> dict[str, Any]:
+    """Accuracy, first choices against the Oracle's, calibration and the AUROC of telling strangers, by cell.
+
+    What ``out`` already holds is not done again, and each part is kept when ready. None begins after ``until``.
+    """
+    free = ("worlds", "models", "runs", "seed", "device")
+    journal = reports.Journal(out, reports.stamp("worlds", asdict(config), __file__), free, partial(summary, config))
+    with reports.reading(out):
+        known = {(one["world"], one["model"], one["seed"]) for one in journal.done}
+    # The Oracle first: without it there is no fraction of it.
+    models = (config.contestants[-1], *config.contestants[:-1])
+    jobs = [(name, model, seed) for seed in config.seeds for name in config.worlds for model in models]
+    left = [job for job in jobs if job not in known]
+    with progress("worlds", len(left)) as bar:
+        for one in each(score, [(*job, config) for job in left], workers, until):
+            journal.add([one])
+            bar.advance(f"{one['world']}, {one['model']}: {one['first_choice']:.3f}")
+    return journal.report()
+
+
+def score(name: str, model: str, seed: int, config: Config) -> Done:
+    """What one model finds in one world of one seed."""
+    generator = torch.Generator().manual_seed(seed)
+    # The second half is never stored: its variants are the strangers.
+    known, unknown = (torch.rand(2, config.patterns, config.dim, generator=generator) * 2 - 1).to(config.device)
+    corruption = WORLDS[name](config.dim, seed)
+    seen, test = corruption.sample(known, config.samples), corruption.sample(known, config.queries)
+    found: Done = {"world": name, "model": model, "seed": seed}
+    made = prepare(model, known, seen, corruption, seed)
+    result = scored(made, known, test)
+    found |= {"accuracy": result.accuracy, "first_choice": result.first_choice}
+    if isinstance(made, AssociativeMemory):
+        found["calibration_error"] = calibration_error(made, test)
+    if isinstance(made, BayesianHopfield):
+        strangers = corruption.sample(unknown, config.queries).queries
+        found["rejection_auroc"] = _rejection(made, test.queries, strangers)
+    return found
+
+
+def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str, Any]:
+    """The report: one row for a world and model, of the runs whose ceiling is known."""
+    found: dict[tuple[str, str], dict[int, Done]] = {}
+    for one in done:
+        found.setdefault((one["world"], one["model"]), {})[one["seed"]] = one
+    rows = []
+    for name in config.worlds:
+        ceiling = found.get((name, "oracle"), {})
+        for model in config.contestants:
+            runs = found.get((name, model), {})
+            cells = [runs[seed] for seed in config.seeds if seed in runs and seed in ceiling]
+            if cells:
+                best = [max(ceiling[one["seed"]]["first_choice"], 1e-9) for one in cells]
+                share = reports.spread([one["first_choice"] / most for one, most in zip(cells, best, strict=True)])
+                rows.append({"world": name, "model": model, **_figures(cells), "fraction_of_oracle": share})
+    return {**head, "rows": rows, "done": done}
+
+
+def _figures(cells: list[Done]) -> dict[str, Any]:
+    keys = ("accuracy", "first_choice", "calibration_error", "rejection_auroc")
+    return {key: reports.spread([one[key] for one in cells]) for key in keys if key in cells[0]}
+
+
+def _rejection(memory: BayesianHopfield, stored: Tensor, strangers: Tensor) -> float:
     with torch.no_grad():
         levels = torch.cat([memory.familiarity(stored), memory.familiarity(strangers)]).cpu()
     labels = torch.cat([torch.ones(len(stored)), torch.zeros(len(strangers))])

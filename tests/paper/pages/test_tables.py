@@ -79,6 +79,58 @@ def test_bold_is_what_is_better_by_more_than_chance():
     ]
 
 
+def bag(model, auc, low=None, high=None):
+    row = {"data": "fox", "model": model, "auc": spread(auc), "paper": None}
+    if low is None:
+        return row
+    other = {"model": "max", "auc": spread(0.5)}
+    return {**row, "best_other": other, "difference": {"mean": 0.1, "low": low, "high": high}}
+
+
+def of_table(row):
+    """The same figures as a row of tables has them."""
+    beside = {key: row.pop(key) for key in ("best_other", "difference") if key in row}
+    return {**row, "accuracy": row["auc"], "beside": {"accuracy": beside}}
+
+
+@pytest.mark.parametrize(
+    ("intervals", "bold"),
+    [
+        ([(0.1, 0.2), (-0.1, 0.2)], ["m-hop"]),
+        ([(-0.1, 0.2), (0.0, 0.2)], []),
+        ([(-0.2, -0.1), (-0.1, 0.2)], []),
+        ([(-0.2, -0.1), (-0.3, -0.1)], ["max"]),
+    ],
+)
+def test_among_classifiers_nothing_is_bold_whose_interval_holds_zero(intervals, bold):
+    """However high its figure; and the best other is where it is ahead of all of ours."""
+
+    def rows():
+        ours = [bag(model, 0.9, *ends) for model, ends in zip(("m-hop", "a-hop"), intervals, strict=True)]
+        return [bag("max", 0.5), bag("mean", 0.99), *ours]
+
+    for grid in (tables.bags({"rows": rows()}), tables.accuracies({"rows": [of_table(row) for row in rows()]})):
+        assert [line[0].split(",")[0] for line in grid.lines if "**" in line[1]] == bold
+
+
+def test_an_interval_stands_beside_its_figure():
+    grid = tables.bags({"rows": [bag("max", 0.5), bag("m-hop", 0.9, 0.1, 0.2), bag("a-hop", 0.9, -0.1, 0.2)]})
+    assert grid.lines == [["max", ".500"], ["m-hop", "**.900** [+.100 to +.200]"], ["a-hop", ".900 [-.100 to +.200]"]]
+
+
+def world(name, model, *runs):
+    return {"world": name, "model": model, "fraction_of_oracle": spread(*runs)}
+
+
+def test_a_world_shows_its_best_baseline_of_each_kind():
+    rows = [world("one", "centred L1", 0.5), world("one", "z-scored L1", 0.6), world("one", "ridge", 0.7)]
+    rows += [world("two", "centred L1", 0.5), world("two", "m-hop", 0.4), world("two", "z-scored L1", 0.3)]
+    assert tables.worlds({"rows": rows}) == Grid(
+        ["world", "m-hop", "best baseline, no labels", "best baseline, labels"],
+        [["two", ".400", ".500 centred L1", ""], ["one", "", ".600 z-scored L1", ".700 ridge"]],
+    )
+
+
 @given(st.sets(st.sampled_from([(model, data) for model in OURS for data in "abc"]), min_size=1))
 def test_ours_renders_with_any_cells_missing(kept):
     """Also with rows that have no other model beside them, and some that say how sure they were."""

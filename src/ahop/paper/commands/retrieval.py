@@ -19,7 +19,6 @@ from ahop.paper.commands.common import (
     app,
     as_names,
     console,
-    keep,
     plain_errors,
     require_file,
     show,
@@ -58,7 +57,7 @@ def run_retrieval(
         typer.Option(metavar="FILE.png", help="Where to draw originals, queries and what was recalled (images only)."),
     ] = None,
 ) -> None:
-    """Retrieval under masking, noise and bias: Table 2 and Figure 3 of the paper."""
+    """Retrieval under masking, noise and bias: Table 2 and Figure 3 of the paper. With --out, a run is resumable."""
     defaults = {"mnist": (0.6, 0.7)}.get(data, (0.4, 0.5))
     settings = [_setting(text) for text in setting or []]
     settings += [retrieval.Setting(value, value, value) for value in difficulty or []]
@@ -85,10 +84,11 @@ def run_retrieval(
     if plot or picture:
         require("matplotlib")
 
-    result = retrieval.run(config)
+    result = retrieval.run(config, out)
     size = f"{config.patterns} {config.data} patterns, {config.samples} samples, {config.queries} queries"
     show(tables.settings(result), f"Retrieval, {size}\npreset {config.preset}, mean ± std of {config.runs} runs")
-    keep(result, out)
+    if out:
+        console.print(f"report: {out}")
     if plot:
         plots.accuracy(result, plot)
         console.print(f"plot: {plot}")

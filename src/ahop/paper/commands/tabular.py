@@ -12,7 +12,6 @@ from ahop.paper.commands.common import (
     Device,
     Out,
     Runs,
-    Seed,
     Workers,
     app,
     as_names,
@@ -35,16 +34,17 @@ def run_tabular(
     ] = "sound",
     trials: Annotated[int, typer.Option(help="Settings that each model may try on validation rows.")] = 12,
     runs: Runs = 5,
-    seed: Seed = 0,
+    seed: Annotated[int, typer.Option(help="The first split; 0 is the published one.")] = 0,
     workers: Workers = 1,
     device: Device = "cpu",
-    quick: Annotated[bool, typer.Option("--quick", help="500 rows, one trial, one run: to see that it works.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="500 rows, one trial, one split: to see that it works.")
+    ] = False,
     out: Out = None,
 ) -> None:
     """Tables, by Hopfield networks, forests and boosted trees: Table 3 of the paper. With --out, a run is resumable.
 
-    A full run needs a GPU: with --device cuda --workers 15 the networks take about a quarter of an hour on an H200
-    for each set of features, and all trees an hour on one core. Two cores would need days.
+    A full run needs a GPU for the networks, and many cores for the votes of trees. Two cores would need days.
     """
     config = tabular.Config(
         data=as_names(data, "data"),
@@ -58,7 +58,7 @@ def run_tabular(
     if quick:
         config = tabular.quick(config)
     result = tabular.run(config, out, workers)
-    size = f"{config.features} features, mean ± std of {config.runs} run{'s' * (config.runs > 1)}"
+    size = f"{config.features} features, mean ± std of {config.runs} split{'s' * (config.runs > 1)}"
     papers = "; (paper)" * any(row["paper"] for row in result["rows"])
     show(tables.accuracies(result), f"Accuracy, {size}{papers}")
     show(tables.areas(result), f"Area under the curve, {size}")

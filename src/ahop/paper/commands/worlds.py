@@ -13,9 +13,10 @@ from ahop.paper.commands.common import (
     Out,
     Runs,
     Seed,
+    Workers,
     app,
     as_names,
-    keep,
+    console,
     plain_errors,
     show,
 )
@@ -28,16 +29,22 @@ def run_worlds(
     world: Annotated[
         list[str] | None, typer.Option(help="A world by name; repeat for several; all by default.")
     ] = None,
-    models: Annotated[str, typer.Option(help="Networks to compare, separated by commas.")] = "m-hop,b-hop*,b-hop",
+    models: Annotated[str, typer.Option(help="Networks to compare, separated by commas.")] = ",".join(
+        worlds.Config.models
+    ),
     patterns: Annotated[int, typer.Option(help="Stored patterns.")] = 2048,
     samples: Annotated[int, typer.Option(help="Queries to learn from.")] = 512,
     queries: Annotated[int, typer.Option(help="Queries to score on.")] = 1000,
     runs: Runs = 5,
     seed: Seed = 0,
     device: Device = "cpu",
+    workers: Workers = 1,
     out: Out = None,
 ) -> None:
-    """How close memories come to the best possible result under many corruptions; b-hop* learns without labels."""
+    """How close memories come to the best possible result under many corruptions; b-hop* learns without labels.
+
+    With --out, a run is resumable.
+    """
     names = as_names(models, "models")
     config = worlds.Config(
         tuple(world or worlds.WORLDS),
@@ -49,6 +56,7 @@ def run_worlds(
         seed=seed,
         device=as_device(device),
     )
-    result = worlds.run(config)
+    result = worlds.run(config, out, workers)
     show(tables.worlds_in_full(result), f"Worlds: {patterns} patterns, {samples} samples, mean of {runs} runs")
-    keep(result, out)
+    if out:
+        console.print(f"report: {out}")

@@ -56,6 +56,19 @@ def with_spread(figures: dict[str, Any], paper: float | None = None, digits: int
     return figure(figures["mean"], digits) + several + (f" ({figure(paper, digits)})" if paper is not None else "")
 
 
+def bold(text: str, wanted: bool) -> str:
+    """In bold, if wanted."""
+    return f"**{text}**" if wanted else text
+
+
+def interval(difference: dict[str, Any], digits: int = 3) -> str:
+    """Where a difference lies in 95 % of cases, each end with its sign; nothing for that of one split."""
+    if difference.get("low") is None:
+        return ""
+    ends = (("+" if difference[end] >= 0 else "") + figure(difference[end], digits) for end in ("low", "high"))
+    return " to ".join(ends)
+
+
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table of Markdown."""
     rows = ["|".join(["", *(f" {cell} " if cell else " " for cell in cells), ""]) for cells in (head, *lines)]

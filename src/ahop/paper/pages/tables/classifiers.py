@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ahop.paper.pages.markdown import Grid, Report, figure, plain, with_spread
+from ahop.paper.pages.markdown import Grid, Report, bold, figure, interval, plain, with_spread
 from ahop.paper.pages.tables.registry import Row, beside_paper, by, cells_of, each, set_title, shown
 from ahop.paper.table_models import CONTESTANTS
 
@@ -15,11 +15,34 @@ def bags(report: Report) -> Grid:
     rows = report["rows"]
     found = by(rows, "model", "data")
     data = each(rows, "data")
-    lines = [
-        [model, *cells_of(found, [(model, name) for name in data], beside_paper("auc"))]
-        for model in each(rows, "model")
-    ]
+    better = _better({(row["model"], row["data"]): row for row in rows})
+
+    def cell(row: Row) -> str:
+        text = bold(with_spread(row["auc"], row["paper"]), (row["model"], row["data"]) in better)
+        return _with_interval(text, row.get("difference", {}))
+
+    lines = [[model, *cells_of(found, [(model, name) for name in data], cell)] for model in each(rows, "model")]
     return Grid(["", *map(set_title, data)], lines)
+
+
+def _better(compared: dict[tuple[str, str], Row]) -> set[tuple[str, str]]:
+    """Who is better by more than chance, by model and data: ours than the best other, or that one than all of ours."""
+    better = set()
+    for data in {data for _, data in compared}:
+        ours = {
+            model: one
+            for (model, where), one in compared.items()
+            if where == data and interval(one.get("difference", {}))
+        }
+        better |= {(model, data) for model, one in ours.items() if one["difference"]["low"] > 0}
+        if ours and all(one["difference"]["high"] < 0 for one in ours.values()):
+            better |= {(one["best_other"]["model"], data) for one in ours.values()}
+    return better
+
+
+def _with_interval(text: str, difference: Row, digits: int = 3) -> str:
+    where = interval(difference, digits)
+    return f"{text} [{where}]" if where else text
 
 
 @shown("checks", "mil-checks")
@@ -114,13 +137,14 @@ def papers_areas(report: Report) -> Grid:
 
 
 def _tabular(rows: list[Row], what: str) -> Grid:
-    data = each(rows, "data")
-    best = {name: max(row[what]["mean"] for row in rows if row["data"] == name) for name in data}
+    found = {(row["model"], row["data"]): row.get("beside", {}).get(what, {}) for row in rows}
+    better = _better(found)
 
     def cell(row: Row) -> str:
         # Four figures, since the best differ by less than three show.
         text = with_spread(row[what], row["paper"] if what == "accuracy" else None, 4)
-        return f"**{text}**" if row[what]["mean"] == best[row["data"]] else text
+        place = row["model"], row["data"]
+        return _with_interval(bold(text, place in better), found[place].get("difference", {}), 4)
 
     return a_line_each("", rows, cell)
 

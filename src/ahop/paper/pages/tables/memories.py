@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ahop.paper import retrieval as benchmark
-from ahop.paper.pages.markdown import Grid, Report, figure, short, with_spread
+from ahop.paper.baselines import ALONE, BOTH, PLAIN
+from ahop.paper.pages.markdown import Grid, Report, bold, figure, interval, short, with_spread
 from ahop.paper.pages.tables.registry import Row, beside_paper, by, cells_of, each, model_title, set_title, shown
 from ahop.paper.real_models import MODELS as MEASURED
 
@@ -59,7 +61,7 @@ def settings(report: Report) -> Grid:
             [
                 row["setting"] if row["setting"] != before else "",
                 row["model"],
-                _bold(with_spread(row["accuracy"]), row["model"] != "oracle" and row["accuracy"]["mean"] == best),
+                bold(with_spread(row["accuracy"]), row["model"] != "oracle" and row["accuracy"]["mean"] == best),
                 with_spread(row["error"]),
                 figure(row["first_choice"]["mean"]),
                 f"{row['fraction_of_oracle']['mean']:.1%}",
@@ -79,18 +81,35 @@ def _contends(other: Row, row: Row) -> bool:
 def twelve(*reports: Report) -> Grid:
     """The retrieval figure: accuracy in twelve settings, with 2,048 and with 4,096 patterns."""
     rows = [{**row, "patterns": report["config"]["patterns"]} for report in reports for row in report["rows"]]
+    rows = _with_best_baselines(rows, "accuracy", "patterns", "setting")
     found = by(rows, "patterns", "setting", "model")
     models, counts = each(rows, "model"), each(rows, "patterns")
     lines = []
     for setting in each(rows, "setting"):
         pairs = [
-            cells_of(
-                found, [(count, setting, model) for count in counts], lambda row: figure(row["accuracy"]["mean"], 2)
-            )
+            cells_of(found, [(count, setting, model) for count in counts], lambda row: _with_name(row, "accuracy", 2))
             for model in models
         ]
         lines.append([setting, *(", ".join(filter(None, pair)) for pair in pairs)])
     return Grid(["", *("Oracle" if model == "oracle" else model for model in models)], lines)
+
+
+def _with_best_baselines(rows: list[Row], what: str, *keys: str) -> list[Row]:
+    """The rows of networks, and for each place, which the keys name, the best baseline without labels and with."""
+    found = [row for row in rows if row["model"] not in PLAIN]
+    for learns, title in ((ALONE, "best baseline, no labels"), (BOTH, "best baseline, labels")):
+        best: dict[tuple[Any, ...], Row] = {}
+        for row in rows:
+            place = tuple(row[key] for key in keys)
+            if row["model"] in PLAIN and PLAIN[row["model"]].learns == learns:
+                best[place] = max(best.get(place, row), row, key=lambda one: one[what]["mean"])
+        found += [{**row, "model": title, "baseline": row["model"]} for row in best.values()]
+    return found
+
+
+def _with_name(row: Row, what: str, digits: int = 3) -> str:
+    """A figure, and whose it is where it is that of a baseline."""
+    return " ".join([figure(row[what]["mean"], digits), *([row["baseline"]] if "baseline" in row else [])])
 
 
 @shown("generators", "retrieval-literal", "retrieval-std", "retrieval-synthetic")
@@ -136,11 +155,12 @@ def ablations(report: Report) -> Grid:
 def worlds(report: Report) -> Grid:
     """How close to the Oracle's first choices."""
     rows = [row for row in report["rows"] if row["model"] != "oracle"]
+    rows = _with_best_baselines(rows, "fraction_of_oracle", "world")
     found = by(rows, "world", "model")
     columns: list[tuple[str, str, Callable[[Row], str]]] = []
     for model in each(rows, "model"):
         title = benchmark.MODELS[model].title if model in benchmark.MODELS else model
-        columns.append((model, title, lambda row: figure(row["fraction_of_oracle"]["mean"])))
+        columns.append((model, title, lambda row: _with_name(row, "fraction_of_oracle")))
         if model.endswith("*"):
             columns.append((model, "its worst run", lambda row: figure(min(row["fraction_of_oracle"]["runs"]))))
     lines = [
@@ -184,26 +204,16 @@ def real(report: Report) -> Grid:
 
 
 def _ours(row: Row) -> str:
-    accuracy = with_spread(row["accuracy"])
-    low, high = (row.get("difference", {}).get(end) for end in ("low", "high"))
-    if low is None:
-        return accuracy
-    return f"{_bold(accuracy, low > 0)} ({_signed(low)} to {_signed(high)})"
+    accuracy, difference = with_spread(row["accuracy"]), row.get("difference", {})
+    where = interval(difference)
+    return f"{bold(accuracy, difference['low'] > 0)} ({where})" if where else accuracy
 
 
 def _other(row: Row) -> str:
     if "best_other" not in row:
         return ""
     best, high = row["best_other"], row["difference"]["high"]
-    return f"{_bold(with_spread(best['accuracy']), high is not None and high < 0)} {best['model']}"
-
-
-def _bold(text: str, wanted: bool) -> str:
-    return f"**{text}**" if wanted else text
-
-
-def _signed(value: float) -> str:
-    return ("+" if value >= 0 else "") + figure(value)
+    return f"{bold(with_spread(best['accuracy']), high is not None and high < 0)} {best['model']}"
 
 
 def _in_order(models: list[str]) -> list[str]:
@@ -221,7 +231,7 @@ def real_models(report: Report) -> Grid:
     for model in _in_order(models):
         ours, learns = (MEASURED[model].ours, MEASURED[model].learns) if model in MEASURED else (False, "")
         cells = cells_of(found, [(model, data) for data in names], lambda row: with_spread(row["accuracy"]))
-        lines.append([_bold(model, ours), learns, *cells])
+        lines.append([bold(model, ours), learns, *cells])
     return Grid(["", "learns from", *map(set_title, names)], lines)
 
 
