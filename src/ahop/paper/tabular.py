@@ -99,14 +99,15 @@ def run(config: Config, out: str | os.PathLike[str] | None = None, workers: int 
     free = ("data", "models", "runs", "seed", "device")
     journal = reports.Journal(out, head, free, partial(summary, config))
     with reports.reading(out):
-        ranked = {(one["data"], one["model"], one["split"]): one["ranked"] for one in journal.done if "ranked" in one}
-        tested = {(one["data"], one["model"], one["split"]) for one in journal.done if "auc" in one}
+        before = [((one["data"], one["model"], one["split"]), one) for one in journal.done]
+        ranked = {job: one["ranked"] for job, one in before if "ranked" in one}
+        tested = {job for job, one in before if "auc" in one}
     jobs = [(name, model, split) for split in config.splits for name in config.data for model in config.models]
     searches = [job for job in dict.fromkeys(map(_search, jobs)) if job not in ranked]
     finals = [job for job in jobs if job not in tested]
     for name in dict.fromkeys(name for name, *_ in searches + finals):
         # Before the work, which would be in vain where one is not to be had.
-        datasets.table(name, features=config.features)
+        parts(name, config.seed, config)
     trials = [(*job, trial, config) for job in searches for trial in range(_trials(job[1], config))]
     with progress("tables", len(trials) + len(finals)) as bar:
         tried: dict[Job, list[dict[str, Any]]] = {job: [] for job in searches}
