@@ -105,15 +105,16 @@ def run(
     free = ("data", "models", "runs", "seed", "device")
     journal = reports.Journal(out, head, free, partial(summary, config))
     with reports.reading(out):
-        ranked = {(one["data"], one["model"], one["split"]): one["ranked"] for one in journal.done if "ranked" in one}
-        tested = {(one["data"], one["model"], one["split"]) for one in journal.done if "auc" in one}
-        tried = {(*_job(one), one["trial"]) for one in journal.done if "trial" in one}
+        before = [(_job(one), one) for one in journal.done]
+        ranked = {job: one["ranked"] for job, one in before if "ranked" in one}
+        tested = {job for job, one in before if "auc" in one}
+        tried = {(*job, one["trial"]) for job, one in before if "trial" in one}
     jobs = [(name, model, split) for split in config.splits for name in config.data for model in config.models]
     searches = [job for job in dict.fromkeys(map(_search, jobs)) if job not in ranked]
     finals = [job for job in jobs if job not in tested]
     for name in dict.fromkeys(name for name, *_ in searches + finals):
         # Before the work, which would be in vain where one is not to be had.
-        datasets.table(name, features=config.features)
+        parts(name, config.seed, config)
     trials = [(*job, trial) for job in searches for trial in range(_trials(job[1], config))]
     trials = [trial for trial in trials if trial not in tried]
     with progress("tables", len(trials) + len(finals)) as bar:

@@ -50,7 +50,7 @@ SECTIONS = (
         " alone; these are ours. Most values lost, or a large bias, and m-hop finds little where a-hop finds nearly"
         " all. Where lost values, noise and bias meet at difficulty .5, a-hop is .3 below the ceiling and b-hop .01."
         " Where noise and bias meet alone, k2-hop is ahead of a-hop. In seven of the twelve a baseline without labels"
-        " is within .003 of the ceiling; in the others, where many values are lost, it is far below.",
+        " is within .004 of the ceiling; in the others, where many values are lost, it is far below.",
         tables=("twelve",),
         pictures=("retrieval-twelve-2048.png", "retrieval-twelve-4096.png"),
     ),
