@@ -18,7 +18,8 @@ def test_every_world_is_drawn_and_scored(tmp_path):
     result = CliRunner(env={"COLUMNS": "120"}).invoke(app, ["worlds", *small, "--out", str(out)])
     assert result.exit_code == 0, result.output
     rows = json.loads(out.read_text())["rows"]
-    assert {row["world"] for row in rows} == set(worlds.WORLDS)
+    assert {row["world"] for row in rows} == set(worlds.group(untuned=False))
+    assert len(worlds.group(untuned=False)) == 14
     assert all(row["fraction_of_oracle"]["mean"] == 1 for row in rows if row["model"] == "oracle")
 
 
@@ -32,7 +33,7 @@ def test_a_world_and_a_model_join_by_registering_themselves(monkeypatch):
     monkeypatch.setattr(worlds, "WORLDS", Registry("world"))
     monkeypatch.setattr(retrieval, "MODELS", models := Registry("model"))
 
-    @worlds.WORLDS.register("still")
+    @worlds.world("still")
     def still(dim, seed):
         return Noisy(1e-3, seed=seed)
 

@@ -13,6 +13,7 @@ from ahop.paper.commands.common import (
     Out,
     Runs,
     Seed,
+    Workers,
     app,
     as_names,
     keep,
@@ -26,22 +27,34 @@ from ahop.paper.pages import tables
 @plain_errors
 def run_worlds(
     world: Annotated[
-        list[str] | None, typer.Option(help="A world by name; repeat for several; all by default.")
+        list[str] | None, typer.Option(help="A world by name; repeat for several; all of the group by default.")
     ] = None,
-    models: Annotated[str, typer.Option(help="Networks to compare, separated by commas.")] = "m-hop,b-hop*,b-hop",
+    untuned: Annotated[
+        bool, typer.Option("--untuned", help="The worlds that nobody tuned on, outside the family that is learned.")
+    ] = False,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            help="Networks to compare, separated by commas: m-hop,b-hop*,b-hop; untuned with a-hop and simple metrics."
+        ),
+    ] = None,
     patterns: Annotated[int, typer.Option(help="Stored patterns.")] = 2048,
     samples: Annotated[int, typer.Option(help="Queries to learn from.")] = 512,
     queries: Annotated[int, typer.Option(help="Queries to score on.")] = 1000,
     runs: Runs = 5,
     seed: Seed = 0,
     device: Device = "cpu",
+    workers: Workers = 1,
     out: Out = None,
 ) -> None:
-    """How close memories come to the best possible result under many corruptions; b-hop* learns without labels."""
-    names = as_names(models, "models")
+    """How close memories come to the best possible result under many corruptions; b-hop* learns without labels.
+
+    A report that is there already is gone on with.
+    """
+    usual = worlds.UNTUNED_MODELS if untuned else worlds.Config.models
     config = worlds.Config(
-        tuple(world or worlds.WORLDS),
-        names,
+        tuple(world or worlds.group(untuned)),
+        usual if models is None else as_names(models, "models"),
         patterns,
         samples=samples,
         queries=queries,
@@ -49,6 +62,6 @@ def run_worlds(
         seed=seed,
         device=as_device(device),
     )
-    result = worlds.run(config)
+    result = worlds.run(config, out, workers)
     show(tables.worlds_in_full(result), f"Worlds: {patterns} patterns, {samples} samples, mean of {runs} runs")
     keep(result, out)
