@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -27,9 +26,7 @@ FORMS: dict[str, Callable[[Tensor, Tensor, str], Compared]] = {
     "centred": baselines.centred,
     "z-scored": baselines.z_scored,
 }
-SIMPLE: dict[str, Callable[[Tensor, Tensor], Compared]] = {
-    f"{form} {metric}".strip(): partial(make, metric=metric) for form, make in FORMS.items() for metric in METRICS
-}
+SIMPLE = {f"{form} {metric}".strip(): (form, metric) for form in FORMS for metric in METRICS}
 
 
 class Simple(NamedTuple):
@@ -39,8 +36,10 @@ class Simple(NamedTuple):
     beta: float
 
     @classmethod
-    def fitted(cls, compared: Compared, seen: Samples) -> Simple:
-        """With the temperature under which the origins of samples are likeliest: the one thing learned from labels."""
+    def fitted(cls, name: str, patterns: Tensor, seen: Samples) -> Simple:
+        """By its name, with the temperature under which origins are likeliest: the one thing learned from labels."""
+        form, metric = SIMPLE[name]
+        compared = FORMS[form](patterns, seen.queries, metric)
         scores = _scores(compared, seen.queries)
         own = scores.gather(1, seen.origins.to(scores.device)[:, None])
         others = scores.scatter(1, seen.origins.to(scores.device)[:, None], -torch.inf)

@@ -51,7 +51,7 @@ UNTUNED_MODELS = (*SIMPLE, "m-hop", "a-hop", "b-hop*", "b-hop")
 
 
 class World(NamedTuple):
-    """A corruption of so many dimensions from a seed, what is stored of the patterns drawn, and if nobody tuned on it."""
+    """A corruption of so many dimensions from a seed, what is stored of patterns drawn, and if nobody tuned on it."""
 
     corruption: Builder
     stored: Callable[[Tensor], Tensor]
@@ -252,8 +252,7 @@ def score(name: str, model: str, seed: int, config: Config) -> Done:
     seen, test = corruption.sample(known, config.samples), corruption.sample(known, config.queries)
     found: Done = {"world": name, "model": model, "seed": seed}
     if model in SIMPLE:
-        simple = Simple.fitted(SIMPLE[model](known, seen.queries), seen)
-        return {**found, **simple.measured(test)}
+        return {**found, **Simple.fitted(model, known, seen).measured(test)}
     memory = prepare(model, known, seen, corruption, seed)
     result = evaluate(memory, test)
     found |= {"accuracy": result.accuracy, "first_choice": result.first_choice}
@@ -276,10 +275,9 @@ def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str,
             runs = found.get((name, model), {})
             cells = [runs[seed] for seed in config.seeds if seed in runs and seed in ceiling]
             if cells:
-                share = [one["first_choice"] / max(ceiling[one["seed"]]["first_choice"], 1e-9) for one in cells]
-                rows.append(
-                    {"world": name, "model": model, **_figures(cells), "fraction_of_oracle": reports.spread(share)}
-                )
+                best = [max(ceiling[one["seed"]]["first_choice"], 1e-9) for one in cells]
+                share = reports.spread([one["first_choice"] / most for one, most in zip(cells, best, strict=True)])
+                rows.append({"world": name, "model": model, **_figures(cells), "fraction_of_oracle": share})
     return {**head, "rows": rows, "done": done}
 
 

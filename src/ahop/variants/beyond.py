@@ -27,8 +27,8 @@ class Beyond(Variant, abstract=True):
 class Dropped(Beyond):
     r"""A block of neighbouring values is lost, and noise on the others: a shadow, a hand before the camera.
 
-    .. math:: p(x \mid \xi) = \frac{1}{d - l + 1} \sum_{s = 0}^{d - l} \; \prod_{i \in [s, s + l)} \tfrac12 [|x_i| \le 1]
-        \prod_{i \notin [s, s + l)} N(x_i; \xi_i, \sigma^2)
+    .. math:: p(x \mid \xi) = \frac{1}{d - l + 1} \sum_{s = 0}^{d - l} \;
+        \prod_{i \in [s, s + l)} \tfrac12 [|x_i| \le 1] \prod_{i \notin [s, s + l)} N(x_i; \xi_i, \sigma^2)
 
     Args:
         length: How many neighbours are lost, l; they are filled with values uniform on [-1, 1].
@@ -72,7 +72,7 @@ class Dropped(Beyond):
 
 
 class Growing(Beyond):
-    r"""Noise that grows with the value, :math:`x_i = \xi_i + (a + b \, |\xi_i|) \, \varepsilon_i`: counts, bright light.
+    r"""Noise that grows with the value, :math:`x_i = \xi_i + (a + b \, |\xi_i|) \, \varepsilon_i`: counts of light.
 
     Args:
         noise: Standard deviation at zero, a.
@@ -140,8 +140,8 @@ class Rotated(Beyond):
     r"""A rotation, :math:`x = R \xi + \sigma \varepsilon`: another camera angle, an embedding model trained again.
 
     Args:
-        degrees: By how much each of the planes turns that a random basis falls into, drawn once from ``seed``. Turned by
-            90, a query has nothing in common with its pattern.
+        degrees: By how much each of the planes turns that a random basis falls into, drawn once from ``seed``. Turned
+            by 90, a query has nothing in common with its pattern.
         noise: Standard deviation of the noise.
         seed: For the basis and the draws.
 
@@ -179,8 +179,8 @@ class Gained(Beyond):
 
     .. math:: p(x \mid \xi) = \frac{1}{h - l} \int_l^h N(x; g \, \xi, \sigma^2 I) \, dg
 
-    The integrand is a Gaussian in g around :math:`\hat g = x^\top \xi / \lVert\xi\rVert^2`, so the integral is one of its
-    intervals.
+    The integrand is a Gaussian in g around :math:`\hat g = x^\top \xi / \lVert\xi\rVert^2`, so the integral is that of an
+    interval of it.
 
     Args:
         low, high: Between which the gain lies, l and h.
@@ -219,7 +219,8 @@ class Gained(Beyond):
 class Quantised(Beyond):
     r"""Values with noise, rounded to multiples of a step: few bits, a coarse scale.
 
-    .. math:: P(x_i \mid \xi_i) = \Phi\Big(\frac{x_i + h/2 - \xi_i}{\sigma}\Big) - \Phi\Big(\frac{x_i - h/2 - \xi_i}{\sigma}\Big)
+    .. math:: P(x_i \mid \xi_i) = \Phi\Big(\frac{x_i + h/2 - \xi_i}{\sigma}\Big)
+        - \Phi\Big(\frac{x_i - h/2 - \xi_i}{\sigma}\Big)
 
     Args:
         step: Between one value and the next, h.
