@@ -179,8 +179,8 @@ class Gained(Beyond):
 
     .. math:: p(x \mid \xi) = \frac{1}{h - l} \int_l^h N(x; g \, \xi, \sigma^2 I) \, dg
 
-    The integrand is a Gaussian in g around :math:`\hat g = x^\top \xi / \lVert\xi\rVert^2`, so the integral is that of an
-    interval of it.
+    The integrand is a Gaussian in g around :math:`\hat g = x^\top \xi / \lVert\xi\rVert^2`, so the integral is that of$
+    an interval of it.
 
     Args:
         low, high: Between which the gain lies, l and h.

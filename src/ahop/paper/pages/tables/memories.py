@@ -8,6 +8,7 @@ from ahop.paper import retrieval as benchmark
 from ahop.paper.pages.markdown import Grid, Report, figure, short, with_spread
 from ahop.paper.pages.tables.registry import Row, beside_paper, by, cells_of, each, model_title, set_title, shown
 from ahop.paper.real_models import MODELS as MEASURED
+from ahop.paper.simple import SIMPLE
 
 
 @shown("retrieval", "retrieval-synthetic", "retrieval-mnist")
@@ -148,6 +149,49 @@ def worlds(report: Report) -> Grid:
         for world in each(rows, "world")
     ]
     return Grid(["world", *(title for _, title, _ in columns)], lines)
+
+
+@shown("worlds-untuned", "worlds-untuned")
+def untuned(report: Report) -> Grid:
+    """Worlds that nobody tuned on: the Oracle's first choices that are right, and what part of them others find."""
+    return _beside_the_best_metric(report, "fraction_of_oracle", min)
+
+
+@shown("worlds-untuned-calibration", "worlds-untuned")
+def untuned_calibration(report: Report) -> Grid:
+    """The same: expected calibration error."""
+    return _beside_the_best_metric(report, "calibration_error", max)
+
+
+@shown("worlds-untuned-metrics", "worlds-untuned")
+def untuned_metrics(report: Report) -> Grid:
+    """The same: what part of the Oracle's first choices simple metrics find."""
+    rows = [row for row in report["rows"] if row["model"] in SIMPLE]
+    found, models = by(rows, "world", "model"), each(rows, "model")
+    cell = _with_worst("fraction_of_oracle", min)
+    lines = [[world, *cells_of(found, [(world, model) for model in models], cell)] for world in each(rows, "world")]
+    return Grid(["world", *models], lines)
+
+
+def _beside_the_best_metric(report: Report, what: str, worst: Callable[[list[float]], float]) -> Grid:
+    """Networks beside the simple metric of the highest first choices in each world."""
+    rows = report["rows"]
+    found = by(rows, "world", "model")
+    models = [model for model in each(rows, "model") if model not in SIMPLE and model != "oracle"]
+    cell = _with_worst(what, worst)
+    lines = []
+    for world in each(rows, "world"):
+        metrics = [row for row in rows if row["world"] == world and row["model"] in SIMPLE]
+        best = max(metrics, key=lambda row: row["first_choice"]["mean"], default=None)
+        oracle = figure(found[world, "oracle"]["first_choice" if what == "fraction_of_oracle" else what]["mean"])
+        simple = f"{cell(best)} {best['model']}" if best else ""
+        lines.append([world, oracle, simple, *cells_of(found, [(world, model) for model in models], cell)])
+    titles = [benchmark.MODELS[model].title if model in benchmark.MODELS else model for model in models]
+    return Grid(["world", "Oracle", "best simple metric", *titles], lines)
+
+
+def _with_worst(what: str, worst: Callable[[list[float]], float]) -> Callable[[Row], str]:
+    return lambda row: f"{figure(row[what]['mean'])} ({figure(worst(row[what]['runs']))})"
 
 
 def worlds_in_full(report: Report) -> Grid:
