@@ -1,7 +1,7 @@
 """How far the Bayes ceiling on MNIST is from the one of masks that hit every value by itself.
 
 First choices by the exact likelihood of masks that hit an exact count of values, and by that of independent masks of
-the same rate, on the patterns and queries of ``ahop retrieval --data mnist``: ``python benchmarks/ceiling.py``, eight
+the same rate, on the patterns and queries of ``ahop retrieval --data mnist``: ``python benchmarks/ceiling.py``, nine
 minutes on two cores. Writes ``results/ceiling.json``, and goes on where it was stopped.
 """
 
