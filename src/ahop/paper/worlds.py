@@ -140,7 +140,7 @@ def _dropped(dim: int, seed: int) -> Variant:
     return Dropped(dim // 2, 0.5, seed=seed)
 
 
-@world("noise that grows, .3 + 1.5 |value|", untuned=True)
+@world("noise .3, growing by 1.5 of the value", untuned=True)
 def _growing(dim: int, seed: int) -> Variant:
     return Growing(0.3, 1.5, seed=seed)
 

@@ -69,7 +69,7 @@ SECTIONS = (
     Section(
         "Worlds that nobody tuned on",
         "Corruptions outside the family that is learned, their intensities set once, by the Oracle alone. Nothing was"
-        " changed for what is seen here. Every world has an exact Oracle. In brackets the worst of five runs. The best"
+        " changed for what is seen here. Every world has an exact Oracle. In brackets the worst run. The best"
         " simple metric is the best of nine on the queries that are scored, and has its temperature from labels.",
         tables=("worlds-untuned", "worlds-untuned-calibration", "worlds-untuned-metrics"),
     ),

@@ -178,20 +178,24 @@ def _beside_the_best_metric(report: Report, what: str, worst: Callable[[list[flo
     rows = report["rows"]
     found = by(rows, "world", "model")
     models = [model for model in each(rows, "model") if model not in SIMPLE and model != "oracle"]
-    cell = _with_worst(what, worst)
+    cell, of_oracle = _with_worst(what, worst), "first_choice" if what == "fraction_of_oracle" else what
     lines = []
     for world in each(rows, "world"):
         metrics = [row for row in rows if row["world"] == world and row["model"] in SIMPLE]
         best = max(metrics, key=lambda row: row["first_choice"]["mean"], default=None)
-        oracle = figure(found[world, "oracle"]["first_choice" if what == "fraction_of_oracle" else what]["mean"])
         simple = f"{cell(best)} {best['model']}" if best else ""
-        lines.append([world, oracle, simple, *cells_of(found, [(world, model) for model in models], cell)])
+        ceiling = cells_of(found, [(world, "oracle")], lambda row: figure(row[of_oracle]["mean"]))
+        lines.append([world, *ceiling, simple, *cells_of(found, [(world, model) for model in models], cell)])
     titles = [benchmark.MODELS[model].title if model in benchmark.MODELS else model for model in models]
     return Grid(["world", "Oracle", "best simple metric", *titles], lines)
 
 
 def _with_worst(what: str, worst: Callable[[list[float]], float]) -> Callable[[Row], str]:
-    return lambda row: f"{figure(row[what]['mean'])} ({figure(worst(row[what]['runs']))})"
+    def cell(row: Row) -> str:
+        several = f" ({figure(worst(row[what]['runs']))})" if len(row[what]["runs"]) > 1 else ""
+        return figure(row[what]["mean"]) + several
+
+    return cell
 
 
 def worlds_in_full(report: Report) -> Grid:
