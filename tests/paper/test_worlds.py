@@ -11,6 +11,7 @@ from ahop.paper import retrieval, worlds
 from ahop.paper.commands import app
 from ahop.paper.pages import tables
 from ahop.paper.pages.markdown import Grid
+from ahop.paper.report import spread
 from ahop.variants import Noisy
 
 
@@ -20,8 +21,51 @@ def test_every_world_is_drawn_and_scored(tmp_path):
     result = CliRunner(env={"COLUMNS": "120"}).invoke(app, ["worlds", *small, "--out", str(out)])
     assert result.exit_code == 0, result.output
     rows = json.loads(out.read_text())["rows"]
-    assert {row["world"] for row in rows} == set(worlds.WORLDS)
+    assert {row["world"] for row in rows} == set(worlds.group(untuned=False))
+    assert len(worlds.group(untuned=False)) == 14
     assert all(row["fraction_of_oracle"]["mean"] == 1 for row in rows if row["model"] == "oracle")
+
+
+def test_every_world_that_nobody_tuned_on_is_drawn_and_scored():
+    config = worlds.Config(
+        worlds.group(untuned=True),
+        ("centred L1", "centred cosine", "m-hop"),
+        patterns=70,
+        samples=60,
+        queries=100,
+        runs=1,
+    )
+    report = worlds.run(config)
+    found = {(row["world"], row["model"]): row["first_choice"]["mean"] for row in report["rows"]}
+    for name in config.worlds:
+        assert found[name, "oracle"] >= max(found[name, model] for model in config.models) - 0.05
+    assert {line[0] for line in tables.TABLES["worlds-untuned"].make(report).lines} == set(config.worlds)
+
+
+def test_patterns_may_have_outliers():
+    patterns = torch.ones(130, 2)
+    far = worlds.WORLDS["std 0.4, outliers among patterns"].stored(patterns)
+    assert (far == 10).all(1).nonzero().squeeze(1).tolist() == [0, 64, 128]
+    assert (far == 1).all(1).sum() == 127
+
+
+def test_the_table_of_untuned_worlds_shows_the_best_baseline_and_the_worst_run():
+    def row(model, first, share, off=None):
+        spreads = {"first_choice": first, "fraction_of_oracle": share} | ({"calibration_error": off} if off else {})
+        return {"world": "w", "model": model, **{key: spread(values) for key, values in spreads.items()}}
+
+    report = {
+        "rows": [
+            row("centred L1", [0.2, 0.4], [0.25, 0.5]),
+            row("ridge", [0.1, 0.3], [0.125, 0.375]),
+            row("b-hop*", [0.6, 0.8], [0.75, 1.0], [0.02, 0.04]),
+            row("oracle", [0.8, 0.8], [1.0, 1.0], [0.0, 0.01]),
+        ]
+    }
+    head = ["world", "Oracle", "best baseline", "b-hop, no labels"]
+    share, off = (tables.TABLES[name].make(report) for name in ("worlds-untuned", "worlds-untuned-calibration"))
+    assert share == Grid(head, [["w", ".800", ".375 (.250) centred L1", ".875 (.750)"]])
+    assert off == Grid(head, [["w", ".005", "", ".030 (.040)"]])
 
 
 def test_a_likelihood_tells_strangers():
@@ -31,7 +75,8 @@ def test_a_likelihood_tells_strangers():
 
 
 def test_strangers_are_variants_of_what_is_not_stored(monkeypatch):
-    monkeypatch.setitem(worlds.WORLDS, "still", lambda dim, seed: Noisy(1e-3, seed=seed))
+    still = worlds.World(lambda dim, seed: Noisy(1e-3, seed=seed), lambda patterns: patterns, untuned=False)
+    monkeypatch.setitem(worlds.WORLDS, "still", still)
     monkeypatch.setattr(BayesianHopfield, "fit", lambda memory, *lessons: memory)
     watch = Watch(monkeypatch).on(worlds, "_rejection", lambda *queries: 0.5)
     worlds.run(worlds.Config(("still",), ("b-hop",), patterns=16, dim=8, samples=24, queries=30, runs=2))
@@ -57,7 +102,7 @@ def test_a_world_and_a_model_join_by_registering_themselves(monkeypatch):
     monkeypatch.setattr(worlds, "WORLDS", Registry("world"))
     monkeypatch.setattr(retrieval, "MODELS", models := Registry("model"))
 
-    @worlds.WORLDS.register("still")
+    @worlds.world("still")
     def still(dim, seed):
         return Noisy(1e-3, seed=seed)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import ahop
 from ahop.memories import Oracle
 from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Scaled
-from ahop.variants.channel import SHARP
+from ahop.variants.channel import SHARP, _log_subsets
 
 PATTERNS = torch.rand(40, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
 ALL = [
@@ -116,17 +116,40 @@ def test_a_mask_keeps_the_factor_of_what_it_did_not_hit():
 
 
 @settings(max_examples=30, deadline=None)
-@given(count=st.integers(0, 5), seed=st.integers(0, 999))
-def test_an_exact_count_is_scored_exactly(count, seed):
+@given(count=st.integers(0, 9), seed=st.integers(0, 999), noise=st.sampled_from([0.0, 0.05, 0.4]))
+def test_an_exact_count_is_scored_as_the_sum_over_all_subsets(count, seed, noise):
     generator = torch.Generator().manual_seed(seed)
-    pattern, query = torch.rand(2, 1, 5, dtype=torch.float64, generator=generator) * 2 - 1
-    world = Compose([Noisy(0.4), Masked(count=count)])
-    kept = [gaussian(x - p, 0.4) for x, p in zip(query[0].tolist(), pattern[0].tolist(), strict=True)]
-    total = 0.0
-    for subset in itertools.combinations(range(5), count):
-        total += math.prod(0.5 if i in subset else kept[i] for i in range(5))
-    expected = math.log(total / math.comb(5, count))
-    assert world.log_likelihood(pattern, query).item() == pytest.approx(expected, abs=1e-3)
+    pattern, other = torch.rand(2, 1, 9, dtype=torch.float64, generator=generator) * 2 - 1
+    query = torch.where(torch.rand(9, generator=generator) < 0.5, pattern, other)
+    world = Compose([Noisy(noise), Masked(count=count)])
+    deviation = max(noise, SHARP)
+    kept = (query - pattern)[0] / deviation
+    kept = -0.5 * kept.square() - math.log(deviation * math.sqrt(2 * math.pi))
+    subsets = [
+        sum(math.log(0.5) if i in subset else kept[i] for i in range(9))
+        for subset in itertools.combinations(range(9), count)
+    ]
+    expected = torch.logsumexp(torch.stack([torch.as_tensor(one) for one in subsets]), 0) - math.log(len(subsets))
+    found = world.log_likelihood(pattern, query).item()
+    assert found == pytest.approx(expected.item(), rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize(("dtype", "off"), [(torch.float64, 1e-9), (torch.float32, 1e-5)])
+def test_counts_of_all_sizes_add_up_to_independent_masks(dtype, off):
+    # The generating function of the count at 1, where no count alone could be held without logarithms.
+    kept, filled = torch.randn(2, 150, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype) * 30
+    each = torch.stack([_log_subsets(kept, filled, count) for count in range(151)])
+    together = torch.logaddexp(kept, filled).sum()
+    assert torch.isfinite(each).all()
+    assert torch.logsumexp(each, 0).item() == pytest.approx(together.item(), rel=off)
+
+
+def test_an_exact_count_of_an_image_is_scored_exactly():
+    # Alike in all dimensions, every subset is as likely as any other, however unlikely all of them are.
+    for kept, filled in ((0.0, 0.0), (-3.0, 4.0), (2.0, -9.0)):
+        score = _log_subsets(torch.full((784,), kept), torch.full((784,), filled), 470)
+        expected = math.log(math.comb(784, 470)) + 470 * filled + 314 * kept
+        assert score.item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_oracle_keeps_its_digits_far_from_the_origin():

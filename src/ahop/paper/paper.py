@@ -153,6 +153,7 @@ _NUMBERS = retrieval.Config(
 _DIGITS = retrieval.Config(data="digits", patterns=1024)
 _LADDER = retrieval.Config(models=("m-hop", "a-hop", "b-hop*", "b-hop"), settings=_alike(0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
 _FEW = worlds.Config(worlds=("published 0.4", "published 0.5"), models=("b-hop",), samples=128)
+_UNTUNED = worlds.Config(worlds=worlds.group(untuned=True), models=worlds.UNTUNED_MODELS)
 PARTS = (
     Part("claims.json", "theorems and lemmas", claims, _report(lambda run: claims.run())),
     Part("clouds.png", "Figure 1", figures, lambda run, out, until: figures.draw_clouds(out)),
@@ -262,6 +263,7 @@ PARTS = (
     Part("timing-cpu.json", "timing, ratios on a processor", timing, _timing("cpu", 3), 9),
     Part("timing-cuda.json", "timing", timing, _timing("cuda", 5), needs_gpu=True),
     Part("worlds.json", "how close to the ceiling", worlds, _worlds(worlds.Config()), 5, resumable=True),
+    Part("worlds-untuned.json", "worlds that nobody tuned on", worlds, _worlds(_UNTUNED), 5, resumable=True),
     Part("worlds-128.json", "the same from few queries", worlds, _worlds(_FEW), resumable=True),
     Part("real.json", "corruption that no software made", real, _real, 5, resumable=True),
 )

@@ -72,4 +72,8 @@ class Variant(Component):
         queries, _ = as_queries(queries, patterns, None)
         if queries.ndim != 2:
             raise ValueError(f"queries must be a matrix, one row each, got shape {tuple(queries.shape)}")
+        return self._scores(patterns, queries)
+
+    def _scores(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        """Log likelihoods of what :meth:`log_likelihood` has checked."""
         return self.pass_through(Channel.clean(patterns.shape[1])).log_likelihood(patterns, queries)

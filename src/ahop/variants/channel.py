@@ -14,8 +14,8 @@ from ahop._blocks import pairwise
 # The width given to a point mass: wide against rounding, narrow against any noise worth the name.
 SHARP = 1e-4
 _FLOOR = 1e-30
-# Up to here the count of masked dimensions is followed exactly; it costs d x count steps for each pair.
-_COUNTABLE = 128
+# Up to here the count of masked dimensions is followed exactly; it costs count x (d - count) steps for each pair.
+_COUNTABLE = 1024
 
 Density = Callable[[Tensor, Tensor], Tensor]
 """Values ``(n, d)`` and standard deviations ``(d,)`` of Gaussian noise added to the fill, to densities ``(n, d)``."""
@@ -110,10 +110,9 @@ class Channel:
 
         def block(patterns: Tensor, queries: Tensor, filled: Tensor) -> Tensor:
             kept = level - 0.5 * precision * (queries[:, None] - patterns).square()
-            score = torch.logaddexp(kept, filled[:, None]).sum(-1)
-            if self.count is not None:
-                score = score + _log_count(torch.sigmoid(filled[:, None] - kept), self.count) - chance
-            return score
+            if self.count is None:
+                return torch.logaddexp(kept, filled[:, None]).sum(-1)
+            return _log_subsets(kept, filled[:, None], self.count) - chance
 
         width = 4 * self.dim + 3 * (self.count or 0)
         return pairwise(block, patterns, queries, width=width, per_query=(filled,))
@@ -128,25 +127,58 @@ class Channel:
         return total
 
 
-def _log_count(chances: Tensor, count: int) -> Tensor:
-    r"""The log probability that exactly ``count`` of independent events with these ``chances`` ``(..., d)`` happen.
+def _log_subsets(kept: Tensor, filled: Tensor, count: int) -> Tensor:
+    r"""The log of the sum over all subsets of ``count`` dimensions of what comes of masking just these.
 
-    Given independent masks, the posterior chance that dimension i was masked is :math:`\rho_i`; fixing their
-    number multiplies the likelihood by this, over the chance of that number before anything is seen. One event after
-    the other, the distribution of how many have happened is carried along:
-    :math:`P_j \leftarrow P_j (1-\rho) + P_{j-1} \rho`.
+    .. math:: \log \sum_{|S| = c} \prod_{i \in S} f_i \prod_{i \notin S} k_i
+        = \sum_i \log(k_i + t f_i) - c \log t + \log P\Big(\sum_i B_i = c\Big), \qquad
+        P(B_i = 1) = \frac{t f_i}{k_i + t f_i}
+
+    for every :math:`t > 0`: both are the coefficient of :math:`z^c` in the generating function
+    :math:`\prod_i (k_i + f_i z)`. The chance of c is found exactly: one dimension after the other, the distribution of
+    how many are masked is carried along, :math:`P_j \leftarrow P_j (1-\rho) + P_{j-1} \rho`. With t = 1 it may be too
+    small to be held where d is large, so t is chosen such that about c are expected.
+
+    Args:
+        kept, filled: Log densities of a value that was kept and of one that was masked, ``(..., d)``.
+        count: How many are masked, c.
+
+    Example:
+        >>> _log_subsets(torch.zeros(3), torch.tensor([2.0, 3.0, 5.0]).log(), 2).exp()  # 2 * 3 + 2 * 5 + 3 * 5
+        tensor(31.0000)
     """
-    dim = chances.shape[-1]
-    before = chances.new_zeros(count + 2, *chances.shape[:-1])
-    # Row j + 1 holds the chance of j events, and row 0 stays empty.
+    dim = kept.shape[-1]
+    tilt = _tilt(filled - kept, count)
+    filled = filled + tilt[..., None]
+    before = kept.new_zeros(count + 2, *kept.shape[:-1])
+    # Row j + 1 holds the chance of j masks, and row 0 stays empty.
     before[1] = 1
     after = before.clone()
-    for place, chance in enumerate(chances.movedim(-1, 0).contiguous(), start=1):
+    for place, chance in enumerate(torch.sigmoid(filled - kept).movedim(-1, 0).contiguous(), start=1):
         # Counts that cannot be yet, or from which the last one cannot be reached any more, are left alone.
         low, high = max(0, count - (dim - place)), min(place, count)
         torch.lerp(before[low + 1 : high + 2], before[low : high + 1], chance, out=after[low + 1 : high + 2])
         before, after = after, before
-    return before[count + 1].clamp_min(_FLOOR).log()
+    chance = before[count + 1].clamp_min(torch.finfo(kept.dtype).tiny).log()
+    return torch.logaddexp(kept, filled).sum(-1) - count * tilt + chance
+
+
+def _tilt(odds: Tensor, count: int) -> Tensor:
+    """What to add to log odds ``(..., d)`` for about ``count`` events to be expected, ``(...)``."""
+    dim = odds.shape[-1]
+    # The count-th largest is then at least even, the next one at most: within log d of that, the expected number passes
+    # the count. As near to nothing as can be, since what is added to all is to be taken away again.
+    level = odds.new_zeros(odds.shape[:-1])
+    if count < dim:
+        level = torch.maximum(level, odds.kthvalue(dim - count).values)
+    if count > 0:
+        level = torch.minimum(level, odds.kthvalue(dim - count + 1).values)
+    low, high = -level - math.log(dim), -level + math.log(dim)
+    for _ in range(7):
+        middle = (low + high) / 2
+        few = torch.sigmoid(odds + middle[..., None]).sum(-1) < count
+        low, high = torch.where(few, middle, low), torch.where(few, high, middle)
+    return (low + high) / 2
 
 
 def _log_binomial(count: int, dim: int) -> float:

@@ -107,9 +107,9 @@ class Masked(Variant):
     .. math:: p(x_i \mid \xi_i) = (1 - r) \, \delta(x_i - \xi_i) + r \, g(x_i)
 
     Each dimension is masked by itself with probability ``rate``, or exactly ``count`` of them are. A count
-    couples the dimensions: up to d = 128 it is followed exactly, by a small dynamic programme over how many
-    are masked; above that, or where several masks follow each other, the likelihood is the one of independent
-    masks of the same rate, which comes close to it as d grows.
+    couples the dimensions: up to d = 1024 it is followed exactly, by a dynamic programme over how many are masked,
+    which takes count x (d - count) steps for each pattern and query. Above that, or where several masks follow each
+    other, the likelihood is an approximation: the one of independent masks of the same rate.
 
     Args:
         rate: Chance of a dimension to be masked, one for all or one for each.

@@ -27,11 +27,15 @@ from ahop.paper.pages import tables
 @plain_errors
 def run_worlds(
     world: Annotated[
-        list[str] | None, typer.Option(help="A world by name; repeat for several; all by default.")
+        list[str] | None, typer.Option(help="A world by name; repeat for several; all of the group by default.")
     ] = None,
-    models: Annotated[str, typer.Option(help="Networks to compare, separated by commas.")] = ",".join(
-        worlds.Config.models
-    ),
+    untuned: Annotated[
+        bool, typer.Option("--untuned", help="The worlds that nobody tuned on, outside the family that is learned.")
+    ] = False,
+    models: Annotated[
+        str | None,
+        typer.Option(help="Networks to compare, separated by commas; all of the table by default."),
+    ] = None,
     patterns: Annotated[int, typer.Option(help="Stored patterns.")] = 2048,
     samples: Annotated[int, typer.Option(help="Queries to learn from.")] = 512,
     queries: Annotated[int, typer.Option(help="Queries to score on.")] = 1000,
@@ -45,10 +49,10 @@ def run_worlds(
 
     With --out, a run is resumable.
     """
-    names = as_names(models, "models")
+    usual = worlds.UNTUNED_MODELS if untuned else worlds.Config.models
     config = worlds.Config(
-        tuple(world or worlds.WORLDS),
-        names,
+        tuple(world or worlds.group(untuned)),
+        usual if models is None else as_names(models, "models"),
         patterns,
         samples=samples,
         queries=queries,

@@ -170,6 +170,53 @@ def worlds(report: Report) -> Grid:
     return Grid(["world", *(title for _, title, _ in columns)], lines)
 
 
+@shown("worlds-untuned", "worlds-untuned")
+def untuned(report: Report) -> Grid:
+    """Worlds that nobody tuned on: the Oracle's first choices that are right, and what part of them others find."""
+    return _beside_the_best_metric(report, "fraction_of_oracle", min)
+
+
+@shown("worlds-untuned-calibration", "worlds-untuned")
+def untuned_calibration(report: Report) -> Grid:
+    """The same: expected calibration error."""
+    return _beside_the_best_metric(report, "calibration_error", max)
+
+
+@shown("worlds-untuned-metrics", "worlds-untuned")
+def untuned_metrics(report: Report) -> Grid:
+    """The same: what part of the Oracle's first choices the baselines find."""
+    rows = [row for row in report["rows"] if row["model"] in benchmark.BASELINES]
+    found, models = by(rows, "world", "model"), each(rows, "model")
+    cell = _with_worst("fraction_of_oracle", min)
+    lines = [[world, *cells_of(found, [(world, model) for model in models], cell)] for world in each(rows, "world")]
+    return Grid(["world", *models], lines)
+
+
+def _beside_the_best_metric(report: Report, what: str, worst: Callable[[list[float]], float]) -> Grid:
+    """Networks beside the baseline of the highest first choices in each world, which says nothing of how sure it is."""
+    rows = report["rows"]
+    found = by(rows, "world", "model")
+    models = [model for model in each(rows, "model") if model not in benchmark.BASELINES and model != "oracle"]
+    cell, of_oracle = _with_worst(what, worst), "first_choice" if what == "fraction_of_oracle" else what
+    lines = []
+    for world in each(rows, "world"):
+        metrics = [row for row in rows if row["world"] == world and row["model"] in benchmark.BASELINES]
+        best = max(metrics, key=lambda row: row["first_choice"]["mean"], default=None)
+        simple = f"{cell(best)} {best['model']}" if best and what in best else ""
+        ceiling = cells_of(found, [(world, "oracle")], lambda row: figure(row[of_oracle]["mean"]))
+        lines.append([world, *ceiling, simple, *cells_of(found, [(world, model) for model in models], cell)])
+    titles = [benchmark.MODELS[model].title if model in benchmark.MODELS else model for model in models]
+    return Grid(["world", "Oracle", "best baseline", *titles], lines)
+
+
+def _with_worst(what: str, worst: Callable[[list[float]], float]) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        several = f" ({figure(worst(row[what]['runs']))})" if len(row[what]["runs"]) > 1 else ""
+        return figure(row[what]["mean"]) + several
+
+    return cell
+
+
 def worlds_in_full(report: Report) -> Grid:
     """For each world what every memory finds, its worst run, its calibration, and how it tells strangers."""
     columns = ("first_choice", "fraction_of_oracle", "calibration_error", "rejection_auroc")
