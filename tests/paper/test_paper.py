@@ -149,6 +149,7 @@ def test_every_result_is_made_by_a_command(path, monkeypatch):
         assert python == "python" and (path.parents[1] / script).is_file()
         assert Path(script).stem == found["experiment"]
         return
+    assert path.name in BY_FILE, "name what makes it in paper.PARTS or paper.BENCHMARKS"
     asked = settings_of(BY_FILE[path.name], monkeypatch)
     assert asked["experiment"] == found["experiment"]
     grown = {

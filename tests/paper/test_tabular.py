@@ -1,3 +1,4 @@
+import itertools
 import json
 import sys
 from types import SimpleNamespace
@@ -11,8 +12,9 @@ from typer.testing import CliRunner
 from ahop import datasets
 from ahop.datasets.tables import Table
 from ahop.estimators import HopfieldClassifier
-from ahop.paper import table_models, tabular
+from ahop.paper import parallel, table_models, tabular
 from ahop.paper.commands import app
+from ahop.paper.parallel import TimeUp
 
 
 def small(name, features="sound"):
@@ -271,3 +273,28 @@ def test_what_cannot_be(arguments, message):
     result = invoke(*arguments)
     assert result.exit_code != 0
     assert message in result.output
+
+
+def test_a_search_that_was_interrupted_goes_on_with_the_next_trial(tmp_path, monkeypatch):
+    tried = []
+
+    def attempt(name, model, trial, config):
+        tried.append(trial)
+        figures = {"loss": 1 - trial / 10, "accuracy": 0.5, "settings": {"depth": trial}}
+        return {"data": name, "model": model, "seed": None, "trial": trial, **figures}
+
+    def compare(name, seed, chosen, *_):
+        return [{"data": name, "model": model, "seed": seed, "accuracy": 0.5, "auc": 0.5} for model in chosen]
+
+    for name, work in (("parts", lambda *_: None), ("attempt", attempt), ("compare", compare)):
+        monkeypatch.setattr(tabular, name, work)
+    config = tabular.Config(data=("heart",), models=("random forest",), trials=3, runs=1)
+    with monkeypatch.context() as clock, pytest.raises(TimeUp):
+        clock.setattr(parallel, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+        tabular.run(config, tmp_path / "some.json", until=2)
+    assert tried == [0, 1]
+    found = tabular.run(config, tmp_path / "some.json")
+    assert tried == [0, 1, 2]
+    search, final = found["done"]
+    assert search["chosen"] == {"depth": 2} and len(search["trials"]) == 3
+    assert final["accuracy"] == 0.5 and final["sitting"] == 1
