@@ -275,26 +275,24 @@ def test_what_cannot_be(arguments, message):
     assert message in result.output
 
 
-def test_a_search_that_was_interrupted_goes_on_with_the_next_trial(tmp_path, monkeypatch):
+def test_a_search_that_was_interrupted_goes_on_with_the_next_trial(little, tmp_path, monkeypatch):
     tried = []
 
-    def attempt(name, model, trial, config):
+    def attempt(name, model, split, trial, config):
         tried.append(trial)
         figures = {"loss": 1 - trial / 10, "accuracy": 0.5, "settings": {"depth": trial}}
-        return {"data": name, "model": model, "seed": None, "trial": trial, **figures}
+        return {"data": name, "model": model, "split": split, "trial": trial, **figures}
 
-    def compare(name, seed, chosen, *_):
-        return [{"data": name, "model": model, "seed": seed, "accuracy": 0.5, "auc": 0.5} for model in chosen]
+    def compare(name, model, split, chosen, *_):
+        return {"data": name, "model": model, "split": split, "accuracy": 0.5, "auc": 0.5, "chosen": chosen}
 
-    for name, work in (("parts", lambda *_: None), ("attempt", attempt), ("compare", compare)):
-        monkeypatch.setattr(tabular, name, work)
+    monkeypatch.setattr(tabular, "attempt", attempt)
+    monkeypatch.setattr(tabular, "compare", compare)
     config = tabular.Config(data=("heart",), models=("random forest",), trials=3, runs=1)
     with monkeypatch.context() as clock, pytest.raises(TimeUp):
         clock.setattr(parallel, "time", SimpleNamespace(monotonic=itertools.count().__next__))
         tabular.run(config, tmp_path / "some.json", until=2)
     assert tried == [0, 1]
-    found = tabular.run(config, tmp_path / "some.json")
-    assert tried == [0, 1, 2]
-    search, final = found["done"]
-    assert search["chosen"] == {"depth": 2} and len(search["trials"]) == 3
-    assert final["accuracy"] == 0.5 and final["sitting"] == 1
+    search, final = tabular.run(config, tmp_path / "some.json")["done"]
+    assert tried == [0, 1, 2] and len(search["ranked"]) == 3
+    assert final["sitting"] == 1
