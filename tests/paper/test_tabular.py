@@ -1,3 +1,4 @@
+import itertools
 import json
 import sys
 from types import SimpleNamespace
@@ -11,8 +12,9 @@ from typer.testing import CliRunner
 from ahop import datasets
 from ahop.datasets.tables import Table
 from ahop.estimators import HopfieldClassifier
-from ahop.paper import table_models, tabular
+from ahop.paper import parallel, table_models, tabular
 from ahop.paper.commands import app
+from ahop.paper.parallel import TimeUp
 
 
 def small(name, features="sound"):
@@ -271,3 +273,26 @@ def test_what_cannot_be(arguments, message):
     result = invoke(*arguments)
     assert result.exit_code != 0
     assert message in result.output
+
+
+def test_a_search_that_was_interrupted_goes_on_with_the_next_trial(little, tmp_path, monkeypatch):
+    tried = []
+
+    def attempt(name, model, split, trial, config):
+        tried.append(trial)
+        figures = {"loss": 1 - trial / 10, "accuracy": 0.5, "settings": {"depth": trial}}
+        return {"data": name, "model": model, "split": split, "trial": trial, **figures}
+
+    def compare(name, model, split, chosen, *_):
+        return {"data": name, "model": model, "split": split, "accuracy": 0.5, "auc": 0.5, "chosen": chosen}
+
+    monkeypatch.setattr(tabular, "attempt", attempt)
+    monkeypatch.setattr(tabular, "compare", compare)
+    config = tabular.Config(data=("heart",), models=("random forest",), trials=3, runs=1)
+    with monkeypatch.context() as clock, pytest.raises(TimeUp):
+        clock.setattr(parallel, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+        tabular.run(config, tmp_path / "some.json", until=2)
+    assert tried == [0, 1]
+    search, final = tabular.run(config, tmp_path / "some.json")["done"]
+    assert tried == [0, 1, 2] and len(search["ranked"]) == 3
+    assert final["sitting"] == 1
