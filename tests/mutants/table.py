@@ -72,8 +72,8 @@ MUTANTS = (
     Mutant(
         "the checks of Raff and Holt are learned from their test bags",
         "src/ahop/paper/mil.py",
-        "network = classifier(model, CANDIDATES[0], run, config).fit(*_arrays(train))",
-        "network = classifier(model, CANDIDATES[0], run, config).fit(*_arrays(test))",
+        "network = classifier(model, CANDIDATES[0], seed, Config(settings=CHECK_SETTINGS)).fit(*_arrays(train))",
+        "network = classifier(model, CANDIDATES[0], seed, Config(settings=CHECK_SETTINGS)).fit(*_arrays(test))",
         ("tests/paper/test_mil.py::test_a_check_is_passed_on_bags_that_were_not_learned_from",),
     ),
     # --- items measured twice -----------------------------------------------------------------------------------
@@ -137,8 +137,8 @@ MUTANTS = (
     Mutant(
         "memories learn from the queries that are scored",
         "src/ahop/paper/retrieval.py",
-        "evaluate(prepare(model, patterns, seen, world, seed), test)",
-        "evaluate(prepare(model, patterns, test, world, seed), test)",
+        "scored(prepare(model, patterns, seen, world, seed), patterns, test)",
+        "scored(prepare(model, patterns, test, world, seed), patterns, test)",
         (QUERIES,),
     ),
     Mutant(
@@ -151,15 +151,15 @@ MUTANTS = (
     Mutant(
         "memories of other worlds learn from the queries that are scored",
         "src/ahop/paper/worlds.py",
-        "memory = prepare(model, known, seen, world, seed)",
-        "memory = prepare(model, known, test, world, seed)",
+        "made = prepare(model, known, seen, corruption, seed)",
+        "made = prepare(model, known, test, corruption, seed)",
         (QUERIES,),
     ),
     Mutant(
         "strangers are variants of stored patterns",
         "src/ahop/paper/worlds.py",
-        "strangers = world.sample(unknown, config.queries).queries",
-        "strangers = world.sample(known, config.queries).queries",
+        "strangers = corruption.sample(unknown, config.queries).queries",
+        "strangers = corruption.sample(known, config.queries).queries",
         ("tests/paper/test_worlds.py::test_strangers_are_variants_of_what_is_not_stored",),
     ),
     Mutant(
@@ -201,8 +201,8 @@ MUTANTS = (
     Mutant(
         "the final models learn from test rows",
         "src/ahop/paper/tabular.py",
-        "final(model, settings, frame.iloc[train], labels[train], seed, config.device)",
-        "final(model, settings, frame, labels, seed, config.device)",
+        "final(model, settings, frame.iloc[train], labels[train], split, config.device)",
+        "final(model, settings, frame, labels, split, config.device)",
         (FINAL,),
     ),
     Mutant(

@@ -212,7 +212,7 @@ def test_the_final_models_learn_from_no_test_row(little, monkeypatch):
     watch.on(tabular, "chances", lambda model, frame: np.linspace(0, 1, len(frame)))
     for most in (0, 40):
         config = tabular.Config(data=("adult",), models=("xgboost", "adaboost"), most=most)
-        tabular.compare("adult", 0, {"adaboost": {}}, {}, config)
+        tabular.compare("adult", "adaboost", 0, {}, {}, config)
     # The reference is trained as well, to be timed.
     assert [call.model for call in watch.of("final")] == ["xgboost", "adaboost"] * 2
     for learned, scored in zip(watch.of("final"), watch.of("chances"), strict=True):

@@ -269,6 +269,7 @@ PARTS = (
 )
 # Speed, which is measured beside the package; the first one wants the folder src of an older checkout.
 BENCHMARKS = {
+    "ceiling.json": "python benchmarks/ceiling.py",
     "fits.json": "python benchmarks/fits.py OLDER/src",
     "kernels-cpu.json": "python benchmarks/kernels.py --device cpu",
     "kernels-cuda.json": "python benchmarks/kernels.py --device cuda",
