@@ -49,7 +49,7 @@ test-oldest: .venv-oldest/installed
 
 # Mistakes that would let a figure be measured on what was learned from, one at a time: the tests must notice each.
 test-mutants: setup
-	$(BIN)/python tests/mutants/run.py
+	$(BIN)/python -m tests.mutants.run
 
 lint: setup
 	$(BIN)/ruff check .
