@@ -54,7 +54,7 @@ def stamped(source):
     return report.stamp("some", {"size": 3}, str(source / "ahop/work.py"))
 
 
-def test_a_sitting_in_a_checkout_knows_its_commit_and_whether_sources_have_changed(source):
+def test_a_sitting_in_a_checkout_knows_its_commit_and_whether_sources_have_changed(source, monkeypatch):
     root = source.parent
     git(root, "init")
     git(root, "add", ".")
@@ -70,6 +70,9 @@ def test_a_sitting_in_a_checkout_knows_its_commit_and_whether_sources_have_chang
     (sitting,) = stamped(source)["sittings"]
     assert (sitting["commit"], sitting["clean"]) == (first, False)
     assert provenance.at(sitting) == f"{first[:7]} + changes"
+    # A copy of other sources, laid over a checkout.
+    monkeypatch.setenv("AHOP_COMMIT", "b" * 40)
+    assert provenance.commit() == {"commit": "b" * 40, "clean": True}
 
 
 def test_a_sitting_outside_a_checkout_knows_what_it_is_told(source, monkeypatch):

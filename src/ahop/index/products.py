@@ -62,8 +62,8 @@ class Products:
         self.codes = [codes[kept] for codes in self.codes]
 
     def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
-        # A tile of scores, what is made of it on the way (a GPU makes nothing), and the best of each group.
-        tile = max(self.group, budget() // (4 * 2 if self.folds else 4 * 4))
+        # A tile of scores, what is made of it on the way, and the best of each group.
+        tile = max(self.group, budget() // (4 * 4))
         rows = max(1, min(len(queries), tile // min(len(self), 2**16), tile * self.group // len(self)))
         found = []
         for start in range(0, len(queries), rows):

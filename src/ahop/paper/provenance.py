@@ -21,20 +21,21 @@ _ASIDE = {"ahop.paper.report", "ahop.paper.provenance", "ahop.paper.plots", "aho
 def commit() -> dict[str, Any]:
     """The commit of the sources, and whether they are as committed; both None where nobody can know.
 
-    A copy without its history is told by the variable AHOP_COMMIT, as ``git describe --always --dirty`` would say it.
+    A copy that has no history, or another, is told by the variable AHOP_COMMIT, as ``git describe --always --dirty``
+    would say it.
     """
+    told = os.environ.get("AHOP_COMMIT")
+    if told is not None:
+        if not re.fullmatch(r"[0-9a-f]{7,40}(-dirty)?", told):
+            raise ValueError(f"AHOP_COMMIT must be the hash of a commit, with -dirty behind it or not; got {told!r}")
+        return {"commit": told.removesuffix("-dirty"), "clean": not told.endswith("-dirty")}
     if (SOURCE.parent / ".git").exists():
         try:
             changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks")
             return {"commit": _git("rev-parse", "HEAD"), "clean": not changed}
         except (OSError, subprocess.CalledProcessError):
             pass
-    told = os.environ.get("AHOP_COMMIT")
-    if told is None:
-        return {"commit": None, "clean": None}
-    if not re.fullmatch(r"[0-9a-f]{7,40}(-dirty)?", told):
-        raise ValueError(f"AHOP_COMMIT must be the hash of a commit, with -dirty behind it or not; got {told!r}")
-    return {"commit": told.removesuffix("-dirty"), "clean": not told.endswith("-dirty")}
+    return {"commit": None, "clean": None}
 
 
 def _git(*arguments: str) -> str:

@@ -104,7 +104,8 @@ def _length(items: Tensor) -> Tensor:
 
 def nearest_rotation(matrix: Tensor) -> Tensor:
     """The matrix with orthonormal rows or columns that is nearest to this one."""
-    u, _, v = torch.linalg.svd(matrix, full_matrices=False)
+    # The quicker way of a GPU does not always converge, and says so to users.
+    u, _, v = torch.linalg.svd(matrix, full_matrices=False, driver="gesvd" if matrix.is_cuda else None)
     return u @ v
 
 
