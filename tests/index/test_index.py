@@ -1,80 +1,19 @@
 """Recall by an index: the answers of exact scoring, whatever the likelihood, and in step with the memory."""
 
 import copy
-import json
-import math
 import threading
 
 import pytest
 import torch
+from tests.index.models import COUNT, DIM, MODELS, drawn, memory_of, moved
 
 import ahop
 from ahop import BayesianHopfield
-from ahop.index import Index
 from ahop.index import view as module
 from ahop.index.products import Products
 from ahop.index.scan import Scan
-from ahop.similarity import Correlated, Floor, Likelihood, Moved, Regimes, Transformed
+from ahop.similarity import Likelihood
 from ahop.similarity.codes import NoCodesError
-
-COUNT, DIM = 3000, 12
-
-
-def drawn(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-def likelihood(sigma=0.6):
-    model = Likelihood(DIM, low=-4, high=4, components=2)
-    model.log_sigma.data.fill_(math.log(sigma))
-    model.bias.data.copy_(drawn(DIM, seed=1))
-    return model
-
-
-def correlated(tails):
-    model = Correlated(DIM, 2, tails=tails)
-    model.loading.data.copy_(drawn(DIM, 2, seed=2))
-    model.log_psi.data.fill_(-1.0)
-    model.bias.data.copy_(drawn(DIM, seed=3))
-    return model
-
-
-def moved():
-    return Moved.around(drawn(DIM, DIM, seed=4), drawn(DIM, seed=5), 0.3 * torch.eye(DIM), 8.0, 0.9)
-
-
-def floored(regimes):
-    model = Floor(DIM, 0.0, regimes=regimes, levels=3, bins=4)
-    for number, parameter in enumerate(model.parameters()):
-        parameter.data.add_(0.5 * drawn(*parameter.shape, seed=10 + number))
-    return model
-
-
-MODELS = {
-    "likelihood": likelihood,
-    "regimes": lambda: Regimes([likelihood(0.4), likelihood(1.0)]),
-    "hidden causes": lambda: correlated(math.inf),
-    "hidden causes, heavy tails": lambda: correlated(5.0),
-    "a moved space": moved,
-    "a floor": lambda: floored(1),
-    "a floor, regimes": lambda: floored(3),
-    "logarithms": lambda: Transformed(likelihood(), "logarithm", low=-5.0),
-}
-
-
-def memory_of(name, prior=False, log_beta=-0.3):
-    patterns = drawn(COUNT, DIM, seed=6)
-    if "floor" in name:
-        patterns = (patterns.clamp_min(0) / 3).clamp_max(0.99)
-    counts = drawn(COUNT, seed=7).exp() if prior else None
-    memory = BayesianHopfield(patterns, similarity=MODELS[name](), prior=counts)
-    memory.similarity.log_beta.fill_(log_beta)
-    queries = patterns[::60] + 0.5 * drawn(50, DIM, seed=8)
-    if "floor" in name:
-        queries = queries.clamp(0, 0.99)
-    if name == "a moved space":
-        queries = queries @ memory.similarity.model.matrix.data.mT + memory.similarity.model.bias.data
-    return memory, queries
 
 
 def engine(index, kind):
@@ -342,96 +281,6 @@ def test_bad_input_gets_one_clear_error(arguments, message):
         memory.index().recall(queries, **arguments)
     with pytest.raises(ValueError, match="queries must have"):
         memory.index().recall(queries[:, :3])
-
-
-# --- on disk ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name, prior", [*((name, False) for name in MODELS), ("likelihood", True), ("regimes", True)])
-def test_it_is_opened_as_it_was_saved(tmp_path, name, prior, monkeypatch):
-    memory, queries = memory_of(name, prior)
-    before = memory.index().recall(queries, k=3)
-    memory.index().save(tmp_path)
-    monkeypatch.setattr(module, "made", lambda memory: pytest.fail("made anew"))
-    index = ahop.load(tmp_path)
-    assert isinstance(index, Index) and index.memory.index() is index
-    after = index.recall(queries, k=3)
-    assert after.indices.equal(before.indices)
-    torch.testing.assert_close(after.probabilities, before.probabilities)
-    assert index.memory.patterns.equal(memory.patterns)
-
-
-def test_opening_reads_no_pattern(tmp_path):
-    memory, _ = memory_of("likelihood")
-    memory.index().save(tmp_path)
-    (large,) = tmp_path.glob("large-*")
-    content = bytearray(large.read_bytes())
-    content[-1000] ^= 255
-    large.write_bytes(content)
-    # It is not read, so that nobody notices; who wants to know asks.
-    ahop.load(tmp_path)
-    with pytest.raises(ValueError, match="do not match their checksum"):
-        ahop.index.verify(tmp_path)
-
-
-def test_an_opened_index_grows_and_is_saved_over_itself(tmp_path):
-    memory, queries = memory_of("likelihood")
-    memory.index().save(tmp_path)
-    index = ahop.load(tmp_path)
-    index.memory.add(drawn(100, DIM, seed=30))
-    index.save(tmp_path)
-    again = ahop.load(tmp_path)
-    assert len(again) == COUNT + 100
-    assert again.recall(queries).indices.equal(index.recall(queries).indices)
-    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["index.json", "large", "small"]
-    ahop.index.verify(tmp_path)
-
-
-@pytest.mark.parametrize("damage", ["cut", "small", "page", "gone", "format"])
-def test_damaged_folders_get_one_clear_error(tmp_path, damage):
-    memory, _ = memory_of("likelihood")
-    memory.index().save(tmp_path)
-    (large,), (small,), page = tmp_path.glob("large-*"), tmp_path.glob("small-*"), tmp_path / "index.json"
-    if damage == "cut":
-        large.write_bytes(large.read_bytes()[:-10])
-    elif damage == "small":
-        content = bytearray(small.read_bytes())
-        content[-1] ^= 1
-        small.write_bytes(content)
-    elif damage == "page":
-        page.write_text(page.read_text()[:50])
-    elif damage == "gone":
-        large.unlink()
-    else:
-        page.write_text(json.dumps({**json.loads(page.read_text()), "format": "9"}))
-    with pytest.raises((ValueError, FileNotFoundError), match=r"damaged|holds no whole index|format"):
-        ahop.load(tmp_path)
-
-
-def test_saving_removes_no_file_of_others(tmp_path):
-    memory, _ = memory_of("likelihood")
-    other = tmp_path / "model-00001-of-00002.safetensors"
-    other.write_bytes(b"precious")
-    for _ in range(2):
-        memory.index().save(tmp_path)
-    assert other.read_bytes() == b"precious"
-    assert len(list(tmp_path.iterdir())) == 4
-
-
-def test_a_save_that_breaks_off_leaves_what_was_there(tmp_path, monkeypatch):
-    memory, queries = memory_of("likelihood")
-    memory.index().save(tmp_path)
-    wanted = memory.recall_exactly(queries).indices
-    memory.add(drawn(50, DIM))
-
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("ahop.index.storage.write_whole", fail)
-    with pytest.raises(OSError, match="disk full"):
-        memory.index().save(tmp_path)
-    monkeypatch.undo()
-    assert ahop.load(tmp_path).recall(queries).indices.equal(wanted)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
