@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import joblib
 import torch
 
 
@@ -19,6 +18,8 @@ def each(work: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], workers: int
     """
     if workers == 1:
         return (work(*job) for job in jobs)
+    import joblib
+
     # One at a time: after many short jobs, a batch of long ones would be one worker's, and the others idle.
     pool = joblib.Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
     return pool(joblib.delayed(_alone)(work, *job) for job in jobs)

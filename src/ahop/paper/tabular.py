@@ -16,8 +16,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import train_test_split
 
 from ahop import datasets
 from ahop._checks import choice
@@ -25,7 +23,7 @@ from ahop._extras import require
 from ahop._progress import progress
 from ahop.paper import report as reports
 from ahop.paper.parallel import each
-from ahop.paper.table_models import CONTESTANTS, MEMBERS, VOTES, chances, final, tune
+from ahop.paper.table_models import CONTESTANTS, LEARNERS, MEMBERS, VOTES, chances, final, tune
 
 DATA = ("adult", "bank", "vaccine", "purchase", "heart")
 # What the paper's Table 3 prints, by its features.
@@ -129,6 +127,8 @@ def _reference(chosen: dict[tuple[str, str], dict[str, Any]], name: str, config:
 
 def attempt(name: str, model: str, trial: int, config: Config) -> dict[str, Any]:
     """One model on one table with a trial's settings, judged by validation rows."""
+    from sklearn.model_selection import train_test_split
+
     frame, labels, train, _ = parts(name, config)
     # The seeds of a run are for the models that are tested; all share one search.
     learn, check = train_test_split(train, test_size=config.checked, stratify=labels[train], random_state=0)
@@ -157,7 +157,9 @@ def compare(
     """Test figures of every model on one table with one seed, one after another so that times can be compared."""
     frame, labels, train, test = parts(name, config)
     # Reading a library takes a while, which is no part of a fit.
-    require(*libraries((*chosen, REFERENCE) if reference is not None else tuple(chosen)))
+    from sklearn.metrics import roc_auc_score
+
+    require(*LEARNERS, *libraries((*chosen, REFERENCE) if reference is not None else tuple(chosen)))
 
     def measure(model: str, settings: dict[str, Any]) -> tuple[np.ndarray, list[float]]:
         start = time.perf_counter()

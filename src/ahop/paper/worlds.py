@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from ahop._progress import progress
@@ -139,6 +138,8 @@ def run(config: Config) -> dict[str, Any]:
 
 
 def _rejection(memory: AssociativeMemory, stored: Tensor, strangers: Tensor) -> float:
+    from sklearn.metrics import roc_auc_score
+
     assert isinstance(memory, BayesianHopfield)
     with torch.no_grad():
         levels = torch.cat([memory.familiarity(stored), memory.familiarity(strangers)]).cpu()
