@@ -65,8 +65,8 @@ def _read(text: str, laboratory: str) -> _Record | None:
     peaks: list[tuple[float, float]] = []
     for line in text.splitlines():
         if line.startswith("  ") and "PK$PEAK" in fields:
-            mass, strength = line.split()[:2]
-            peaks.append((float(mass), float(strength)))
+            at, height = line.split()[:2]
+            peaks.append((float(at), float(height)))
         elif ": " in line:
             key, value = line.split(": ", 1)
             if key in ("CH$LINK", "AC$MASS_SPECTROMETRY", "MS$FOCUSED_ION"):
