@@ -1,14 +1,19 @@
 """Who may import whom, read from the sources: imports inside functions and for types alone count as well."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import ahop
+
 SOURCE = Path(__file__).parents[1] / "src"
 # What comes with a library of the core.
 CORE = {"torch", "numpy", "numba", "llvmlite", "sklearn", "entmax", "safetensors", "scipy", "joblib"}
+# What takes long to import, the compiler of torch among it: work asks for these, and nothing before it.
+SLOW = ("sklearn", "scipy", "joblib", "numba", "pandas", "matplotlib", "PIL", "torch._dynamo", "torch._inductor")
 
 
 def name_of(path):
@@ -108,3 +113,17 @@ def test_outside_the_wing_an_extra_is_imported_only_where_it_has_been_asked_for(
     for node in statements(tree):
         if id(node) not in outside:
             assert needed(node) <= CORE | asked.get(id(node), set()), ast.unparse(node)
+
+
+def test_the_command_line_says_what_it_can_do_without_importing_anything_slow_but_torch():
+    told = f"print('slow:', *[name for name in {SLOW!r} if name in sys.modules])"
+    program = f"import atexit, sys; atexit.register(lambda: {told}); sys.argv = ['ahop', '--help']; "
+    program += "from ahop.paper.commands import app; app()"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "retrieval" in run.stdout
+    assert run.stdout.splitlines()[-1].split() == ["slow:"], run.stdout
+
+
+def test_a_look_at_the_library_shows_its_public_names_and_no_others():
+    assert dir(ahop) == sorted(ahop.__all__)
+    assert all(hasattr(ahop, name) for name in dir(ahop))

@@ -1,3 +1,4 @@
+import ast
 import re
 import subprocess
 import sys
@@ -6,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import ahop
 from ahop.paper.commands import app
 
 ROOT = Path(__file__).parents[1]
@@ -122,3 +124,28 @@ def test_make_installs_what_its_targets_need(target):
     assert re.search(rf"^{target}: setup$", makefile, re.M) and "-e '.[dev]'" in makefile
     assert re.search(r'^all = \["ahop\[paper,index\]"\]$', read("pyproject.toml"), re.M)
     assert all(f'"ahop[{extra}]",' in read("pyproject.toml") for extra in ("cli", "all"))
+
+
+def test_the_citation_is_of_this_version_and_of_the_paper_that_the_readme_names():
+    citation = read("CITATION.cff")
+    assert re.search(rf"^version: {re.escape(ahop.__version__)}$", citation, re.M)
+    (paper,) = re.findall(r'title: "(Adaptive .*)"', citation)
+    assert paper in " ".join(read("README.md").split())
+
+
+def test_the_changelog_begins_with_this_version():
+    assert re.findall(r"^## (\S+)", read("CHANGELOG.md"), re.M)[0] == ahop.__version__
+
+
+def test_no_file_is_unpickled():
+    """As SECURITY.md promises."""
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+                assert not names & {"pickle", "dill", "cloudpickle", "marshal", "shelve"}, path
+            if isinstance(node, ast.Call):
+                call = ast.unparse(node.func)
+                assert call not in ("torch.load", "joblib.load"), path
+                if call in ("np.load", "numpy.load"):
+                    assert "allow_pickle=False" in ast.unparse(node), path

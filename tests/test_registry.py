@@ -26,7 +26,7 @@ def test_things_stay_in_the_order_in_which_they_came_and_are_refused_twice():
     for name in ("oak", "ash"):
         assert known.register(name)(name.upper()) == name.upper()
     assert list(known) == ["oak", "ash"] and known.named("ash") == "ASH"
-    with pytest.raises(ValueError, match="unknown tree 'elm'; known: oak, ash"):
+    with pytest.raises(ValueError, match="unknown tree 'elm'; known: 'oak', 'ash'"):
         known.named("elm")
     with pytest.raises(ValueError, match="tree 'oak' is known already; choose another name"):
         known.add("oak", "another")

@@ -45,6 +45,11 @@ def __getattr__(name: str) -> ModuleType:
     raise AttributeError(f"module 'ahop' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    """The public names alone, those that come when they are asked for included."""
+    return __all__
+
+
 __all__ = [
     "AdaptiveHopfield",
     "AssociativeMemory",

@@ -18,7 +18,7 @@ class Registry(dict[str, Thing]):
         >>> colours.add("red", 0xFF0000)
         >>> colours.named("blue")
         Traceback (most recent call last):
-        ValueError: unknown colour 'blue'; known: red
+        ValueError: unknown colour 'blue'; known: 'red'
     """
 
     def __init__(self, kind: str) -> None:
@@ -43,7 +43,7 @@ class Registry(dict[str, Thing]):
     def named(self, name: str) -> Thing:
         """The thing of this name."""
         if name not in self:
-            raise ValueError(f"unknown {self.kind} {name!r}; known: {', '.join(self)}")
+            raise ValueError(f"unknown {self.kind} {name!r}; known: {', '.join(map(repr, self))}")
         return self[name]
 
 

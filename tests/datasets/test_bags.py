@@ -29,7 +29,9 @@ def test_bags_are_cut_where_their_owner_changes(known, monkeypatch):
 
 
 def test_bags_that_are_nowhere_say_so(known):
-    with pytest.raises(FileNotFoundError, match=r"mil/fox.npz is not in AHOP_DATA .* nowhere to download it from"):
+    with pytest.raises(
+        FileNotFoundError, match=r"mil/fox.npz is not in AHOP_DATA .* cannot be downloaded in this form"
+    ):
         datasets.load("fox")
 
 

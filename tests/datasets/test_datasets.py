@@ -122,9 +122,14 @@ def test_unknown_names_are_refused():
 
 def test_real_variants_say_where_they_come_from_when_they_are_not_there(monkeypatch):
     monkeypatch.delenv("AHOP_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match=r"real/gas_drift.npz is not in .* nowhere to download it from: Gas"):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"real/gas_drift.npz is not in .* cannot be downloaded in this form \(Gas .* ahop datasets NAME",
+    ):
         datasets.load("gas")
-    assert datasets.ENTRIES["gas"].where() == "not here: set AHOP_DATA"
+    assert datasets.ENTRIES["gas"].where() == "to be downloaded"
+    assert datasets.ENTRIES["vaccine"].where() == "to be fetched by hand"
+    assert datasets.ENTRIES["embeddings-new"].where() == "not here: set AHOP_DATA"
 
 
 @pytest.fixture

@@ -91,11 +91,33 @@ def test_it_says_which_cases_a_decision_rests_on(fitted):
 def test_it_says_which_columns_mattered(fitted):
     frame, _ = people(seed=1)
     mattered = fitted.explain(frame)
-    assert mattered.shape == (400, 5)
-    typical = dict(zip(frame, np.abs(mattered).mean(0), strict=True))
+    typical = mattered.abs().mean()
     assert min(typical["age"], typical["town"]) > 3 * typical["pay"]
     assert typical["planet"] == pytest.approx(0, abs=1e-9)
     assert typical["eyes"] == pytest.approx(0, abs=1e-6)
+
+
+def test_reasons_have_the_names_of_what_was_asked(fitted):
+    frame, labels = people()
+    some = frame[3:5].set_axis(["ann", "bob"])
+    mattered = fitted.explain(some)
+    assert list(mattered) == list(frame) and list(mattered.index) == ["ann", "bob"]
+    found = fitted.recall(some, k=3)
+    cases = found.frame(frame)
+    assert list(cases) == ["weight", "target", *frame] and len(cases) == 6
+    assert cases.loc[(1, 2), "age"] == frame["age"].iloc[found.indices[1, 2]]
+    assert cases.loc[(1, 2), "target"] == labels[found.indices[1, 2]]
+    assert cases.loc[1, "weight"].tolist() == found.weights[1].tolist()
+    assert list(found.frame(frame[["age"]].rename(columns={"age": "weight"}))) == ["weight", "target", "weight_of_case"]
+    for wrong, kind in ((frame.to_numpy(), "ndarray"), (frame[:1], "1 rows")):
+        with pytest.raises(ValueError, match=f"table must be the DataFrame that fit was given.*got {kind}"):
+            found.frame(wrong)
+
+
+def test_reasons_for_an_array_are_an_array():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    classifier = HopfieldClassifier(width=8, epochs=1, random_state=0).fit(rows, rows[:, 0] > 0)
+    assert isinstance(classifier.explain(rows), np.ndarray)
 
 
 @pytest.mark.parametrize("similarity", ["euclidean", "distance", "dot", "kernel", "adaptive", "likelihood", Cosine()])
@@ -386,8 +408,8 @@ def test_a_regressor():
     found = regressor.recall(frame[600:610], k=600)
     np.testing.assert_allclose((found.weights * found.targets).sum(1), regressor.predict(frame[600:610]), rtol=1e-6)
     assert (found.targets == values.to_numpy()[found.indices]).all()
-    mattered = np.abs(regressor.explain(frame[600:])).mean(0)
-    assert mattered[0] > mattered[2] > 3 * mattered[1]
+    mattered = regressor.explain(frame[600:]).abs().mean()
+    assert mattered["age"] > mattered["town"] > 3 * mattered["pay"]
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_a_set_and_a_model_join_by_registering_themselves(monkeypatch):
     grid = tables.real_models(real.run(real.Config(runs=1)))
     assert grid.head == ["", "learns from", "Smoke"]
     assert grid.lines[0][:2] == ["first", "nothing"]
-    with pytest.raises(ValueError, match="unknown model 'b-hop'; known: first"):
+    with pytest.raises(ValueError, match="unknown model 'b-hop'; known: 'first"):
         real.Config(models=("b-hop",))
     with pytest.raises(ValueError, match=r"learns must be one of 'nothing', .*, got 'books'"):
         real_models.model("second", learns="books")
@@ -204,7 +204,7 @@ def test_a_set_and_a_model_join_by_registering_themselves(monkeypatch):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--data", "smoke"], "unknown data set 'smoke'"), (["--models", "guess"], "unknown model 'guess'")],
+    [(["--data", "smoke"], "got 'smoke'"), (["--models", "guess"], "unknown model 'guess'")],
 )
 def test_unknown_names(arguments, message):
     result = CliRunner().invoke(app, ["real", *arguments])

@@ -123,5 +123,5 @@ def test_counts_that_cannot_be_are_refused():
 
 
 def test_unknown_worlds_are_refused():
-    with pytest.raises(ValueError, match=r"unknown world 'nowhere'; known: published 0.4"):
+    with pytest.raises(ValueError, match=r"unknown world 'nowhere'; known: 'published 0.4'"):
         worlds.Config(worlds=("nowhere",))

@@ -4,6 +4,7 @@ from ahop._registry import read_all
 from ahop.datasets.bags import Bags, frequency_check, standard_check
 from ahop.datasets.base import ENTRIES, Dataset, load, names_of, register
 from ahop.datasets.photos import Photos
+from ahop.datasets.publishers import Prepared, prepare
 from ahop.datasets.real import Measured
 from ahop.datasets.tables import Table, table
 
@@ -16,10 +17,12 @@ __all__ = [
     "Dataset",
     "Measured",
     "Photos",
+    "Prepared",
     "Table",
     "frequency_check",
     "load",
     "names_of",
+    "prepare",
     "register",
     "standard_check",
     "table",

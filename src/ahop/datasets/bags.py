@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ahop.datasets import origins
 from ahop.datasets.base import register
 from ahop.datasets.files import DataFile, fetch
 
@@ -50,14 +51,24 @@ def _load(name: str) -> Bags:
 
 
 @register(
-    "tiger", title="Tiger", about="200 images as bags of segments: is there a tiger? (Corel)", files=[FILES["tiger"]]
+    "tiger",
+    title="Tiger",
+    about="200 images as bags of segments: is there a tiger? (Corel)",
+    files=[FILES["tiger"]],
+    origin=origins.TIGER,
 )
 def tiger() -> Bags:
     """230 features of colour, texture and shape; 1 to 13 segments."""
     return _load("tiger")
 
 
-@register("fox", title="Fox", about="200 images as bags of segments: is there a fox? (Corel)", files=[FILES["fox"]])
+@register(
+    "fox",
+    title="Fox",
+    about="200 images as bags of segments: is there a fox? (Corel)",
+    files=[FILES["fox"]],
+    origin=origins.FOX,
+)
 def fox() -> Bags:
     """As :func:`tiger`."""
     return _load("fox")
@@ -68,6 +79,7 @@ def fox() -> Bags:
     title="Elephant",
     about="200 images as bags of segments: is there an elephant? (Corel)",
     files=[FILES["elephant"]],
+    origin=origins.ELEPHANT,
 )
 def elephant() -> Bags:
     """As :func:`tiger`."""
@@ -75,7 +87,11 @@ def elephant() -> Bags:
 
 
 @register(
-    "ucsb", title="UCSB", about="58 breast tissues as bags of patches: is it malignant? (UCSB)", files=[FILES["ucsb"]]
+    "ucsb",
+    title="UCSB",
+    about="58 breast tissues as bags of patches: is it malignant? (UCSB)",
+    files=[FILES["ucsb"]],
+    origin=origins.UCSB,
 )
 def ucsb() -> Bags:
     """708 features on scales of their own; 21 to 40 patches."""
@@ -83,14 +99,24 @@ def ucsb() -> Bags:
 
 
 @register(
-    "musk1", title="Musk 1", about="92 molecules as bags of shapes: does it smell of musk?", files=[FILES["musk1"]]
+    "musk1",
+    title="Musk 1",
+    about="92 molecules as bags of shapes: does it smell of musk?",
+    files=[FILES["musk1"]],
+    origin=origins.MUSK1,
 )
 def musk1() -> Bags:
     """166 features; 2 to 40 shapes."""
     return _load("musk1")
 
 
-@register("musk2", title="Musk 2", about="102 molecules as bags of up to 1,044 shapes: musk?", files=[FILES["musk2"]])
+@register(
+    "musk2",
+    title="Musk 2",
+    about="102 molecules as bags of up to 1,044 shapes: musk?",
+    files=[FILES["musk2"]],
+    origin=origins.MUSK2,
+)
 def musk2() -> Bags:
     """As :func:`musk1`, with more shapes."""
     return _load("musk2")

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ahop._registry import Registry
 from ahop.datasets.files import DataFile, find
+from ahop.datasets.origins import Origin
 
 
 class Dataset(NamedTuple):
@@ -31,6 +32,7 @@ class Entry:
         copy: A file that serves as well as those.
         title: What tables call it.
         kind: What loading gives; an experiment takes all sets of the kind that it works on.
+        origin: Where an outsider gets it.
     """
 
     load: Callable[[], Any]
@@ -39,6 +41,7 @@ class Entry:
     copy: DataFile | None
     title: str
     kind: type
+    origin: Origin | None = None
 
     def where(self) -> str:
         """Where its files are now."""
@@ -49,7 +52,9 @@ class Entry:
         found = [path for file in self.files if (path := find(file)) is not None]
         if len(found) == len(self.files):
             return str(found[0].parent)
-        return "not here: set AHOP_DATA" if any(file.url is None for file in self.files) else "to be downloaded"
+        if all(file.url for file in self.files) or (self.origin and self.origin.url):
+            return "to be downloaded"
+        return "to be fetched by hand" if self.origin and self.origin.files else "not here: set AHOP_DATA"
 
 
 ENTRIES: Registry[Entry] = Registry("data set")
@@ -63,6 +68,7 @@ def register(
     files: Sequence[DataFile] = (),
     copy: DataFile | None = None,
     title: str | None = None,
+    origin: Origin | None = None,
 ) -> Callable[[Loader], Loader]:
     """Make a loader known under ``name``, and to every experiment on the kind of data that it says it returns."""
 
@@ -72,7 +78,7 @@ def register(
             raise TypeError(
                 f"the loader of data set {name!r} must say what it returns, as in -> Measured; got {kind!r}"
             )
-        ENTRIES.add(name, Entry(function, about, files, copy, title or name, kind))
+        ENTRIES.add(name, Entry(function, about, files, copy, title or name, kind, origin))
         return function
 
     return enter

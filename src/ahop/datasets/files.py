@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import os
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,38 +45,54 @@ def find(file: DataFile) -> Path | None:
 
 
 def fetch(file: DataFile) -> Path:
-    """A checked local copy of the file, downloaded into the cache when there is none."""
+    """A checked local copy of the file, downloaded into the cache when there is none.
+
+    One that was prepared here has its checksum beside it.
+    """
     path = find(file)
     if path is None:
+        missing = (
+            f"{file.path} is not in AHOP_DATA ({os.environ.get('AHOP_DATA') or 'not set'}) nor in the cache "
+            f"({cache_folder()}), and"
+        )
+        if file.url is None:
+            told = "ahop datasets NAME says where it is published and how to prepare it"
+            raise FileNotFoundError(f"{missing} cannot be downloaded in this form ({file.source}): {told}")
         path = cache_folder() / file.path
-        _download(file, path)
-    elif (digest := _sha256(path)) not in file.sha256:
+        try:
+            download(file.url, path, file.sha256)
+        except OSError as error:
+            raise FileNotFoundError(f"{missing} {error}") from error
+    elif (digest := _sha256(path)) not in (*file.sha256, *_noted(path)):
         raise ValueError(
             f"{path} is damaged: its sha256 {digest} is not one of the known ones; remove it and try again"
         )
     return path
 
 
-def _download(file: DataFile, path: Path) -> None:
-    missing = (
-        f"{file.path} is not in AHOP_DATA ({os.environ.get('AHOP_DATA') or 'not set'}) nor in the cache "
-        f"({cache_folder()}), and"
-    )
-    if file.url is None:
-        raise FileNotFoundError(f"{missing} there is nowhere to download it from: {file.source}")
+def download(url: str, path: Path, sha256: Sequence[str] = ()) -> None:
+    """Download a file, whole or not at all; of checksums, where some are given, it must have one."""
     try:
-        with whole_file(path) as target, urllib.request.urlopen(file.url, timeout=30) as source:
+        with whole_file(path) as target, urllib.request.urlopen(url, timeout=30) as source:
             size, digest = int(source.headers.get("Content-Length") or 0), hashlib.sha256()
             with progress(f"downloading {path.name}", -(-size // 2**16) or None) as bar:
                 while chunk := source.read(2**16):
                     digest.update(chunk)
                     target.write(chunk)
                     bar.advance()
-            if digest.hexdigest() not in file.sha256:
+            if size and target.tell() != size:
+                raise OSError(f"only {target.tell():,} of {size:,} bytes came")
+            if sha256 and digest.hexdigest() not in sha256:
                 found = f"has sha256 {digest.hexdigest()}, not the one expected"
-                raise ValueError(f"the download of {file.url} {found}; nothing was kept")
+                raise ValueError(f"the download of {url} {found}; nothing was kept")
     except (http.client.HTTPException, OSError) as error:
-        raise FileNotFoundError(f"{missing} {file.url} could not be downloaded: {error}") from error
+        raise OSError(f"{url} could not be downloaded: {error}") from error
+
+
+def _noted(path: Path) -> list[str]:
+    """The checksum that stands beside a file which was prepared here."""
+    note = path.with_name(path.name + ".sha256")
+    return note.read_text().split()[:1] if note.is_file() else []
 
 
 def _sha256(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from ahop.datasets import origins
 from ahop.datasets.base import Dataset, register
 from ahop.datasets.files import DataFile, fetch
 
@@ -33,6 +34,7 @@ def digits() -> Dataset:
     title="MNIST",
     about="60,000 handwritten digits, 28 x 28 (LeCun, Cortes & Burges 1998; CC BY-SA 3.0)",
     files=[MNIST],
+    origin=origins.MNIST,
 )
 def mnist() -> Dataset:
     """MNIST's training images, with pixels scaled from 0..255 to [-1, 1]."""

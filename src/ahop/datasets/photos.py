@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ahop._extras import require
 from ahop._progress import progress
+from ahop.datasets import origins
 from ahop.datasets.base import register
 from ahop.datasets.files import DataFile, fetch, find
 
@@ -76,6 +77,7 @@ class Photos(NamedTuple):
     title="CIFAR-10",
     about="60,000 photographs, 32 x 32, of 10 kinds of thing (Krizhevsky 2009)",
     files=[CIFAR10],
+    origin=origins.CIFAR,
     copy=COMPACT_CIFAR10,
 )
 def cifar10() -> Photos:
@@ -91,6 +93,7 @@ def cifar10() -> Photos:
     title="CIFAR-100",
     about="60,000 photographs, 32 x 32, of 100 kinds; the compact copy has 200 of 500 a kind to train with",
     files=[CIFAR100],
+    origin=origins.CIFAR,
     copy=COMPACT_CIFAR100,
 )
 def cifar100() -> Photos:
@@ -105,6 +108,7 @@ def cifar100() -> Photos:
     title="Tiny ImageNet",
     about="120,000 photographs, 64 x 64, of 200 kinds; the compact copy has 30 of 500 a kind to train with",
     files=[TINY],
+    origin=origins.TINY,
     copy=COMPACT_TINY,
 )
 def tiny_imagenet() -> Photos:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ahop.datasets import origins
 from ahop.datasets.base import register
 from ahop.datasets.files import DataFile, fetch
 
@@ -59,7 +60,12 @@ class Measured(NamedTuple):
     learn: Tensor
 
 
-@register("tablets", about="655 tablets by one near-infrared spectrometer, and again by another", files=[TABLETS])
+@register(
+    "tablets",
+    about="655 tablets by one near-infrared spectrometer, and again by another",
+    files=[TABLETS],
+    origin=origins.TABLETS,
+)
 def tablets() -> Measured:
     """Spectra of 650 channels; bias, gain, and noise that differs and is correlated between channels."""
     with np.load(fetch(TABLETS), allow_pickle=False) as archive:
@@ -69,7 +75,12 @@ def tablets() -> Measured:
     return _measured((first - middle) / half, (second - middle) / half, np.arange(len(first)), learn)
 
 
-@register("gas", about="87 gases and concentrations in a sensor array's first month, and up to 3 years on", files=[GAS])
+@register(
+    "gas",
+    about="87 gases and concentrations in a sensor array's first month, and up to 3 years on",
+    files=[GAS],
+    origin=origins.GAS,
+)
 def gas() -> Measured:
     """Responses of 128 features that drift; a stored pattern is the mean of the first batch."""
     with np.load(fetch(GAS), allow_pickle=False) as archive:
@@ -91,6 +102,7 @@ def gas() -> Measured:
     title="Wi-Fi",
     about="905 places as one phone hears 520 access points there, and as other phones do",
     files=[WIFI],
+    origin=origins.WIFI,
 )
 def wifi() -> Measured:
     """Signal strengths, -1 where an access point was not heard; scans that heard nothing are left out."""
@@ -116,6 +128,7 @@ def wifi() -> Measured:
     title="MS2",
     about="1,092 compounds by the mass spectrometer of one laboratory, and by those of others",
     files=[MS2],
+    origin=origins.MS2,
 )
 def ms2() -> Measured:
     """Square roots of intensities at 700 nominal masses; peaks are missing, added, stronger and weaker."""
@@ -133,7 +146,13 @@ def _register_embeddings(version: str, about: str) -> None:
     name = "embeddings-" + version.replace("_", "-")
     title = "embeddings, " + version.replace("_", " ")
 
-    @register(name, title=title, about=f"10,000 images as one model embeds them, and {about}", files=[EMBEDDINGS])
+    @register(
+        name,
+        title=title,
+        about=f"10,000 images as one model embeds them, and {about}",
+        files=[EMBEDDINGS],
+        origin=origins.EMBEDDINGS,
+    )
     def embeddings() -> Measured:
         with np.load(fetch(EMBEDDINGS), allow_pickle=False) as archive:
             memory, queries = archive["old"], archive[version]

@@ -13,6 +13,7 @@ import numpy as np
 
 from ahop._checks import choice
 from ahop._extras import require
+from ahop.datasets import origins
 from ahop.datasets.base import register
 from ahop.datasets.files import DataFile, fetch
 
@@ -160,13 +161,20 @@ def _split(rows: int) -> np.ndarray:
     title="Adult",
     about="48,842 people of a census: more than $50,000 a year?",
     files=[SOURCES["adult"].file],
+    origin=origins.ADULT,
 )
 def adult() -> Table:
     """6 numbers and 8 categories, with missing values."""
     return table("adult")
 
 
-@register("bank", title="Bank", about="41,188 calls of a bank: will the client sign?", files=[SOURCES["bank"].file])
+@register(
+    "bank",
+    title="Bank",
+    about="41,188 calls of a bank: will the client sign?",
+    files=[SOURCES["bank"].file],
+    origin=origins.BANK,
+)
 def bank() -> Table:
     """9 numbers, economic indicators among them, and 10 categories."""
     return table("bank")
@@ -177,6 +185,7 @@ def bank() -> Table:
     title="Vaccine",
     about="26,707 people of a survey: vaccinated against the flu?",
     files=[SOURCES["vaccine"].file],
+    origin=origins.VACCINE,
 )
 def vaccine() -> Table:
     """23 ordered answers and 12 categories, with many missing values."""
@@ -188,13 +197,16 @@ def vaccine() -> Table:
     title="Purchase",
     about="12,330 visits of a shop: does the visitor buy?",
     files=[SOURCES["purchase"].file],
+    origin=origins.PURCHASE,
 )
 def purchase() -> Table:
     """10 numbers and 7 categories."""
     return table("purchase")
 
 
-@register("heart", title="Heart", about="70,000 patients: heart disease?", files=[SOURCES["heart"].file])
+@register(
+    "heart", title="Heart", about="70,000 patients: heart disease?", files=[SOURCES["heart"].file], origin=origins.HEART
+)
 def heart() -> Table:
     """11 numbers, some of them impossible."""
     return table("heart")

@@ -6,7 +6,7 @@ import math
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,12 +19,16 @@ from torch import Tensor
 
 from ahop._blocks import budget
 from ahop._checks import as_device, choice, whole, within
+from ahop._extras import require
 from ahop._progress import Bar, progress
 from ahop.estimators.cases import CaseMemory, CaseNetwork, Rows
 from ahop.estimators.columns import Columns
 from ahop.estimators.targets import as_targets
 from ahop.estimators.training import Training, temperature
 from ahop.nn.rows import EMBEDDINGS, RowEmbedding
+
+if TYPE_CHECKING:
+    import pandas
 
 # With fewer rows none are held out.
 _FEW = 100
@@ -43,6 +47,29 @@ class Recalled(NamedTuple):
     """How much it counts; all cases together count 1."""
     targets: np.ndarray
     """What it was labelled."""
+
+    def frame(self, table: pandas.DataFrame) -> pandas.DataFrame:
+        """The cases themselves, ``n * k`` rows: their weights and targets, and the columns that they have.
+
+        The index says which row asked, and which place the case has. A column of the table that is called ``weight``
+        or ``target`` itself comes with ``_of_case`` after its name.
+
+        Args:
+            table: What ``fit`` was given.
+        """
+        require("pandas")
+        import pandas
+
+        if not hasattr(table, "iloc") or len(table) <= self.indices.max():
+            kind = f"{len(table)} rows" if hasattr(table, "iloc") else type(table).__name__
+            raise ValueError(f"table must be the DataFrame that fit was given, with all of its rows; got {kind}")
+        asked, places = self.indices.shape
+        index = pandas.MultiIndex.from_product([range(asked), range(places)], names=["row", "place"])
+        said = pandas.DataFrame({"weight": self.weights.ravel(), "target": self.targets.ravel()}, index)
+        cases = (
+            table.iloc[self.indices.ravel()].set_axis(index).rename(columns={name: f"{name}_of_case" for name in said})
+        )
+        return pandas.concat([said, cases], axis=1)
 
 
 class TableEstimator(BaseEstimator, metaclass=ABCMeta):
@@ -243,8 +270,8 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         indices = self.case_indices_[places]
         return Recalled(indices, weights, self.case_targets_[places])
 
-    def explain(self, X: Any) -> np.ndarray:  # noqa: N803
-        """How much each column mattered for the answer to each row, ``(n, columns)``.
+    def explain(self, X: Any) -> Any:  # noqa: N803
+        """How much each column mattered for the answer to each row, ``(n, columns)``; a DataFrame of a DataFrame.
 
         A column is hidden by giving it what the cases have on average. For a classifier the figure is by how much the
         log-probability of the predicted class is higher with the column than without; for a regressor, by how much
@@ -258,7 +285,12 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         for column in np.unique(owners):
             hidden = self._answers(rows, np.flatnonzero(owners == column).tolist())
             mattered[:, column] = self._difference(answers, hidden, chosen)
-        return mattered
+        if not hasattr(X, "iloc"):
+            return mattered
+        require("pandas")
+        import pandas
+
+        return pandas.DataFrame(mattered, X.index, X.columns)
 
     # --- what comes in -------------------------------------------------------------------------------------
 

@@ -8,6 +8,16 @@ from ahop.memories.base import AssociativeMemory, Memory
 from ahop.memories.kernel import KernelHopfield
 
 
+def known_names() -> list[str]:
+    """The short names that :func:`create` knows.
+
+    Example:
+        >>> known_names()[:3]
+        ['a-hop', 'b-hop', 'd-hop']
+    """
+    return sorted([key for key in Memory.members if key.endswith("hop")] + ["k2-hop"])
+
+
 def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory:
     """A network by its short name; "k2-hop" is a :class:`KernelHopfield` fitted to the retrieval loss.
 
@@ -21,8 +31,7 @@ def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory:
     """
     if name == "k2-hop":
         return KernelHopfield(patterns, loss="retrieval", **options)
-    known = sorted([key for key in Memory.members if key.endswith("hop")] + ["k2-hop"])
-    if name not in known:
-        raise ValueError(f"unknown model {name!r}; known: {', '.join(known)}")
+    if name not in known_names():
+        raise ValueError(f"unknown model {name!r}; known: {', '.join(known_names())}")
     model: AssociativeMemory = Memory.named(name)(patterns, **options)  # type: ignore[assignment]
     return model

@@ -14,19 +14,19 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold
 
 from ahop import datasets
 from ahop._checks import choice
 from ahop._progress import progress
 from ahop.datasets.bags import FILES, Bags
-from ahop.estimators import HopfieldBagClassifier
 from ahop.paper import report as reports
 from ahop.paper.parallel import each
+
+if TYPE_CHECKING:
+    from ahop.estimators import HopfieldBagClassifier
 
 DATA = tuple(FILES)
 # The estimator's settings that make a model.
@@ -101,6 +101,8 @@ def run(
 
     None begins after ``until``.
     """
+    from ahop.estimators import HopfieldBagClassifier
+
     estimator = HopfieldBagClassifier(**config.settings).get_params()
     fixed = {"candidates": CANDIDATES, "poolings": POOLINGS, "estimator": estimator}
     head = reports.stamp("mil", {**asdict(config), **fixed}, __file__)
@@ -123,6 +125,9 @@ def run(
 
 def cross_validate(name: str, model: str, seed: int, config: Config) -> dict[str, Any]:
     """The mean area under the curve over the outer folds, for one data set, model and seed."""
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import StratifiedKFold
+
     bags, labels = _arrays(datasets.load(name))
     areas, chosen = [], []
     folds = StratifiedKFold(config.folds, shuffle=True, random_state=seed)
@@ -146,6 +151,9 @@ def select(
     bags: Sequence[np.ndarray], labels: np.ndarray, train: np.ndarray, model: str, seed: int, config: Config
 ) -> Candidate:
     """The candidate that does best on bags held out of the training part, which is all that is looked at."""
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import StratifiedKFold
+
     parts = StratifiedKFold(4, shuffle=True, random_state=seed)
     areas = dict.fromkeys(CANDIDATES, 0.0)
     for learn, check in list(parts.split(train, labels[train]))[: config.inner]:
@@ -158,6 +166,8 @@ def select(
 
 def classifier(model: str, candidate: Candidate, seed: int, config: Config) -> HopfieldBagClassifier:
     """The estimator for a model; on the processor, since networks this small gain nothing by a GPU."""
+    from ahop.estimators import HopfieldBagClassifier
+
     return HopfieldBagClassifier(
         **{**POOLINGS[model], **candidate._asdict(), **config.settings}, random_state=seed, device="cpu"
     )
@@ -259,4 +269,6 @@ def _summary_of_checks(
 
 
 def _area(network: HopfieldBagClassifier, bags: list[np.ndarray], labels: np.ndarray) -> float:
+    from sklearn.metrics import roc_auc_score
+
     return float(roc_auc_score(labels, network.decision_function(bags)))

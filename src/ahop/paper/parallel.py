@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import joblib
 import torch
 
 
@@ -42,6 +41,8 @@ def each(
     if workers == 1:
         yield from (work(*job) for job in in_time())
     else:
+        import joblib
+
         # One at a time: after many short jobs, a batch of long ones would be one worker's, and the others idle. And
         # none that waits: it could begin after the time.
         pool = joblib.Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")

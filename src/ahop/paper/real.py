@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ahop import datasets
-from ahop._checks import whole
+from ahop._checks import choice, whole
 from ahop._progress import progress
 from ahop.datasets import Measured
 from ahop.memories.base import AssociativeMemory
@@ -40,10 +40,8 @@ class Config:
     quick: bool = False
 
     def __post_init__(self) -> None:
-        sets = datasets.names_of(Measured)
         for name in self.data:
-            if name not in sets:
-                raise ValueError(f"unknown data set {name!r}; known: {', '.join(sets)}")
+            choice(name, "data", datasets.names_of(Measured))
         for name in self.models:
             MODELS.named(name)
         for kind, chosen in (("data sets", self.data), ("models", self.models)):

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from scipy.special import stdtrit
 
 from ahop._files import write_whole
 from ahop._version import __version__
@@ -81,6 +80,8 @@ def paired(ours: Sequence[float], theirs: Sequence[float], ratio: float) -> dict
     mean = statistics.fmean(gaps)
     if len(gaps) < 2:
         return {"mean": round(mean, 4), "low": None, "high": None}
+    from scipy.special import stdtrit
+
     reach = float(stdtrit(len(gaps) - 1, 0.975)) * math.sqrt((1 / len(gaps) + ratio) * statistics.variance(gaps))
     return {"mean": round(mean, 4), "low": round(mean - reach, 4), "high": round(mean + reach, 4)}
 

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import torch
-from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from ahop import datasets
@@ -20,6 +19,7 @@ from ahop._progress import progress
 from ahop._registry import Registry
 from ahop.memories import AdaptiveHopfield, Oracle, UniversalHopfield, create
 from ahop.memories.base import AssociativeMemory
+from ahop.memories.names import known_names
 from ahop.metrics import Evaluation, evaluate
 from ahop.paper import plots
 from ahop.paper import report as reports
@@ -202,9 +202,7 @@ def require_models(models: Sequence[str]) -> None:
     if not models:
         raise ValueError("models must name at least one, got none")
     for model in models:
-        if model not in MODELS:
-            # Any name that create() knows; it says which ones when it does not.
-            create(model, torch.ones(2, 2))
+        choice(model, "models", tuple(dict.fromkeys((*MODELS, *known_names()))))
 
 
 def prepare(model: str, patterns: Tensor, seen: Samples, world: Variant, seed: int = 0) -> AssociativeMemory | Compared:
@@ -231,6 +229,8 @@ def fitted(memory: AssociativeMemory, seen: Samples, **options: Any) -> Associat
     """A memory after its fit, if it learns; by the paper's number of steps, whether or not these are enough."""
     if not memory.learns:
         return memory
+    from sklearn.exceptions import ConvergenceWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return memory.fit(*seen, **options)

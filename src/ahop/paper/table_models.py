@@ -7,20 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer, make_column_selector
-from sklearn.ensemble import AdaBoostClassifier, ExtraTreesClassifier, RandomForestClassifier, VotingClassifier
-from sklearn.impute import SimpleImputer
-from sklearn.metrics import log_loss
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OrdinalEncoder
-from sklearn.tree import DecisionTreeClassifier
-
-from ahop.estimators import HopfieldClassifier
 
 Settings = dict[str, Any]
 Draw = np.random.RandomState
 # Boosted trees stop after so many that did not help on the validation rows.
 PATIENCE = 50
+# What fits import when they begin: scikit-learn would double the time that the command line takes to start.
+LEARNERS = ("ahop.estimators", "sklearn.compose", "sklearn.ensemble", "sklearn.impute")
 
 
 @dataclass(frozen=True)
@@ -62,6 +55,8 @@ def tune(
     model: str, frame: Any, labels: np.ndarray, learn: np.ndarray, check: np.ndarray, trial: int, device: str
 ) -> dict[str, Any]:
     """One trial: its settings and how likely the validation rows are under it."""
+    from sklearn.metrics import log_loss
+
     contestant = CONTESTANTS[model]
     settings = contestant.settings(None if trial == 0 else Draw(trial))
     parts = frame.iloc[learn], labels[learn]
@@ -106,6 +101,8 @@ def _published(title: str, similarity: str) -> Contestant:
         }
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        from ahop.estimators import HopfieldClassifier
+
         plain: Settings = {"similarity": similarity, "readout": "mlp", "embedding": "columns", "epochs": 20}
         return HopfieldClassifier(**plain, **settings, random_state=seed, device=device).fit(frame, labels)
 
@@ -116,6 +113,8 @@ def _default() -> Contestant:
     """All training rows as cases, and what the estimator does if nobody says anything."""
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        from ahop.estimators import HopfieldClassifier
+
         return HopfieldClassifier(random_state=seed, device=device).fit(frame, labels)
 
     return Contestant("`HopfieldClassifier()`", lambda draw: {}, fit, ours=True)
@@ -153,6 +152,10 @@ def _voting(title: str, usual: Settings, similarities: Sequence[str], members: i
         }
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        from sklearn.ensemble import VotingClassifier
+
+        from ahop.estimators import HopfieldClassifier
+
         if "vote" not in settings:
             return HopfieldClassifier(**settings, random_state=seed, device=device).fit(frame, labels)
         # While tuning, a network holds rows out to choose a pass and a temperature by. In the end it learns from them
@@ -167,7 +170,7 @@ def _voting(title: str, usual: Settings, similarities: Sequence[str], members: i
 # --- trees ----------------------------------------------------------------------------------------------------
 
 
-def _forest(title: str, kind: type) -> Contestant:
+def _forest(title: str, kind: str) -> Contestant:
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
             return {"n_estimators": 300}
@@ -179,7 +182,10 @@ def _forest(title: str, kind: type) -> Contestant:
         }
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
-        return _with_codes(frame, kind(**settings, random_state=seed, n_jobs=_threads())).fit(frame, labels)
+        from sklearn import ensemble
+
+        forest = getattr(ensemble, kind)(**settings, random_state=seed, n_jobs=_threads())
+        return _with_codes(frame, forest).fit(frame, labels)
 
     return Contestant(title, settings, fit)
 
@@ -195,6 +201,9 @@ def _adaboost() -> Contestant:
         }
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
+        from sklearn.ensemble import AdaBoostClassifier
+        from sklearn.tree import DecisionTreeClassifier
+
         weak = DecisionTreeClassifier(max_depth=settings["max_depth"])
         rest = {name: value for name, value in settings.items() if name != "max_depth"}
         return _with_codes(frame, AdaBoostClassifier(weak, **rest, random_state=seed)).fit(frame, labels)
@@ -204,6 +213,11 @@ def _adaboost() -> Contestant:
 
 def _with_codes(frame: Any, model: Any) -> Any:
     """Categories as numbers and missing values filled in, for those who know neither."""
+    from sklearn.compose import ColumnTransformer, make_column_selector
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OrdinalEncoder
+
     encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2)
     kinds = make_column_selector(dtype_include="category")
     others = make_column_selector(dtype_exclude="category")
@@ -341,8 +355,8 @@ _TREES = {
     "lightgbm": _lightgbm(),
     "catboost": _catboost(),
     "adaboost": _adaboost(),
-    "extra trees": _forest("extra trees", ExtraTreesClassifier),
-    "random forest": _forest("random forest", RandomForestClassifier),
+    "extra trees": _forest("extra trees", "ExtraTreesClassifier"),
+    "random forest": _forest("random forest", "RandomForestClassifier"),
 }
 # In the order of the tables.
 CONTESTANTS = {

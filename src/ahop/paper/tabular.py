@@ -18,8 +18,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import train_test_split
 
 from ahop import datasets
 from ahop._checks import choice
@@ -27,7 +25,7 @@ from ahop._extras import require
 from ahop._progress import progress
 from ahop.paper import report as reports
 from ahop.paper.parallel import each
-from ahop.paper.table_models import CONTESTANTS, MEMBERS, VOTES, chances, final, tune
+from ahop.paper.table_models import CONTESTANTS, LEARNERS, MEMBERS, VOTES, chances, final, tune
 
 DATA = ("adult", "bank", "vaccine", "purchase", "heart")
 # What the paper's Table 3 prints, by its features.
@@ -146,6 +144,8 @@ def _search(job: Job) -> Job:
 
 def attempt(name: str, model: str, split: int, trial: int, config: Config) -> dict[str, Any]:
     """One model on one split of a table with a trial's settings, judged by validation rows."""
+    from sklearn.model_selection import train_test_split
+
     frame, labels, train, _ = parts(name, split, config)
     learn, check = train_test_split(train, test_size=config.checked, stratify=labels[train], random_state=0)
     found = tune(model, frame, labels, learn, check, trial, config.device)
@@ -172,7 +172,9 @@ def compare(
     """Test figures of a model on one split, and its time beside the reference's, which is trained just before it."""
     frame, labels, train, test = parts(name, split, config)
     # Reading a library takes a while, which is no part of a fit.
-    require(*libraries((model,) if reference is None else (model, REFERENCE)))
+    from sklearn.metrics import roc_auc_score
+
+    require(*LEARNERS, *libraries((model,) if reference is None else (model, REFERENCE)))
 
     def measure(model: str, settings: dict[str, Any]) -> tuple[np.ndarray, list[float]]:
         start = time.perf_counter()
@@ -197,6 +199,8 @@ def parts(name: str, split: int, config: Config) -> tuple[Any, np.ndarray, np.nd
     """The table, its labels, and the places of training and test rows: those published for split 0, else drawn anew."""
     frame, labels, train = datasets.table(name, features=config.features)
     if split:
+        from sklearn.model_selection import train_test_split
+
         drawn, _ = train_test_split(
             np.arange(len(labels)), train_size=int(train.sum()), stratify=labels, random_state=split
         )

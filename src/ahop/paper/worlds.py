@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from ahop._progress import progress
@@ -286,6 +285,8 @@ def _figures(cells: list[Done]) -> dict[str, Any]:
 
 
 def _rejection(memory: BayesianHopfield, stored: Tensor, strangers: Tensor) -> float:
+    from sklearn.metrics import roc_auc_score
+
     with torch.no_grad():
         levels = torch.cat([memory.familiarity(stored), memory.familiarity(strangers)]).cpu()
     labels = torch.cat([torch.ones(len(stored)), torch.zeros(len(strangers))])

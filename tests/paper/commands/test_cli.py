@@ -1,11 +1,14 @@
 import inspect
 import json
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import ahop
+from ahop import datasets
+from ahop.memories.names import known_names
 from ahop.paper import ablations, claims, mil, multimodal, plots, real, retrieval, tabular, timing, worlds
 from ahop.paper import report as reports
 from ahop.paper.commands import app
@@ -13,6 +16,23 @@ from ahop.paper.retrieval import Setting
 
 COMMANDS = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}
 WORKS = (ablations, claims, mil, multimodal, real, retrieval, tabular, timing, worlds)
+
+
+TAKEN = {
+    ("retrieval", "models"): ("b-hop*", "a-hop-adam", "mlp", "oracle", "hop", "k2-hop"),
+    ("retrieval", "data"): ("synthetic", "digits", "mnist"),
+    ("worlds", "models"): ("b-hop*", "oracle", "s-hop"),
+    ("worlds", "world"): tuple(map(repr, worlds.WORLDS)),
+    ("real", "models"): tuple(real.MODELS),
+    ("real", "data"): datasets.names_of(datasets.Measured),
+    ("mil", "models"): tuple(mil.POOLINGS),
+    ("mil", "data"): datasets.names_of(datasets.Bags),
+    ("images", "models"): ("m-hop", "s-hop", "k-hop", "a-hop", "a-hop-1"),
+    ("images", "data"): datasets.names_of(datasets.Photos),
+    ("tabular", "models"): tuple(tabular.CONTESTANTS),
+    ("tabular", "data"): datasets.names_of(datasets.Table),
+    ("paper", "only"): ("claims.json", "timing.json"),
+}
 
 
 def taking(option):
@@ -61,11 +81,13 @@ def test_an_empty_list_of_names_is_refused_in_one_line(option):
 
 
 @pytest.mark.parametrize("option", ["models", "data", "only", "world"])
-def test_names_that_are_not_known_are_refused_in_one_line(option):
+def test_names_that_are_not_known_are_refused_in_one_line_that_lists_those_that_are(option):
     names = ",".join(f"x{place}" for place in range(300))
     for command in taking(option):
         line = refused(command, f"--{option}", names)
         assert line.startswith("error: ") and "'x0" in line
+        missing = [name for name in TAKEN[command, option] if name not in line]
+        assert not missing, f"{command} takes {missing} as well"
 
 
 @pytest.mark.parametrize("command", taking("out"))
@@ -111,6 +133,14 @@ def test_a_device_that_is_not_there_is_refused_in_one_line(command):
 def test_intensities_that_cannot_be_are_refused_before_the_work():
     assert "must not be negative" in refused("retrieval", "--difficulty", "0.4", "--difficulty", "-1")
     assert "must not be negative" in refused("multimodal", "--noise", "-1")
+
+
+def test_the_table_of_networks_has_each_in_one_line_of_eighty_columns():
+    lines = CliRunner().invoke(app, ["models"]).output.splitlines()
+    assert max(map(len, lines)) <= 80
+    cells = [re.findall(r"[^│]+", line) for line in lines if "Hopfield " in line and "│" in line]
+    assert sorted(row[0].strip() for row in cells) == known_names()
+    assert all(row[1].strip() in dir(ahop) for row in cells) and "…" not in str(cells)
 
 
 def test_it_says_its_version():
@@ -166,7 +196,7 @@ def test_a_configuration_refuses_what_a_command_refuses():
     for config, name in ((worlds, "models"), (worlds, "worlds"), (retrieval, "models"), (retrieval, "settings")):
         with pytest.raises(ValueError, match=f"{name} must (name|be) at least one, got none"):
             config.Config(**{name: ()})
-    with pytest.raises(ValueError, match="unknown model 'none'"):
+    with pytest.raises(ValueError, match="got 'none'"):
         worlds.Config(models=("none",))
     with pytest.raises(ValueError, match="must not be negative"):
         retrieval.Config(settings=(Setting(0, 0, 0), Setting(-1, 0, 0)))
