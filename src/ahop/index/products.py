@@ -64,7 +64,7 @@ class Products:
     def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
         # A tile of scores, what is made of it on the way, and the best of each group.
         tile = max(self.group, budget() // (4 * 4))
-        rows = max(1, min(len(queries), tile // min(len(self), 2**16), tile * self.group // len(self)))
+        rows = max(1, min(len(queries), tile // min(len(self), 2**15), tile * self.group // len(self)))
         found = []
         for start in range(0, len(queries), rows):
             part = slice(start, start + rows)

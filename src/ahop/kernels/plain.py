@@ -103,9 +103,8 @@ def text(kernel: str, **numbers: int) -> str:
 
 
 def _launch(kernel: str, numbers: dict[str, int], grid: tuple[int, int], arguments: dict[str, Tensor | int]) -> None:
-    ready = {name: one.contiguous() if isinstance(one, Tensor) else one for name, one in arguments.items()}
-    ordered = cuda.in_order(kernel, ready)
-    with torch.cuda.device(next(one.device for one in ordered if isinstance(one, Tensor))):
+    ordered = [one.contiguous() if isinstance(one, Tensor) else one for one in cuda.in_order(kernel, arguments)]
+    with torch.cuda.device(ordered[0].device):  # type: ignore[union-attr]
         compiled = _compile(kernel, tuple(numbers.items()), torch.cuda.current_device())
         compiled(grid=(*grid, 1), block=(_THREADS, 1, 1), args=ordered, shared_mem=0)
 
