@@ -4,17 +4,17 @@ Energy belongs to the parts of a network. With scores s of the similarity and :m
 
 .. math:: E(x) = \mathrm{bowl}(x) - \Psi^\star(s(\Xi, x))
 
-===========================  ====================================  =============================================
-similarity and separation    E(x)                                  network
-===========================  ====================================  =============================================
-dot, identity                :math:`-\tfrac12 \sum_i s_i^2`        classical
-dot, power k                 :math:`-\sum_i s_i^{k+1}`             dense
-dot, exponential             :math:`-\mathrm{lse}(s)`              exponential
-dot, softmax                 :math:`\tfrac12\lVert x\rVert^2 -
-                             \tfrac1\beta\mathrm{lse}(\beta s)`    modern; after :math:`\Phi`, kernel
-dot, sparsemax or entmax     likewise with their conjugate         sparse
-anything else, softmax       :math:`-\tfrac1\beta\mathrm{lse}(\beta s)`  adaptive, Bayesian: low where x is explained
-===========================  ====================================  =============================================
+=========================  ==========================================  ============================================
+similarity and separation  E(x)                                        network
+=========================  ==========================================  ============================================
+dot, identity              :math:`-\tfrac12 \sum_i s_i^2`              classical
+dot, power k               :math:`-\sum_i s_i^{k+1}`                   dense
+dot, exponential           :math:`-\mathrm{lse}(s)`                    exponential
+dot, softmax               :math:`\tfrac12\lVert x\rVert^2 -
+                           \tfrac1\beta\mathrm{lse}(\beta s)`          modern; after :math:`\Phi`, kernel
+dot, sparsemax or entmax   likewise with their conjugate               sparse
+anything else, softmax     :math:`-\tfrac1\beta\mathrm{lse}(\beta s)`  adaptive, Bayesian: low where x is explained
+=========================  ==========================================  ============================================
 
 The bowl of the dot product makes E a difference of two convex functions, which falls along
 :math:`x \leftarrow \Xi \, \mathrm{sep}(s)`.

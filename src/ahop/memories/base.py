@@ -406,14 +406,14 @@ class AssociativeMemory(Memory):
 
     @property
     def readouts(self) -> Tensor:
-        """What is read out: the values, or else the patterns."""
+        """The values, which are read out, or else the patterns."""
         return self.patterns if self.values is None else self.values
 
     # --- what comes in ---------------------------------------------------------------------------------
 
     @property
     def query_dim(self) -> int:
-        """How many values a query has: as many as a pattern, unless the similarity was made for another number."""
+        """How many values a query has; as many as a pattern, unless the similarity was made for another number."""
         own = self.similarity.query_dim if self.modulation is None else None
         return own or self.patterns.shape[1]
 

@@ -92,13 +92,13 @@ class Mixed(Compose):
 
     The paper's text does not give its own baseline figures, so there is a choice of generators:
 
-    ============== ================= ============== ==========
-    preset         order             noise std      bias
-    ============== ================= ============== ==========
-    ``published``  noise, bias, mask ``noise``      1.5 ``bias``
+    ============== ================= =============== ============
+    preset         order             noise std       bias
+    ============== ================= =============== ============
+    ``published``  noise, bias, mask ``noise``       1.5 ``bias``
     ``literal``    noise, mask, bias sqrt(``noise``) ``bias``
-    ``std``        noise, mask, bias ``noise``      ``bias``
-    ============== ================= ============== ==========
+    ``std``        noise, mask, bias ``noise``       ``bias``
+    ============== ================= =============== ============
 
     ``published`` meets the figures of the paper's tables, ``literal`` is what its text says. Exactly
     ``floor(mask * d)`` dimensions of a query are masked, with values uniform on [-1, 1]; the bias has one random

@@ -150,8 +150,8 @@ def test_it_says_its_version():
 
 def test_a_report_outside_a_checkout_is_refused_in_one_line(tmp_path):
     line = refused("report")
-    assert line.startswith("error: README.md cannot be read; run ahop report in a checkout of ahop")
-    (tmp_path / "README.md").write_text("nothing to fill in")
+    assert line.startswith("error: docs/results/retrieval.md cannot be read; run ahop report in a checkout of ahop")
+    (tmp_path / "README.md").write_text("<!-- table: worlds -->\n<!-- end of table -->")
     line = refused("report", "--document", "README.md")
     assert line.startswith("error: ") and "cannot be read; it is needed for the report" in line
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
@@ -170,11 +170,12 @@ RESULTS = Path(__file__).parents[3] / "results"
 )
 def test_a_report_without_rows_is_refused_in_one_line_and_nothing_is_written(tmp_path, damage):
     """Whichever of the reports it is."""
+    marks = "".join(f"<!-- table: {name} -->\n<!-- end of table -->\n" for name in ("worlds", "claims", "tables-sound"))
     results = tmp_path / "results"
     results.mkdir()
     for path in RESULTS.iterdir():
         (results / path.name).symlink_to(path)
-    (tmp_path / "README.md").write_text("<!-- table: worlds -->\n<!-- end of table -->")
+    (tmp_path / "README.md").write_text(marks)
     for name in ("worlds", "claims", "tabular-sound"):
         path = results / f"{name}.json"
         whole = json.loads(path.read_text())
@@ -184,7 +185,7 @@ def test_a_report_without_rows_is_refused_in_one_line_and_nothing_is_written(tmp
         assert str(path.relative_to(tmp_path)) in line or "cannot be made from the reports in results" in line
         path.unlink()
         path.symlink_to(RESULTS / path.name)
-    assert (tmp_path / "README.md").read_text() == "<!-- table: worlds -->\n<!-- end of table -->"
+    assert (tmp_path / "README.md").read_text() == marks
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "results"]
 
 

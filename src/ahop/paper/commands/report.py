@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from ahop._files import require_writable, write_whole
-from ahop.paper.commands.common import app, console, plain_errors, require_file
-from ahop.paper.pages import page as pages
-from ahop.paper.pages.readme import filled
+from ahop.paper.commands.common import app, console, plain_errors
+from ahop.paper.pages.documents import filled
 
-DOCUMENTS = [Path("README.md"), Path("docs/what-we-found.md")]
+PAGES = ("retrieval", "real-data", "tables", "bags", "images", "speed")
+DOCUMENTS = [*(Path(f"docs/results/{name}.md") for name in PAGES), Path("docs/what-we-found.md")]
 
 
 @app.command("report")
@@ -22,23 +22,16 @@ def write_report(
     document: Annotated[
         list[Path], typer.Option(help="Document whose marked tables are made again; repeat for several.")
     ] = DOCUMENTS,
-    page: Annotated[Path, typer.Option(metavar="FILE.html", help="Where to write all of it as one page.")] = Path(
-        "report.html"
-    ),
 ) -> None:
-    """Make the tables of the README and of the findings from the results, and one page of all tables and plots."""
-    require_file(page, ".html")
+    """Make the tables of the pages of results and of the findings from the reports."""
     before = [_read(path) for path in document]
     after = [filled(text, results) for text in before]
-    whole = pages.page(results)
     for path in document:
         require_writable(path)
     for path, old, new in zip(document, before, after, strict=True):
         if new != old:
             write_whole(new, path)
         console.print(f"{path}: " + ("tables made again" if new != old else "says what the results say"))
-    write_whole(whole, page)
-    console.print(f"page: {page}")
 
 
 def _read(path: Path) -> str:

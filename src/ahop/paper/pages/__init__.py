@@ -1,1 +1,1 @@
-"""What is made of results: tables, documents and the page."""
+"""What is made of results: tables, and documents that show them."""

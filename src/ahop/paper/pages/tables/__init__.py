@@ -1,8 +1,8 @@
 """Results as tables: one function a table, which makes it of the reports of its experiments.
 
-Commands print what their table's function makes of the report that they have in hand, and documents and the page show
-what it makes of the reports in ``results/``: rows and columns are decided here, once. A cell whose figure is not in the
-report stays empty. The docstring of a table is its title on the page.
+Commands print what their table's function makes of the report that they have in hand, and documents show what it makes
+of the reports in ``results/``: rows and columns are decided here, once. A cell whose figure is not in the report stays
+empty.
 """
 
 from ahop.paper.pages.tables.classifiers import accuracies, areas, bags, checks, trained

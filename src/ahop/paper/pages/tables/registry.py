@@ -19,24 +19,23 @@ Maker = Callable[..., Grid]
 
 
 class Table(NamedTuple):
-    """How a table is made, of which reports, and what it is called on the page."""
+    """How a table is made, and of which reports."""
 
     make: Maker
     reads: tuple[str, ...]
-    title: str
 
 
 TABLES: Registry[Table] = Registry("table")
 
 
 def shown(name: str, *reads: str) -> Callable[[Maker], Maker]:
-    """A table that documents and the page show under ``name``, made of these reports."""
+    """A table that documents show under ``name``, made of these reports."""
 
     def join(make: Maker) -> Maker:
         # A module that is read again brings the same table, no second one of that name.
         if name in TABLES and _place(TABLES[name].make) == _place(make):
             del TABLES[name]
-        TABLES.add(name, Table(make, reads, make.__doc__ or ""))
+        TABLES.add(name, Table(make, reads))
         return make
 
     return join
