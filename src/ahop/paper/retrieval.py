@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
@@ -23,6 +23,7 @@ from ahop.paper import plots
 from ahop.paper import report as reports
 from ahop.similarity.perceptron import Perceptron
 from ahop.variants import Mixed, Samples, Variant
+from ahop.variants.mixed import Preset
 
 
 class Setting(NamedTuple):
@@ -47,7 +48,7 @@ class Config:
     data: str = "synthetic"
     patterns: int = 2048
     dim: int = 64
-    preset: Literal["published", "literal", "std"] = "published"
+    preset: Preset = "published"
     settings: tuple[Setting, ...] = (Setting(0.4, 0.4, 0.4), Setting(0.5, 0.5, 0.5))
     samples: int = 512
     queries: int = 1000
