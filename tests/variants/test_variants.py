@@ -25,6 +25,7 @@ ALL = [
     Mixed(0.3, 0.2, 0.4),
     Mixed(0.3, 0.2, 0.4, preset="literal"),
     Mixed(0.3, 0.2, 0.4, preset="std"),
+    Mixed(0.3, 0.2, 0.4, preset="calibrated"),
     Compose([Masked(0.3, fill="salt-pepper"), Scaled(0.5), Noisy(0.2), Scaled(torch.linspace(-2, -1, 12))]),
     Either([Noisy(1.0), Masked(0.7)], weights=[0.3, 0.7]),
 ]
@@ -87,14 +88,18 @@ def test_an_exact_mask_loses_none_to_rounding(dim, data):
 
 def test_presets_are_those_of_the_table():
     zero = torch.zeros(1, 4000)
-    for preset, deviation, shift in (("published", 0.3, 0.6), ("literal", 0.3**0.5, 0.4), ("std", 0.3, 0.4)):
+    table = (
+        *(("published", 0.3, 0.6), ("calibrated", 0.375, 0.58)),
+        *(("literal", 0.3**0.5, 0.4), ("std", 0.3, 0.4)),
+    )
+    for preset, deviation, shift in table:
         world = Mixed(0.0, 0.3, 0.4, preset=preset)
         off = world.sample(zero, 1).queries[0]
         assert off.abs().mean().item() == pytest.approx(
             (Noisy(deviation).sample(zero, 1).queries[0] + shift).abs().mean().item(), abs=0.03
         )
     # Masked values come after the bias in one order, before it in the other.
-    for preset, reach in (("published", 1.0), ("std", 1.9)):
+    for preset, reach in (("published", 1.0), ("calibrated", 1.0), ("std", 1.9), ("literal", 1.9)):
         values = Mixed(1.0, 0.0, 0.9, preset=preset).sample(zero, 1).queries[0]
         assert values.abs().max().item() == pytest.approx(reach, abs=0.01)
 
@@ -212,7 +217,10 @@ def test_no_fixed_memory_beats_the_oracle():
         (lambda: Masked(0.1, fill="normal"), "fill must be 'uniform', 'salt-pepper', a number"),
         (lambda: Masked(0.1, fill=(1.0, 0.0)), "fill must be a pair"),
         (lambda: Masked(torch.rand(12), exact=True), "rate must be one number for an exact count"),
-        (lambda: Mixed(0.1, preset="paper"), "preset must be one of 'published', 'literal', 'std', got 'paper'"),
+        (
+            lambda: Mixed(0.1, preset="paper"),
+            "preset must be one of 'published', 'calibrated', 'literal', 'std', got 'paper'",
+        ),
         (lambda: Mixed(1.5), "mask must be at most 1, got 1.5"),
         (lambda: Noisy(1.0).log_likelihood(PATTERNS, PATTERNS[0]), "queries must be a matrix"),
         (lambda: Mixed(noise=-1), "noise must not be negative"),

@@ -17,6 +17,7 @@ from ahop.paper import (
     ablations,
     claims,
     figures,
+    generators,
     images,
     mil,
     multimodal,
@@ -89,6 +90,13 @@ def _retrieval(config: retrieval.Config) -> Callable[[Run, Path, float], None]:
         retrieval.run(_sized(replace(config, device=run.device), _sixteenth, run), out, run.workers, until)
 
     return part
+
+
+def _generators(data: str) -> Callable[[Run, Path, float], None]:
+    def make(run: Run) -> dict[str, Any]:
+        return generators.run(_sized(generators.Config(data=data, device=run.device), generators.quick, run))
+
+    return _report(make)
 
 
 def _worlds(config: worlds.Config) -> Callable[[Run, Path, float], None]:
@@ -195,15 +203,8 @@ PARTS = (
         draw=plots.accuracy,
     ),
     *(
-        Part(
-            f"retrieval-{preset}.json",
-            f"queries drawn in another way: {preset}",
-            retrieval,
-            _retrieval(retrieval.Config(models=("m-hop", "u-hop"), preset=preset)),
-            2,
-            resumable=True,
-        )
-        for preset in ("literal", "std")
+        Part(f"generators-{data}.json", f"how queries are drawn, {data}", generators, _generators(data), 3)
+        for data in generators.LEVELS
     ),
     *(
         Part(f"tabular-{name}.json", f"Table 3, {shows}", tabular, _tabular(features=name), 5, resumable=True)

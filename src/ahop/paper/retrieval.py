@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,6 +27,7 @@ from ahop.paper.baselines import ALONE, NOTHING, PLAIN, Compared
 from ahop.paper.parallel import each
 from ahop.similarity.perceptron import Perceptron
 from ahop.variants import Mixed, Samples, Variant
+from ahop.variants.mixed import Preset
 
 
 class Setting(NamedTuple):
@@ -51,7 +52,7 @@ class Config:
     data: str = "synthetic"
     patterns: int = 2048
     dim: int = 64
-    preset: Literal["published", "literal", "std"] = "published"
+    preset: Preset = "published"
     settings: tuple[Setting, ...] = (Setting(0.4, 0.4, 0.4), Setting(0.5, 0.5, 0.5))
     samples: int = 512
     queries: int = 1000

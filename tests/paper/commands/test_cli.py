@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 import ahop
 from ahop import datasets
 from ahop.memories.names import known_names
-from ahop.paper import ablations, claims, mil, multimodal, plots, real, retrieval, tabular, timing, worlds
+from ahop.paper import ablations, claims, generators, mil, multimodal, plots, real, retrieval, tabular, timing, worlds
 from ahop.paper import report as reports
 from ahop.paper.commands import app
 from ahop.paper.retrieval import Setting
 
 COMMANDS = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}
-WORKS = (ablations, claims, mil, multimodal, real, retrieval, tabular, timing, worlds)
+WORKS = (ablations, claims, generators, mil, multimodal, real, retrieval, tabular, timing, worlds)
 
 
 TAKEN = {
@@ -190,7 +190,7 @@ def test_a_report_without_rows_is_refused_in_one_line_and_nothing_is_written(tmp
 
 
 def test_a_configuration_refuses_what_a_command_refuses():
-    for config in (ablations, mil, multimodal, real, retrieval, tabular, timing, worlds):
+    for config in (ablations, generators, mil, multimodal, real, retrieval, tabular, timing, worlds):
         for seed in (-1, 10**20, 0.5, None):
             with pytest.raises(ValueError, match="seed must be a whole number in 0 to"):
                 config.Config(seed=seed)

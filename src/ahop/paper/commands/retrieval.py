@@ -24,6 +24,7 @@ from ahop.paper.commands.common import (
     show,
 )
 from ahop.paper.pages import tables
+from ahop.variants.mixed import PRESETS
 
 
 @app.command("retrieval")
@@ -37,7 +38,7 @@ def run_retrieval(
     ] = "synthetic",
     patterns: Annotated[int | None, typer.Option(help="Stored patterns; 2048, or 1024 of the digits.")] = None,
     dim: Annotated[int, typer.Option(help="Dimensions of synthetic patterns.")] = 64,
-    preset: Annotated[str, typer.Option(help="Generator: published, literal or std.")] = "published",
+    preset: Annotated[str, typer.Option(help=f"Generator: {', '.join(PRESETS)}.")] = "published",
     setting: Annotated[
         list[str] | None, typer.Option(metavar="MASK,NOISE,BIAS", help="Intensities; repeat for several.")
     ] = None,

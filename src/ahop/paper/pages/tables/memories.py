@@ -112,28 +112,42 @@ def _with_name(row: Row, what: str, digits: int = 3) -> str:
     return " ".join([figure(row[what]["mean"], digits), *([row["baseline"]] if "baseline" in row else [])])
 
 
-@shown("generators", "retrieval-literal", "retrieval-std", "retrieval-synthetic")
+@shown("generators", "generators-synthetic", "generators-mnist")
 def generators(*reports: Report) -> Grid:
-    """Which way of drawing queries gives the paper's own figures for networks that learn nothing."""
+    """Networks that learn nothing, by ways of drawing queries; in brackets standard errors away from the paper."""
+    return _generators(reports, "accuracy")
+
+
+@shown("generator-errors", "generators-synthetic", "generators-mnist")
+def generator_errors(*reports: Report) -> Grid:
+    """The same for squared errors a dimension."""
+    return _generators(reports, "error")
+
+
+def _generators(reports: Sequence[Report], what: str) -> Grid:
     titles = {
-        "literal": "as its text says: noise of variance d, mask, bias d",
-        "std": "the same with noise of standard deviation d",
-        "published": "`published`: noise of standard deviation d, bias 1.5 d, mask",
+        "published": "`published`: noise d, bias 1.5 d, mask",
+        "calibrated": "`calibrated`: noise 1.25 d, bias 1.45 d, mask",
+        "literal": "`literal`, as the text says: noise √d, mask, bias d",
+        "std": "`std`: noise d, mask, bias d",
     }
-    rows = [
-        {**row, "preset": report["config"]["preset"], "level": row["intensities"][0]}
-        for report in reports
-        for row in report["rows"]
-        if row["model"] in ("m-hop", "u-hop")
+    rows = [row for report in reports for row in report["rows"]]
+    found = by(rows, "preset", "data", "model", "level")
+    columns = [
+        (data, model, level)
+        for data in each(rows, "data")
+        for model, level in sorted(each([row for row in rows if row["data"] == data], "model", "level"))
     ]
-    found = by(rows, "preset", "model", "level")
-    columns = sorted(each(rows, "model", "level"))
-    papers = {(row["model"], row["level"]): row for row in rows if row["paper"]}
-    lines = [["**the paper**", *cells_of(papers, columns, lambda row: figure(row["paper"]["accuracy"]))]]
-    for preset, title in titles.items():
+    papers = by(rows, "data", "model", "level")
+    lines = [["**the paper**", *cells_of(papers, columns, lambda row: figure(row[what]["paper"]))]]
+    for preset in each(rows, "preset"):
         places = [(preset, *column) for column in columns]
-        lines.append([title, *cells_of(found, places, lambda row: with_spread(row["accuracy"]))])
-    return Grid(["", *(f"{model}, d = {figure(value, 1)}" for model, value in columns)], lines)
+        lines.append([titles.get(preset, preset), *cells_of(found, places, lambda row: _beside(row[what]))])
+    return Grid(["", *(f"{set_title(data)} {figure(level, 1)}, {model}" for data, model, level in columns)], lines)
+
+
+def _beside(figures: Row) -> str:
+    return f"{figure(figures['mean'])} ({figures['standard_errors']:+.1f})"
 
 
 @shown("ablations", "ablations")

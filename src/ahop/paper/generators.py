@@ -1,0 +1,110 @@
+"""How near each way of drawing queries comes to the paper's figures, by networks that learn nothing.
+
+m-hop and u-hop have no choice but the queries: whoever draws these as the paper did gets its figures. How far a preset
+is off is counted in standard errors of the difference, of our runs and of the paper's five.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ahop._checks import choice
+from ahop._progress import progress
+from ahop.memories import create
+from ahop.metrics import evaluate
+from ahop.paper import report as reports
+from ahop.paper import retrieval
+from ahop.variants import Mixed
+from ahop.variants.mixed import PRESETS
+
+MODELS = ("m-hop", "u-hop")
+LEVELS = {"synthetic": (0.4, 0.5), "mnist": (0.6, 0.7)}
+# Standard deviations of accuracy and error over the paper's five runs, which it prints with two digits.
+SPREADS = {
+    ("synthetic", 0.4): {"m-hop": (0.02, 0.01), "u-hop": (0.04, 0.02)},
+    ("synthetic", 0.5): {"m-hop": (0.03, 0.01), "u-hop": (0.01, 0.01)},
+    ("mnist", 0.6): {"m-hop": (0.01, 0.00), "u-hop": (0.03, 0.01)},
+    ("mnist", 0.7): {"m-hop": (0.02, 0.00), "u-hop": (0.02, 0.01)},
+}
+PAPERS_RUNS = 5
+# What is printed as .00 is less than this.
+LEAST_SPREAD = 0.005
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a run does; sizes are the paper's, seeds others than those that the first presets were chosen by."""
+
+    data: str = "synthetic"
+    presets: tuple[str, ...] = PRESETS
+    patterns: int = 2048
+    queries: int = 1000
+    runs: int = 15
+    seed: int = 5
+    device: str = "cpu"
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        reports.require_seed(self.seed)
+        choice(self.data, "data", tuple(LEVELS))
+        if not self.presets:
+            raise ValueError("presets must name at least one, got none")
+        for preset in self.presets:
+            choice(preset, "presets", PRESETS)
+        for name, least in (("patterns", 1), ("queries", 1), ("runs", 2)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+
+
+def quick(config: Config) -> Config:
+    """The same with few queries and runs."""
+    return Config(**{**vars(config), "queries": 100, "runs": 2, "quick": True})
+
+
+def standard_errors(ours: dict[str, Any], paper: float, spread: float) -> float:
+    r"""By how many standard errors of the difference our mean is above the paper's.
+
+    .. math:: \frac{\bar a - \bar p}{\sqrt{s_a^2 / n + s_p^2 / 5}}
+
+    Args:
+        ours: Mean, standard deviation and runs, as :func:`ahop.paper.report.spread` has them.
+        paper: Its mean.
+        spread: Its standard deviation; one that rounds to nothing counts as the largest that does.
+
+    Example:
+        >>> standard_errors({"mean": 0.6, "std": 0.0, "runs": [0.6, 0.6]}, paper=0.5, spread=0.05 * 5**0.5)
+        2.0
+    """
+    variance = ours["std"] ** 2 / len(ours["runs"]) + max(spread, LEAST_SPREAD) ** 2 / PAPERS_RUNS
+    return round((ours["mean"] - paper) / math.sqrt(variance), 1)
+
+
+def run(config: Config) -> dict[str, Any]:
+    """Every preset, difficulty and network; each run has its own patterns, bias and queries."""
+    head = reports.stamp("generators", asdict(config), __file__)
+    source = retrieval.Config(data=config.data, patterns=config.patterns, device=config.device)
+    found: dict[tuple[str, float, str], list[tuple[float, float]]] = {}
+    cells = config.runs * len(config.presets) * len(LEVELS[config.data]) * len(MODELS)
+    with progress("generators", cells) as bar:
+        for seed in range(config.seed, config.seed + config.runs):
+            patterns = retrieval.draw_patterns(source, seed)
+            for preset in config.presets:
+                for level in LEVELS[config.data]:
+                    test = Mixed(level, level, level, preset=preset, seed=seed).sample(patterns, config.queries)  # type: ignore[arg-type]
+                    for model in MODELS:
+                        accuracy, error, _ = evaluate(create(model, patterns), test)
+                        found.setdefault((preset, level, model), []).append((accuracy, error))
+                        bar.advance(f"{preset} {level:g}, {model}")
+    rows = []
+    for (preset, level, model), runs in found.items():
+        row: dict[str, Any] = {"preset": preset, "data": config.data, "level": level, "model": model}
+        means, spreads = retrieval.PAPER[config.data, level][model], SPREADS[config.data, level][model]
+        for what, values, paper, spread in zip(
+            ("accuracy", "error"), zip(*runs, strict=True), means, spreads, strict=True
+        ):
+            ours = reports.spread(values)
+            row[what] = {**ours, "paper": paper, "standard_errors": standard_errors(ours, paper, spread)}
+        rows.append(row)
+    return {**head, "rows": rows}
