@@ -42,8 +42,8 @@ def test_the_wheel_runs_the_readme_in_a_clean_environment(tmp_path):
     sources = [
         path for path in (ROOT / "src" / "ahop").rglob("*") if path.is_file() and "__pycache__" not in path.parts
     ]
-    packed = zipfile.ZipFile(wheel).namelist()
-    assert {path.relative_to(ROOT / "src").as_posix() for path in sources} <= set(packed)
+    with zipfile.ZipFile(wheel) as packed:
+        assert {path.relative_to(ROOT / "src").as_posix() for path in sources} <= set(packed.namelist())
     said(sys.executable, "-m", "venv", tmp_path / "clean")
     bin = tmp_path / "clean" / "bin"
     said(bin / "pip", "install", "--quiet", "--no-compile", "-c", ROOT / "constraints.txt", f"{wheel}[all]")
