@@ -12,7 +12,7 @@ export AHOP_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: setup demo test test-slow test-oldest test-mutants lint clean
+.PHONY: setup demo test test-slow test-oldest test-mutants lint wheel docs playground clean
 
 setup: .venv/installed
 
@@ -55,6 +55,11 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# What `pip install` takes, in dist/.
+DIST ?= dist
+wheel: setup
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) .
 
 clean:
 	rm -rf .venv .venv-oldest demo build dist
