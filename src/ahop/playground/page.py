@@ -1,0 +1,64 @@
+"""The page: four parts, a theme that fetches nothing, and a server that listens on this computer alone."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ahop._extras import require
+from ahop.playground import widgets
+from ahop.playground.tabs import footprint, learn, recall, yours
+
+_HEAD = """
+# Playground
+Memories at work: damage a picture and see what comes back. Everything runs on this computer.
+"""
+_FONT = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
+_MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
+
+
+def build() -> Any:
+    """The page as Gradio has it."""
+    require("gradio", extra="playground")
+    import gradio as gr
+
+    with gr.Blocks(title="ahop playground", analytics_enabled=False) as page:
+        gr.Markdown(_HEAD)
+        uploaded = gr.State(None)
+        with gr.Tabs():
+            for title, part in (("Recall", recall), ("Learn", learn), ("Footprint", footprint)):
+                with gr.Tab(title):
+                    part.lay_out(uploaded)
+            with gr.Tab("Your data"):
+                yours.lay_out()
+    return page
+
+
+def serve(host: str = "127.0.0.1", port: int = 7860, *, browser: bool = True) -> None:
+    """Show the page until the process is stopped.
+
+    Args:
+        host: Where to listen; the default is this computer alone.
+        port: Where a browser finds it.
+        browser: Whether to open one.
+    """
+    # Before the first import, which reads it.
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    require("gradio", extra="playground")
+    import gradio as gr
+
+    # Fonts by name come from the system; Gradio's own default would be fetched.
+    theme = gr.themes.Default(font=_FONT, font_mono=_MONO)
+    build().launch(
+        server_name=host,
+        server_port=port,
+        inbrowser=browser,
+        share=False,
+        quiet=True,
+        ssr_mode=False,
+        theme=theme,
+        css=widgets.read("style.css"),
+        footer_links=[],
+        # Files come as text in an event and stay in memory: nobody is to write to the disk.
+        max_file_size=1,
+    )
