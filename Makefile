@@ -1,4 +1,4 @@
-# `make demo` and `make test` are all a newcomer types; each sets up what it needs and can be run again.
+# `make demo`, `make playground` and `make test` are all a newcomer types; each sets up what it needs and can be run again.
 PYTHON ?= python3
 PYTHON_OLDEST ?= python3.10
 BIN := .venv/bin
@@ -12,7 +12,7 @@ export AHOP_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: setup demo test test-slow test-oldest lint clean
+.PHONY: setup demo playground test test-slow test-oldest lint clean
 
 setup: .venv/installed
 
@@ -24,6 +24,14 @@ setup: .venv/installed
 demo: setup
 	$(BIN)/ahop retrieval --quick --models m-hop,a-hop,b-hop --difficulty 0.4
 	$(BIN)/ahop retrieval --quick --models m-hop,a-hop,b-hop --data digits --difficulty 0.4 --picture demo/digits.png
+
+# A page on this computer to see memories at work; Ctrl+C stops it.
+playground: .venv/installed-for-playground
+	$(BIN)/ahop playground
+
+.venv/installed-for-playground: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,playground]'
+	touch $@
 
 test: setup
 	$(PYTEST)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
@@ -39,14 +39,14 @@ class Task(NamedTuple):
 
     Attributes:
         pictures: Those to store.
-        index: The picture that is damaged.
+        chosen: The picture that is damaged.
         sliders, paint: What happens to it.
         forget: Whether that picture is not stored; "none of these" is then the right answer.
         seed: Of the noise.
     """
 
     pictures: Pictures
-    index: int
+    chosen: int
     sliders: Sliders = Sliders()
     paint: Paint = Paint()
     forget: bool = False
@@ -59,12 +59,12 @@ class Task(NamedTuple):
     @property
     def query(self) -> Tensor:
         """The damaged picture, ``(d,)``."""
-        return self.damage.query(self.pictures.patterns[self.index], self.seed)
+        return self.damage.query(self.pictures.patterns[self.chosen], self.seed)
 
     @property
     def stored(self) -> list[int]:
         """The pictures in the memory, in its order."""
-        return [place for place in range(len(self.pictures)) if not (self.forget and place == self.index)]
+        return [place for place in range(len(self.pictures)) if not (self.forget and place == self.chosen)]
 
 
 class Answer(NamedTuple):
@@ -100,7 +100,7 @@ def names_for(damage: Damage) -> list[str]:
 
 def memory_for(task: Task, name: str) -> AssociativeMemory:
     """A memory of the task's pictures that has seen examples of its damage."""
-    left_out = task.index if task.forget else None
+    left_out = task.chosen if task.forget else None
     return _taught(task.pictures, left_out, task.sliders, task.paint, name)
 
 
@@ -120,7 +120,7 @@ def taught(name: str, patterns: Tensor, seen: Samples, damage: Damage, *, labels
     memory = create(name, patterns)
     if not memory.learns:
         return memory
-    options = {"verbose": False} if name == "b-hop" else {}
+    options: dict[str, Any] = {"verbose": False} if name == "b-hop" else {}
     with warnings.catch_warnings():
         # What was learned so far is kept, and good enough to look at.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -139,7 +139,7 @@ def ask(task: Task, name: str) -> Answer:
     refused = None
     if isinstance(memory, BayesianHopfield) and int(memory.similarity.genuine_count):
         refused = int(memory.recall(query, reject=REFUSED).indices) < 0
-    same = bool((task.pictures.patterns[best[0][0]] == task.pictures.patterns[task.index]).all())
+    same = bool((task.pictures.patterns[best[0][0]] == task.pictures.patterns[task.chosen]).all())
     return Answer(name, memory.retrieve(query), best, None if task.forget else same, refused)
 
 

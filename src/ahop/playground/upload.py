@@ -126,8 +126,8 @@ def data(file: File) -> Data:
 
 
 FORMATS = """
-**NPZ**: arrays `patterns` (N rows of d numbers) and `queries` (n rows), and `origins` (n) if known: the row of the pattern that
-each query came from, counted from 0, with -1 where nobody knows.
+**NPZ**: arrays `patterns` and `queries`, one a row, and `origins` if known: the row of the pattern that each query
+came from, counted from 0, with -1 where nobody knows.
 
 **CSV**: a first line of names. Column `kind` says `pattern` or `query`, column `item` (if there is one) names the
 item: each pattern has its own, a query has that of its pattern, or nothing where nobody knows. All other columns
@@ -141,10 +141,10 @@ def _npz(file: File) -> Data:
             found = {name: _array(archive, name) for name in ("patterns", "queries", "origins")}
     except zipfile.BadZipFile as error:
         raise UploadError(f"{file.name} is not an NPZ file, or not a whole one.") from error
-    for name in ("patterns", "queries"):
-        if found[name] is None:
-            raise UploadError(f"{file.name} has no array {name!r}.")
-    return _checked(found["patterns"], found["queries"], found["origins"])
+    patterns, queries = found["patterns"], found["queries"]
+    if patterns is None or queries is None:
+        raise UploadError(f"{file.name} must have the arrays 'patterns' and 'queries'.")
+    return _checked(patterns, queries, found["origins"])
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray | None:
@@ -204,8 +204,8 @@ def _csv(file: File) -> Data:
         if "item" in names:
             items[kind].append(row[names.index("item")].strip())
     origins = _origins(items["pattern"], items["query"]) if "item" in names else None
-    both = (np.array(rows, float).reshape(-1, len(numbers)) for rows in (values["pattern"], values["query"]))
-    return _checked(*both, origins)
+    stored, asked = (np.array(values[kind], float).reshape(-1, len(numbers)) for kind in ("pattern", "query"))
+    return _checked(stored, asked, origins)
 
 
 def _lines(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:

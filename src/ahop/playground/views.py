@@ -37,14 +37,10 @@ def waiting(text: str) -> str:
 
 
 def query(task: Task) -> str:
-    """The picture as it is stored, and as the memories see it."""
-    shape, name = task.pictures.shape, task.pictures.names[task.index]
-    stored = image(draw.picture(task.pictures.patterns[task.index], shape), name, "large")
-    seen = image(draw.picture(task.query, shape), f"{name}, damaged", "large")
-    return (
-        f'<div class="pair"><figure>{stored}<figcaption>{safe(name)}</figcaption></figure>'
-        f"<figure>{seen}<figcaption>what the memories see</figcaption></figure></div>"
-    )
+    """The picture as the memories see it."""
+    name = task.pictures.names[task.chosen]
+    seen = image(draw.picture(task.query, task.pictures.shape), f"{name}, damaged", "large")
+    return f"<figure>{seen}<figcaption>what the memories see</figcaption></figure>"
 
 
 def cards(task: Task, answers: Sequence[Answer], names: Sequence[str]) -> str:

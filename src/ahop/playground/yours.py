@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import warnings
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
@@ -97,7 +97,7 @@ def _learned(name: str, data: Data, halves: Split) -> AssociativeMemory:
 
 
 def _fitted(memory: AssociativeMemory, queries: Tensor, origins: Tensor | None) -> AssociativeMemory:
-    options = {"verbose": False} if isinstance(memory, BayesianHopfield) else {}
+    options: dict[str, Any] = {"verbose": False} if isinstance(memory, BayesianHopfield) else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return memory.fit(queries, origins, **options)

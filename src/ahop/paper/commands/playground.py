@@ -23,5 +23,6 @@ def playground(
     require("gradio", extra="playground")
     from ahop.playground import page
 
-    console.print(f"playground: http://{host}:{port} (Ctrl+C stops it)", highlight=False)
-    page.serve(host, port, browser=browser)
+    running = page.start(host, port, browser=browser)
+    console.print(f"playground: {running.local_url} (Ctrl+C stops it)", highlight=False)
+    running.block_thread()

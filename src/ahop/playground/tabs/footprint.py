@@ -13,6 +13,7 @@ How alike are a damaged A and two stored pictures, A and B? Pixel by pixel the t
 Sorted and added up, the best k terms are the **footprint**. What is hidden or painted over falls to the worst
 ranks, whichever pixels it hit, and a-hop learns how much each rank is worth.
 """
+_SET, _A, _B = "photos", 11, 38
 
 
 def lay_out(uploaded: Any) -> None:
@@ -20,18 +21,19 @@ def lay_out(uploaded: Any) -> None:
     require("gradio", extra="playground")
     import gradio as gr
 
-    first = SETS["faces"]()
+    # Half of A is hidden, and B is as grey as what hides it: distance alone takes A for B.
+    first = SETS[_SET]()
     gr.Markdown(_INTRODUCTION)
     with gr.Row():
-        with gr.Column(min_width=320):
+        with gr.Column(min_width=280):
             kind = widgets.sets()
-            kind.value = "faces"
+            kind.value = _SET
             gr.Markdown("**A**, which is damaged")
-            one = widgets.picker(first, "picture A", 0)
+            one = widgets.picker(first, "picture A", _A)
             gr.Markdown("**B**")
-            other = widgets.picker(first, "picture B", 3)
-        with gr.Column(min_width=320):
-            sliders = widgets.sliders(bottom=0.3, noise=0.3)
+            other = widgets.picker(first, "picture B", _B)
+        with gr.Column(min_width=280):
+            sliders = widgets.sliders(top=0.5, noise=0.2)
     go = gr.Button("Compare", variant="primary", elem_id="footprint-go")
     shown = gr.HTML(apply_default_css=False, elem_id="footprint-shown")
 

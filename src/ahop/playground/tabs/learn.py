@@ -24,11 +24,11 @@ def lay_out(uploaded: Any) -> None:
 
     gr.Markdown(_INTRODUCTION)
     with gr.Row():
-        with gr.Column(min_width=320):
+        with gr.Column(min_width=280):
             kind = widgets.sets()
             examples = gr.Slider(learn.LEAST, learn.MOST, 100, step=10, label="Examples to show")
             labels = gr.Checkbox(True, label="Say which picture each example came from (labels)")
-        with gr.Column(min_width=320):
+        with gr.Column(min_width=280):
             sliders = widgets.sliders(noise=0.6, light=-0.4, top=0.2)
     go = gr.Button("Learn", variant="primary", elem_id="learn-go")
     curve = gr.HTML(apply_default_css=False, elem_id="learn-curve")

@@ -21,6 +21,8 @@ The answer becomes the next question until nothing moves. m-hop, s-hop and k2-ho
 it says how badly the state is explained *as a damaged picture*: a clean one may be explained worse than the query
 was.
 """
+# The picture and the damage that the page begins with.
+_FIRST, _START = 7, {"top": 0.25, "noise": 0.5}
 
 
 def lay_out(uploaded: Any) -> None:
@@ -31,7 +33,7 @@ def lay_out(uploaded: Any) -> None:
     first = next(iter(SETS.values()))()
     gr.Markdown(_INTRODUCTION)
     with gr.Row():
-        with gr.Column(scale=3, min_width=320):
+        with gr.Column(scale=3, min_width=280):
             kind = widgets.sets()
             drop = widgets.drop(
                 f"Drop 2 to {upload.MOST_PICTURES} pictures here, or choose them. They stay in this computer's memory.",
@@ -40,12 +42,12 @@ def lay_out(uploaded: Any) -> None:
                 visible=False,
             )
             said = gr.HTML(visible=False, apply_default_css=False)
-            picker = widgets.picker(first, "pictures in the memory", 7)
-            with gr.Row(elem_classes="canvases"):
-                painter = widgets.painter(first, 7)
-                preview = gr.HTML(views.query(Task(first, 7, Sliders(noise=0.3))), apply_default_css=False)
-        with gr.Column(scale=2, min_width=320):
-            sliders = widgets.sliders()
+            picker = widgets.picker(first, "pictures in the memory", _FIRST)
+            with gr.Row(elem_classes="side-by-side"):
+                painter = widgets.painter(first, _FIRST)
+                preview = gr.HTML(views.query(Task(first, _FIRST, Sliders(**_START))), apply_default_css=False)
+        with gr.Column(scale=2, min_width=280):
+            sliders = widgets.sliders(**_START)
             forget = gr.Checkbox(False, label="Take this picture out of the memory first: none of these is right then")
             seed = gr.State(0)
             again = gr.Button("Draw the noise again", size="sm")

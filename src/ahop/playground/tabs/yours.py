@@ -26,12 +26,12 @@ def lay_out() -> None:
     example = yours.example()
     gr.Markdown(_INTRODUCTION)
     with gr.Row():
-        with gr.Column(min_width=320):
+        with gr.Column(min_width=280):
             drop = widgets.drop("Drop a CSV or NPZ file here, or choose it", ".csv,.npz")
             go = gr.Button("Try it with an example", elem_id="yours-example")
             save = f'<a class="save" href="{yours.link(example)}" download="{example.name}">Save the example</a>'
             gr.HTML(save, apply_default_css=False)
-        with gr.Column(min_width=320):
+        with gr.Column(min_width=280):
             gr.Markdown(upload.FORMATS)
     shown = gr.HTML(apply_default_css=False, elem_id="yours-shown")
 
@@ -64,7 +64,7 @@ def scored(file: File) -> Iterator[str]:
         for row in yours.rows(data, halves):
             rows.append(row)
             yield head + views.table(rows, len(yours.MODELS))
-        scores = views.table(rows, len(rows)) + views.calibration(rows)
+        scores = f'<div class="film">{views.table(rows, len(rows))}{views.calibration(rows)}</div>'
         yield head + scores + views.waiting("learning from all queries, to say what happened …")
         yield head + scores + _end(file, data)
     except ValueError as error:
