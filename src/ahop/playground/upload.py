@@ -251,7 +251,8 @@ def _checked(patterns: np.ndarray, queries: np.ndarray, origins: np.ndarray | No
             known = as_origins(torch.from_numpy(origins.astype(np.int64)), len(queries), len(patterns), unknown=True)
         except ValueError as error:
             raise UploadError(f"{error}.") from error
-    stored, asked = (torch.from_numpy(rows.astype(np.float32)) for rows in (patterns, queries))
+    with np.errstate(over="ignore"):
+        stored, asked = (torch.from_numpy(rows.astype(np.float32)) for rows in (patterns, queries))
     if not (torch.isfinite(stored).all() and torch.isfinite(asked).all()):
         raise UploadError("Some values are too large for single precision.")
     return Data(stored, asked, None if known is None or bool((known < 0).all()) else known)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ahop._extras import require
 from ahop.playground import footprint, views, widgets
+from ahop.playground.damage import Sliders
 from ahop.playground.pictures import SETS, Pictures
 
 _INTRODUCTION = """
@@ -13,7 +14,19 @@ How alike are a damaged A and two stored pictures, A and B? Pixel by pixel the t
 Sorted and added up, the best k terms are the **footprint**. What is hidden or painted over falls to the worst
 ranks, whichever pixels it hit, and a-hop learns how much each rank is worth.
 """
-_SET, _A, _B = "photos", 11, 38
+
+
+class Start(NamedTuple):
+    """What the page begins with: a set, two of its pictures, and what happens to the first."""
+
+    kind: str
+    one: int
+    other: int
+    sliders: Sliders
+
+
+# Half of A is hidden, and B is as grey as what hides it: by distance alone, A is taken for B.
+FIRST = Start("photos", 11, 38, Sliders(top=0.5, noise=0.2))
 
 
 def lay_out(uploaded: Any) -> None:
@@ -21,19 +34,18 @@ def lay_out(uploaded: Any) -> None:
     require("gradio", extra="playground")
     import gradio as gr
 
-    # Half of A is hidden, and B is as grey as what hides it: distance alone takes A for B.
-    first = SETS[_SET]()
+    first = SETS[FIRST.kind]()
     gr.Markdown(_INTRODUCTION)
     with gr.Row():
         with gr.Column(min_width=280):
             kind = widgets.sets()
-            kind.value = _SET
+            kind.value = FIRST.kind
             gr.Markdown("**A**, which is damaged")
-            one = widgets.picker(first, "picture A", _A)
+            one = widgets.picker(first, "picture A", FIRST.one)
             gr.Markdown("**B**")
-            other = widgets.picker(first, "picture B", _B)
+            other = widgets.picker(first, "picture B", FIRST.other)
         with gr.Column(min_width=280):
-            sliders = widgets.sliders(top=0.5, noise=0.2)
+            sliders = widgets.sliders(**FIRST.sliders._asdict())
     go = gr.Button("Compare", variant="primary", elem_id="footprint-go")
     shown = gr.HTML(apply_default_css=False, elem_id="footprint-shown")
 
