@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SCREENS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 # For what has to be learned on a busy machine.
-PATIENCE = 240_000
+PATIENCE = 120_000
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def server(tmp_path_factory):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = "from ahop.paper.commands import app; app()"
-    process = subprocess.Popen(
+    serving = subprocess.Popen(
         [sys.executable, "-c", command, "playground", "--no-browser", "--port", str(port)],
         cwd=folder,
         env={**os.environ, "GRADIO_TEMP_DIR": str(folder / "files")},
@@ -39,16 +39,15 @@ def server(tmp_path_factory):
         stderr=subprocess.STDOUT,
         text=True,
     )
-    try:
-        assert process.stdout is not None
-        said = process.stdout.readline()
-        assert said == f"playground: http://127.0.0.1:{port}/ (Ctrl+C stops it)\n", said + process.stdout.read()
-        yield f"http://127.0.0.1:{port}/"
-        written = [path for path in folder.rglob("*") if path.is_file()]
-        assert not written, "what was put into the page was written to disk"
-    finally:
-        process.terminate()
-        process.wait()
+    with serving as process:
+        try:
+            said = process.stdout.readline()
+            assert said == f"playground: http://127.0.0.1:{port}/ (Ctrl+C stops it)\n"
+            yield f"http://127.0.0.1:{port}/"
+            written = [path for path in folder.rglob("*") if path.is_file()]
+            assert not written, "what was put into the page was written to disk"
+        finally:
+            process.terminate()
 
 
 @pytest.fixture(scope="module")

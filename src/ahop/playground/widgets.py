@@ -125,8 +125,11 @@ def canvas(pictures: Pictures, index: int) -> dict[str, Any]:
     return {"picture": address, "rows": pictures.shape[0], "columns": pictures.shape[1]}
 
 
-def drop(invitation: str, accept: str, *, several: bool = False, visible: bool = True) -> Any:
-    """A place for files; the value is what :func:`ahop.playground.upload.files` reads."""
+def drop(invitation: str, accept: str, *, several: bool = False, visible: bool | str = True) -> Any:
+    """A place for files; the value is what :func:`ahop.playground.upload.files` reads.
+
+    One that is "hidden" is on the page and not seen: of one that is not there Gradio forgets what it says.
+    """
     require("gradio", extra="playground")
     import gradio as gr
 

@@ -39,7 +39,7 @@ def lay_out(uploaded: Any) -> None:
                 f"Drop 2 to {upload.MOST_PICTURES} pictures here, or choose them. They stay in this computer's memory.",
                 "image/*",
                 several=True,
-                visible=False,
+                visible="hidden",
             )
             said = gr.HTML(visible=False, apply_default_css=False)
             picker = widgets.picker(first, "pictures in the memory", _FIRST)
@@ -69,7 +69,7 @@ def lay_out(uploaded: Any) -> None:
         empty = yours and uploaded is None
         hint = views.waiting("No pictures of yours yet: these are digits.") if empty else ""
         return (
-            gr.HTML(visible=yours),
+            gr.HTML(visible=True if yours else "hidden"),
             gr.HTML(hint, visible=empty),
             gr.HTML("0", pictures=widgets.thumbnails(pictures, 0)),
             gr.HTML("", **widgets.canvas(pictures, 0)),
