@@ -36,9 +36,10 @@ playground: .venv/installed-for-playground
 test: setup
 	$(PYTEST)
 
-# What takes long, or needs a database or a cluster. Each law in it is tested in small by `make test` as well.
+# What takes long, or needs a database, a cluster or a browser. Each law of the mathematics in it is tested in small by
+# `make test` as well. What is skipped is said in the end, and why.
 test-slow: .venv/installed-for-slow
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow -rs
 
 .venv/installed-for-slow: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,slow]'

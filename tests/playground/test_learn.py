@@ -10,7 +10,7 @@ DARK = Sliders(light=-0.8, contrast=0.4, noise=0.15)
 @pytest.mark.parametrize("labels", [True, False])
 def test_b_hop_comes_close_to_the_ceiling_and_no_memory_lies_far_above_it(few, labels, monkeypatch):
     monkeypatch.setattr(learn, "_SIZES", ())
-    (point,) = learn.points(Lesson(few, DARK, 60, labels))
+    (point,) = learn.points(Lesson(few, DARK, 40, labels))
     last = point.accuracy
     assert set(last) == {"m-hop", "b-hop", "Oracle"} | ({"a-hop"} if labels else set())
     assert last["b-hop"] >= last["Oracle"] - 0.1 > last["m-hop"]
