@@ -54,6 +54,14 @@ def test_equal_pictures_are_the_same_answer():
     assert all(recall.ask(Task(twice, place), "u-hop").right for place in (0, 1))
 
 
+def test_pictures_that_differ_only_where_it_is_hidden_are_equally_likely():
+    alike = Pictures(torch.tensor([[1.0, 1, 0, 1], [-1, 1, 0, 1], [1, 1, 1, 0]]), (2, 2), ("a", "b", "c"))
+    for place in (0, 1):
+        answer = recall.ask(Task(alike, place, Sliders(top=0.5)), "Oracle")
+        assert answer.right and answer.tied and {index for index, _ in answer.best[:2]} == {0, 1}
+    assert not recall.ask(Task(alike, 2, Sliders(top=0.5)), "Oracle").tied
+
+
 @pytest.mark.parametrize("name", MEMORIES)
 def test_a_walk_begins_at_the_query_and_ends_at_rest(few, name):
     task = Task(few, 2, Sliders(noise=0.3))

@@ -9,15 +9,16 @@ from ahop.playground.recall import Answer, Task
 from ahop.playground.yours import Row
 
 
-def card(right, refused):
+def card(right, refused, tied=False):
     pictures = Pictures(torch.eye(4), (2, 2), ("<script>", "${x}", "{{y}}", "plain"))
-    answer = Answer("b-hop", torch.zeros(4), ((0, 0.9), (1, 0.1)), right, refused)
+    answer = Answer("b-hop", torch.zeros(4), ((0, 0.9), (1, 0.1)), right, tied, refused)
     return views.cards(Task(pictures, 0, Sliders()), [answer], ["b-hop", "Oracle"])
 
 
 def test_a_card_says_whether_the_memory_is_right_and_whether_it_refuses():
     assert "first choice is right" in card(True, False)
     assert "first choice is wrong" in card(False, None)
+    assert "as likely as another" in card(True, False, tied=True)
     assert "says: none of these" in card(True, True) and "verdict bad" in card(True, True)
     assert "says: none of these" in card(None, True) and "verdict good" in card(None, True)
     assert "takes it for one of these (it cannot say no)" in card(None, None)

@@ -32,6 +32,8 @@ EXAMPLES = 150
 REFUSED = 0.05
 _BEST = 5
 _MOST_STEPS = 12
+# Chances that differ by less are equal.
+_EQUAL = 1e-3
 
 
 class Task(NamedTuple):
@@ -74,7 +76,8 @@ class Answer(NamedTuple):
         name: Of the memory.
         picture: What it brings back, ``(d,)``.
         best: The five pictures that explain the query best, and the probability of each.
-        right: Whether the first is the one; None where that one is not stored.
+        right: Whether the first is the one, or as likely as the one; None where that one is not stored.
+        tied: Whether two or more are as likely as the first.
         refused: Whether it says "none of these"; None for a memory that cannot.
     """
 
@@ -82,6 +85,7 @@ class Answer(NamedTuple):
     picture: Tensor
     best: tuple[tuple[int, float], ...]
     right: bool | None
+    tied: bool
     refused: bool | None
 
 
@@ -139,8 +143,10 @@ def ask(task: Task, name: str) -> Answer:
     refused = None
     if isinstance(memory, BayesianHopfield) and int(memory.similarity.genuine_count):
         refused = int(memory.recall(query, reject=REFUSED).indices) < 0
-    same = bool((task.pictures.patterns[best[0][0]] == task.pictures.patterns[task.chosen]).all())
-    return Answer(name, memory.retrieve(query), best, None if task.forget else same, refused)
+    wanted = task.pictures.patterns[task.chosen]
+    likeliest = [index for index, chance in best if chance > best[0][1] - _EQUAL]
+    right = any(torch.equal(task.pictures.patterns[index], wanted) for index in likeliest)
+    return Answer(name, memory.retrieve(query), best, None if task.forget else right, len(likeliest) > 1, refused)
 
 
 def ask_all(task: Task) -> Iterator[Answer]:

@@ -82,6 +82,8 @@ def _verdict(answer: Answer) -> str:
         text = "says: none of these"
     elif answer.right is None:
         text = "takes it for one of these" + (" (it cannot say no)" if answer.refused is None else "")
+    elif answer.right and answer.tied:
+        text = "the right one is as likely as another"
     else:
         text = "first choice is right" if answer.right else "first choice is wrong"
     return f'<p class="verdict {"good" if good else "bad"}">{text}</p>'
@@ -141,8 +143,13 @@ def _known_as(name: str, labels: bool) -> str:
 def learned(pictures: Pictures, description: str, tellings: Sequence[Told]) -> str:
     """What was learned: in words, as one picture a property, and as curves."""
     shown = "".join(_telling(pictures, telling) for telling in tellings)
-    words = "".join(f"<li>{safe(line)}</li>" for line in description.splitlines() if line)
-    return f'<h4>What b-hop has learned</h4><ul class="words">{words}</ul><div class="learned">{shown}</div>'
+    return f'<h4>What b-hop has learned</h4>{words(description)}<div class="learned">{shown}</div>'
+
+
+def words(description: str) -> str:
+    """What happens to queries, a sentence a line."""
+    lines = "".join(f"<li>{safe(line)}</li>" for line in description.splitlines() if line)
+    return f'<ul class="words">{lines}</ul>'
 
 
 def _telling(pictures: Pictures, telling: Told) -> str:

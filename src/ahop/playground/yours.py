@@ -116,11 +116,11 @@ def _row(name: str, learns: str, memory: AssociativeMemory, data: Data, halves: 
     return Row(name, learns, float(right.float().mean()), gap, float(confidence.mean()), curve)
 
 
-def told(data: Data) -> str:
-    """What b-hop learns from all there is, in words, and what it expects of itself."""
+def told(data: Data) -> tuple[str, str]:
+    """What b-hop learns from all there is, in words, and what it tried and expects of itself."""
     memory = _fitted(create("b-hop", data.patterns), data.queries, data.origins)
     assert isinstance(memory, BayesianHopfield)
-    return f"{memory.similarity.describe()}\n\n{memory.report}"
+    return memory.similarity.describe(), str(memory.report)
 
 
 def code(name: str, labelled: bool) -> str:

@@ -22,7 +22,7 @@ it says how badly the state is explained *as a damaged picture*: a clean one may
 was.
 """
 # The picture and the damage that the page begins with.
-_FIRST, _START = 7, {"top": 0.25, "noise": 0.5}
+_FIRST, _START = 15, {"top": 0.25, "noise": 0.5, "light": 0.6}
 
 
 def lay_out(uploaded: Any) -> None:

@@ -78,9 +78,9 @@ def _summary(file: File, data: Data) -> str:
 
 
 def _end(file: File, data: Data) -> str:
-    told = safe(yours.told(data))
+    description, report = yours.told(data)
     code = safe(yours.code(file.name, data.origins is not None))
     return (
-        f"<h4>What happened to the queries</h4><pre>{told}</pre>"
+        f"<h4>What happened to the queries</h4>{views.words(description)}<pre>{safe(report)}</pre>"
         f'<h4>The same in five lines</h4><pre class="code"><code>{code}</code></pre>'
     )
