@@ -186,7 +186,7 @@ def footprints(pictures: Pictures, chosen: tuple[int, int], found: Comparison) -
     charts = (
         draw.chart("1. The terms, sorted", ordered, "rank, best first")
         + draw.chart("2. Their running sums: the footprints", sums, "best k pixels")
-        + draw.chart("3. What a-hop learned to weigh each rank by", weights, "rank, best first")
+        + draw.chart("3. The weight of each rank, learned", weights, "rank, best first")
     )
     scores = "".join(
         _winner(title, both) for title, both in (("Distance", found.plain), ("Weighed by rank", found.learned))
