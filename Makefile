@@ -1,4 +1,4 @@
-# `make demo` and `make test` are all a newcomer types; each sets up what it needs and can be run again.
+# `make demo`, `make playground` and `make test` are all a newcomer types; each sets up what it needs and can be run again.
 PYTHON ?= python3
 PYTHON_OLDEST ?= python3.10
 BIN := .venv/bin
@@ -25,12 +25,21 @@ demo: setup
 	$(BIN)/ahop retrieval --quick --models m-hop,a-hop,b-hop --difficulty 0.4
 	$(BIN)/ahop retrieval --quick --models m-hop,a-hop,b-hop --data digits --difficulty 0.4 --picture demo/digits.png
 
+# A page on this computer to see memories at work; Ctrl+C stops it.
+playground: .venv/installed-for-playground
+	$(BIN)/ahop playground
+
+.venv/installed-for-playground: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,playground]'
+	touch $@
+
 test: setup
 	$(PYTEST)
 
-# What takes long, or needs a database or a cluster. Each law in it is tested in small by `make test` as well.
+# What takes long, or needs a database, a cluster or a browser. Each law of the mathematics in it is tested in small by
+# `make test` as well. What is skipped is said in the end, and why.
 test-slow: .venv/installed-for-slow
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow -rs
 
 .venv/installed-for-slow: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,slow]'

@@ -83,6 +83,12 @@ def test_nothing_outside_the_papers_wing_imports_it():
             assert not [other for other in others if other.startswith("ahop.paper")], name
 
 
+def test_nothing_but_its_command_imports_the_playground():
+    inside = "ahop.playground"
+    found = {name for name, others in graph().items() if any(other.startswith(inside) for other in others)}
+    assert {name for name in found if not name.startswith(inside)} == {"ahop.paper.commands.playground"}
+
+
 def needed(node):
     """The libraries of other people that a statement names."""
     return {

@@ -1,0 +1,88 @@
+"""Accuracy over the number of damaged examples that were shown, beside the ceiling, and what was learned from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch import Tensor
+
+from ahop.memories import BayesianHopfield
+from ahop.memories.base import AssociativeMemory
+from ahop.metrics import first_choice_accuracy
+from ahop.playground.damage import Damage, Sliders
+from ahop.playground.pictures import Pictures
+from ahop.playground.recall import taught
+from ahop.variants import Samples
+
+LEAST, MOST = 10, 500
+_SIZES = (10, 20, 50, 100, 200, 500)
+_TESTED = 200
+
+
+class Lesson(NamedTuple):
+    """What is shown: so many damaged pictures of a set, with their origins or without."""
+
+    pictures: Pictures
+    sliders: Sliders
+    examples: int
+    labels: bool = True
+
+
+class Point(NamedTuple):
+    """How often first choices were right after so many examples, by memory; b-hop's memory is the one that learned."""
+
+    examples: int
+    accuracy: dict[str, float]
+    memory: BayesianHopfield
+
+
+class Told(NamedTuple):
+    """Something that was learned: a title, and a value for each pixel or (with places) a curve."""
+
+    title: str
+    values: Tensor
+    places: Tensor | None
+
+
+def sizes(examples: int) -> list[int]:
+    """Where the curve has its points.
+
+    Example:
+        >>> sizes(120)
+        [10, 20, 50, 100, 120]
+    """
+    if not LEAST <= examples <= MOST:
+        raise ValueError(f"examples must lie in {LEAST} to {MOST}, got {examples}")
+    return [*(size for size in _SIZES if size < examples), examples]
+
+
+def learners(labels: bool) -> list[str]:
+    """The memories on the curve; without labels only b-hop learns, and m-hop stays what it is."""
+    return ["m-hop", "a-hop", "b-hop"] if labels else ["m-hop", "b-hop"]
+
+
+def points(lesson: Lesson) -> Iterator[Point]:
+    """Points of the curve, one after the other; all are scored on the same damaged pictures, shown to none."""
+    patterns = lesson.pictures.patterns
+    damage = Damage(lesson.pictures.shape, lesson.sliders, seed=2)
+    test, seen = damage.sample(patterns, _TESTED), damage.sample(patterns, lesson.examples)
+    fixed = {name: first_choice_accuracy(taught(name, patterns, seen, damage), test) for name in ("m-hop", "Oracle")}
+    for size in sizes(lesson.examples):
+        shown = Samples(seen.queries[:size], seen.origins[:size])
+        memories: dict[str, AssociativeMemory] = {
+            name: taught(name, patterns, shown, damage, labels=lesson.labels)
+            for name in learners(lesson.labels)
+            if name not in fixed
+        }
+        own = {name: first_choice_accuracy(memory, test) for name, memory in memories.items()}
+        memory = memories["b-hop"]
+        assert isinstance(memory, BayesianHopfield)
+        yield Point(size, {**fixed, **own}, memory)
+
+
+def told(memory: BayesianHopfield, pixels: int) -> list[Told]:
+    """What b-hop learned, as pictures of one value a pixel and as curves; of a mixture, its largest part."""
+    _, largest = max(memory.similarity.parts(), key=lambda part: part[0])
+    curves = [Told(title, values.detach(), places) for title, values, places in largest.curves()]
+    return [one for one in curves if one.places is not None or len(one.values) == pixels]

@@ -1,0 +1,16 @@
+// Files go to the server as text in the value, and never to its disk: [{"name": ..., "data": base64}, ...].
+element.addEventListener("change", async (event) => {
+  const chosen = [...event.target.files];
+  const most = Number(event.target.dataset.bytes);
+  const read = (file) =>
+    new Promise((resolve, reject) => {
+      const reader = new FileReader();
+      reader.onload = () => resolve({ name: file.name, data: String(reader.result).split(",")[1] ?? "" });
+      reader.onerror = () => reject(reader.error);
+      reader.readAsDataURL(file);
+    });
+  // Of one that is too large only the name is sent, and the server says so.
+  const small = chosen.map((file) => (file.size <= most ? read(file) : { name: file.name, data: null }));
+  props.value = JSON.stringify(await Promise.all(small));
+  trigger("upload");
+});

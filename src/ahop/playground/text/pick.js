@@ -1,0 +1,7 @@
+// A click on a picture chooses it; its number is the value.
+element.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-index]");
+  if (!button) return;
+  props.value = button.dataset.index;
+  trigger("change");
+});

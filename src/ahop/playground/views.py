@@ -1,0 +1,243 @@
+"""What the page shows, as HTML: answers, films, curves, footprints and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from ahop.playground import draw
+from ahop.playground.draw import Line, safe
+from ahop.playground.footprint import Comparison
+from ahop.playground.learn import Point, Told
+from ahop.playground.pictures import Pictures
+from ahop.playground.recall import MEMORIES, Answer, Task, Walk
+from ahop.playground.yours import Row
+
+_FRAMES = 7
+
+
+def image(address: str, about: str, size: str = "") -> str:
+    """A picture with square pixels."""
+    return f'<img class="pixels {size}" src="{address}" alt="{safe(about)}">'
+
+
+def message(text: str) -> str:
+    """What was wrong, where something was."""
+    return f'<p class="message" role="alert">{safe(text)}</p>'
+
+
+def waiting(text: str) -> str:
+    """That something is under way."""
+    return f'<p class="waiting" role="status">{safe(text)}</p>'
+
+
+# --- damage and recall -------------------------------------------------------------------------------------------
+
+
+def query(task: Task) -> str:
+    """The picture as the memories see it."""
+    name = task.pictures.names[task.chosen]
+    seen = image(draw.picture(task.query, task.pictures.shape), f"{name}, damaged", "large")
+    return f"<figure>{seen}<figcaption>what the memories see</figcaption></figure>"
+
+
+def cards(task: Task, answers: Sequence[Answer], names: Sequence[str]) -> str:
+    """One card a memory; those that have not answered yet are learning."""
+    known = {answer.name: answer for answer in answers}
+    made = [_card(task, known[name]) if name in known else _empty(name) for name in names]
+    note = (
+        "" if "Oracle" in names else '<p class="note">No Oracle here: nobody can say how likely your strokes were.</p>'
+    )
+    return f'<div class="cards">{"".join(made)}</div>{note}'
+
+
+def _head(name: str) -> str:
+    return f'<h4>{safe(name)}</h4><p class="about">{safe(MEMORIES[name])}</p>'
+
+
+def _empty(name: str) -> str:
+    return f'<section class="card">{_head(name)}{waiting("learning from examples …")}</section>'
+
+
+def _card(task: Task, answer: Answer) -> str:
+    pictures, shape = task.pictures, task.pictures.shape
+    best = "".join(
+        f"<li>{image(draw.picture(pictures.patterns[index], shape), pictures.names[index], 'small')}"
+        f'<span class="bar"><i style="width:{100 * chance:.1f}%"></i></span><b>{safe(percent(chance))}</b></li>'
+        for index, chance in answer.best
+    )
+    back = image(draw.picture(answer.picture, shape), f"what {answer.name} brings back", "medium")
+    return (
+        f'<section class="card" data-memory="{safe(answer.name)}">{_head(answer.name)}'
+        f'<div class="answer">{back}<ol>{best}</ol></div>{_verdict(answer)}</section>'
+    )
+
+
+def _verdict(answer: Answer) -> str:
+    """Whether it is right, and what it says of strangers; a memory that cannot say "none of these" is told so."""
+    good = bool(answer.refused) if answer.right is None else answer.right and not answer.refused
+    if answer.refused:
+        text = "says: none of these"
+    elif answer.right is None:
+        text = "takes it for one of these" + (" (it cannot say no)" if answer.refused is None else "")
+    elif answer.right and answer.tied:
+        text = "the right one is as likely as another"
+    else:
+        text = "first choice is right" if answer.right else "first choice is wrong"
+    return f'<p class="verdict {"good" if good else "bad"}">{text}</p>'
+
+
+def percent(chance: float) -> str:
+    """A probability in a few characters.
+
+    Example:
+        >>> percent(0.731), percent(0.0001), percent(0.99999)
+        ('73 %', '< 1 %', '> 99 %')
+    """
+    if 0 < chance < 0.01:
+        return "< 1 %"
+    if 0.99 < chance < 1:
+        return "> 99 %"
+    return f"{100 * chance:.0f} %"
+
+
+def film(task: Task, name: str, walk: Walk) -> str:
+    """The state's walk as a film, some of its frames, and the energy of each state."""
+    shape, last = task.pictures.shape, len(walk.states) - 1
+    chosen = sorted({round(part * last / (_FRAMES - 1)) for part in range(_FRAMES)})
+    frames = "".join(
+        f"<li>{image(draw.picture(walk.states[step], shape), f'step {step}', 'small')}"
+        f"<span>{step}: {float(walk.energies[step]):.3g}</span></li>"
+        for step in chosen
+    )
+    moving = image(draw.film(walk.states, shape), f"film of {name}", "large")
+    end = f"It rests after {last} steps." if walk.rests else f"After {last} steps it still moves."
+    line = Line("", "b-hop", range(last + 1), walk.energies.tolist())
+    return (
+        f'<div class="film"><figure>{moving}<figcaption>{safe(name)}: {end}</figcaption></figure>'
+        f'{draw.chart("Energy of the state", [line], "step")}</div><ol class="frames">{frames}</ol>'
+    )
+
+
+# --- learn -------------------------------------------------------------------------------------------------------
+
+
+def curve(points: Sequence[Point], labels: bool) -> str:
+    """Accuracy over the number of examples, beside the ceiling."""
+    counts = [point.examples for point in points]
+    lines = [
+        Line(_known_as(name, labels), name.lower(), counts, [point.accuracy[name] for point in points])
+        for name in points[0].accuracy
+    ]
+    return draw.chart("First choices that are right", lines, "examples shown", least=0.0, most=1.0, log=True)
+
+
+def _known_as(name: str, labels: bool) -> str:
+    if name == "Oracle":
+        return "Oracle: the ceiling"
+    return name if labels or name == "m-hop" else f"{name}, no labels"
+
+
+def learned(pictures: Pictures, description: str, tellings: Sequence[Told]) -> str:
+    """What was learned: in words, as one picture a property, and as curves."""
+    shown = "".join(_telling(pictures, telling) for telling in tellings)
+    return f'<h4>What b-hop has learned</h4>{words(description)}<div class="learned">{shown}</div>'
+
+
+def words(description: str) -> str:
+    """What happens to queries, a sentence a line."""
+    lines = "".join(f"<li>{safe(line)}</li>" for line in description.splitlines() if line)
+    return f'<ul class="words">{lines}</ul>'
+
+
+def _telling(pictures: Pictures, telling: Told) -> str:
+    if telling.places is not None:
+        line = Line("", "b-hop", telling.places.tolist(), telling.values.tolist())
+        return draw.chart(telling.title, [line], "value", least=0.0)
+    low, high = float(telling.values.min()), float(telling.values.max())
+    drawn = image(draw.heat(telling.values, pictures.shape), telling.title, "large")
+    return f"<figure>{drawn}<figcaption>{safe(telling.title)}, from {low:.2g} to {high:.2g}</figcaption></figure>"
+
+
+# --- footprint ---------------------------------------------------------------------------------------------------
+
+
+def footprints(pictures: Pictures, chosen: tuple[int, int], found: Comparison) -> str:
+    """Both pairs: alike in each pixel, sorted, added up, weighed."""
+    shape = pictures.shape
+    names = [f"{letter}: {pictures.names[index]}" for letter, index in zip("AB", chosen, strict=True)]
+    shown = [("the query, a damaged A", draw.picture(found.query, shape))]
+    for name, index, terms in zip(names, chosen, found.terms, strict=True):
+        shown += [(name, draw.picture(pictures.patterns[index], shape))]
+        shown += [(f"{name[0]}: unlike in each pixel", draw.heat(terms, shape))]
+    figures = "".join(
+        f"<figure>{image(address, name, 'medium')}<figcaption>{safe(name)}</figcaption></figure>"
+        for name, address in shown
+    )
+    ranks = range(1, len(found.weights) + 1)
+    kinds = ("first", "second")
+    ordered, sums = (
+        [Line(name, kind, ranks, values.tolist()) for name, kind, values in zip(names, kinds, both, strict=True)]
+        for both in (found.ordered, found.sums)
+    )
+    weights = [Line("", "a-hop", ranks, found.weights.tolist())]
+    charts = (
+        draw.chart("1. The terms, sorted", ordered, "rank, best first")
+        + draw.chart("2. Their running sums: the footprints", sums, "best k pixels")
+        + draw.chart("3. The weight of each rank, learned", weights, "rank, best first")
+    )
+    scores = "".join(
+        _winner(title, both) for title, both in (("Distance", found.plain), ("Weighed by rank", found.learned))
+    )
+    return f'<div class="strip">{figures}</div>{scores}<div class="charts">{charts}</div>'
+
+
+def _winner(title: str, scores: torch.Tensor) -> str:
+    first, second = scores.tolist()
+    good = first > second
+    return (
+        f'<p class="verdict {"good" if good else "bad"}">{title}: A has {first:.3g}, B has {second:.3g}; '
+        f"{'A, the right one, is more alike.' if good else 'B is more alike, which is wrong.'}</p>"
+    )
+
+
+# --- your data ---------------------------------------------------------------------------------------------------
+
+
+def table(rows: Iterable[Row], total: int) -> str:
+    """A line a model; the best figures are bold."""
+    rows = list(rows)
+    sound = [row for row in rows if not row.problem]
+    right = max((row.right for row in sound), default=math.nan)
+    gap = min((row.calibration for row in sound), default=math.nan)
+    lines = "".join(_line(row, right, gap) for row in rows)
+    head = "<tr><th>model</th><th>learns from</th><th>right</th><th>sure</th><th>calibration error</th></tr>"
+    rest = waiting(f"{len(rows)} of {total} models done …") if len(rows) < total else ""
+    return f'<div class="scroll"><table class="models"><thead>{head}</thead><tbody>{lines}</tbody></table></div>{rest}'
+
+
+def _line(row: Row, right: float, gap: float) -> str:
+    begin = f"<tr><td>{safe(row.name)}</td><td>{safe(row.learns)}</td>"
+    if row.problem:
+        return f'{begin}<td colspan="3">{safe(row.problem)}</td></tr>'
+
+    def cell(value: float, best: bool) -> str:
+        return f"<td>{'<b>' if best else ''}{value:.3f}{'</b>' if best else ''}</td>"
+
+    figures = (
+        cell(row.right, row.right == right)
+        + cell(row.confidence, False)
+        + cell(row.calibration, row.calibration == gap)
+    )
+    return f"{begin}{figures}</tr>"
+
+
+def calibration(rows: Sequence[Row]) -> str:
+    """How often first choices are right over how sure the memory is; on the diagonal it means what it says."""
+    lines = [Line("as sure as right", "oracle", (0.0, 1.0), (0.0, 1.0))]
+    for row in rows:
+        if row.name in ("m-hop", "a-hop", "b-hop") and row.curve:
+            lines.append(Line(row.name, row.name, *zip(*row.curve, strict=True)))
+    return draw.chart("Calibration on held-out origins", lines, "how sure", least=0.0, most=1.0)
