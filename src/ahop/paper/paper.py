@@ -84,10 +84,10 @@ def _twelve(patterns: int) -> Callable[[Run, Path], None]:
 
 
 def _generators(data: str) -> Callable[[Run, Path], None]:
-    def make(run: Run) -> dict[str, Any]:
-        return generators.run(_sized(generators.Config(data=data, device=run.device), generators.quick, run))
+    def part(run: Run, out: Path) -> None:
+        generators.run(_sized(generators.Config(data=data, device=run.device), generators.quick, run), out)
 
-    return _report(make)
+    return part
 
 
 def _tabular(features: str) -> Callable[[Run, Path], None]:
@@ -125,8 +125,8 @@ PARTS = (
     Part("retrieval-synthetic.json", "Table 2, synthetic", _retrieval(retrieval.Config())),
     Part("retrieval-digits.json", "Table 2 with digits, which need no download", _retrieval(_DIGITS)),
     Part("retrieval-mnist.json", "Table 2, MNIST", _retrieval(_NUMBERS)),
-    Part("generators-synthetic.json", "how queries are drawn", _generators("synthetic")),
-    Part("generators-mnist.json", "how queries are drawn, MNIST", _generators("mnist")),
+    Part("generators-synthetic.json", "how queries are drawn", _generators("synthetic"), resumable=True),
+    Part("generators-mnist.json", "how queries are drawn, MNIST", _generators("mnist"), resumable=True),
     Part("tabular-sound.json", "Table 3, sound features", _tabular("sound"), resumable=True),
     Part("tabular-benchmark.json", "Table 3, the paper's features", _tabular("benchmark"), resumable=True),
     Part("mil.json", "Table 4, bags", _bags, resumable=True),
