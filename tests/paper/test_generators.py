@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 from ahop.paper import generators, retrieval
 from ahop.paper import report as reports
 from ahop.paper.commands import app
+from ahop.variants import Mixed
 from ahop.variants.mixed import PRESETS
 
 
@@ -23,6 +25,19 @@ def test_every_preset_stands_beside_the_paper(tmp_path, monkeypatch):
         papers = (row["accuracy"]["paper"], row["error"]["paper"])
         assert papers == retrieval.PAPER["synthetic", row["level"]][row["model"]]
     assert all(preset in result.output for preset in PRESETS)
+
+
+def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
+    out = tmp_path / "generators.json"
+    small = generators.Config(patterns=32, queries=20, runs=2)
+    whole = generators.run(small)["rows"]
+    generators.run(replace(small, presets=("std",)), out)
+    drawn = []
+    monkeypatch.setattr(
+        generators, "Mixed", lambda *a, preset, **b: drawn.append(preset) or Mixed(*a, preset=preset, **b)
+    )
+    assert generators.run(small, out)["rows"] == whole
+    assert "std" not in drawn and len(drawn) == 2 * 2 * (len(PRESETS) - 1)
 
 
 @given(paper=st.floats(0, 1), own=st.floats(0.001, 0.1), spread=st.floats(0.01, 0.1), off=st.floats(-20, 20))

@@ -7,7 +7,10 @@ is off is counted in standard errors of the difference, of our runs and of the p
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
 from typing import Any
 
 from ahop._checks import choice
@@ -16,6 +19,7 @@ from ahop.memories import create
 from ahop.metrics import evaluate
 from ahop.paper import report as reports
 from ahop.paper import retrieval
+from ahop.paper.parallel import each
 from ahop.variants import Mixed
 from ahop.variants.mixed import PRESETS
 
@@ -57,6 +61,10 @@ class Config:
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
 
+    @property
+    def seeds(self) -> range:
+        return range(self.seed, self.seed + self.runs)
+
 
 def quick(config: Config) -> Config:
     """The same with few queries and runs."""
@@ -81,30 +89,54 @@ def standard_errors(ours: dict[str, Any], paper: float, spread: float) -> float:
     return round((ours["mean"] - paper) / math.sqrt(variance), 1)
 
 
-def run(config: Config) -> dict[str, Any]:
-    """Every preset, difficulty and network; each run has its own patterns, bias and queries."""
+def run(
+    config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1, until: float = math.inf
+) -> dict[str, Any]:
+    """Every preset, difficulty and network; each run has its own patterns, bias and queries.
+
+    What ``out`` already holds is not done again, and each part is kept when ready. None begins after ``until``.
+    """
     head = reports.stamp("generators", asdict(config), __file__)
+    journal = reports.Journal(out, head, ("presets", "runs", "seed", "device"), partial(summary, config))
+    with reports.reading(out):
+        known = {(one["seed"], one["preset"], one["level"]) for one in journal.done}
+    jobs = [
+        (seed, preset, level) for seed in config.seeds for preset in config.presets for level in LEVELS[config.data]
+    ]
+    left = [job for job in jobs if job not in known]
+    with progress("generators", len(left)) as bar:
+        for found in each(score, [(*job, config) for job in left], workers, until):
+            journal.add(found)
+            bar.advance(f"{found[0]['preset']} {found[0]['level']:g}")
+    return journal.report()
+
+
+def score(seed: int, preset: str, level: float, config: Config) -> list[dict[str, Any]]:
+    """What each network finds among queries that were drawn in one way."""
     source = retrieval.Config(data=config.data, patterns=config.patterns, device=config.device)
-    found: dict[tuple[str, float, str], list[tuple[float, float]]] = {}
-    cells = config.runs * len(config.presets) * len(LEVELS[config.data]) * len(MODELS)
-    with progress("generators", cells) as bar:
-        for seed in range(config.seed, config.seed + config.runs):
-            patterns = retrieval.draw_patterns(source, seed)
-            for preset in config.presets:
-                for level in LEVELS[config.data]:
-                    test = Mixed(level, level, level, preset=preset, seed=seed).sample(patterns, config.queries)  # type: ignore[arg-type]
-                    for model in MODELS:
-                        accuracy, error, _ = evaluate(create(model, patterns), test)
-                        found.setdefault((preset, level, model), []).append((accuracy, error))
-                        bar.advance(f"{preset} {level:g}, {model}")
+    patterns = retrieval.draw_patterns(source, seed)
+    test = Mixed(level, level, level, preset=preset, seed=seed).sample(patterns, config.queries)  # type: ignore[arg-type]
+    found = []
+    for model in MODELS:
+        accuracy, error, _ = evaluate(create(model, patterns), test)
+        one = {"seed": seed, "preset": preset, "level": level, "model": model}
+        found.append({**one, "accuracy": accuracy, "error": error})
+    return found
+
+
+def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
+    """The report: one row for a preset, difficulty and network, with the paper's figures beside ours."""
     rows = []
-    for (preset, level, model), runs in found.items():
+    for preset, level, model in product(config.presets, LEVELS[config.data], MODELS):
+        place = (preset, level, model)
+        runs = [one for one in done if (one["preset"], one["level"], one["model"]) == place]
+        runs = [one for one in runs if one["seed"] in config.seeds]
+        if not runs:
+            continue
         row: dict[str, Any] = {"preset": preset, "data": config.data, "level": level, "model": model}
         means, spreads = retrieval.PAPER[config.data, level][model], SPREADS[config.data, level][model]
-        for what, values, paper, spread in zip(
-            ("accuracy", "error"), zip(*runs, strict=True), means, spreads, strict=True
-        ):
-            ours = reports.spread(values)
+        for what, paper, spread in zip(("accuracy", "error"), means, spreads, strict=True):
+            ours = reports.spread([one[what] for one in runs])
             row[what] = {**ours, "paper": paper, "standard_errors": standard_errors(ours, paper, spread)}
         rows.append(row)
-    return {**head, "rows": rows}
+    return {**head, "rows": rows, "done": done}

@@ -110,6 +110,35 @@ def bags():
     return f"every interval holds zero, and the best other is plain {best} on all six sets"
 
 
+def generator():
+    found = [
+        row["accuracy"]
+        for level in (0.4, 0.5)
+        for row in rows("generators-synthetic", preset="published", model="m-hop", level=level)
+    ]
+    ours, papers = (" and ".join(figure(row[what]) for row in found) for what in ("mean", "paper"))
+    away = " and ".join(str(row["standard_errors"]) for row in found)
+    return f"has {ours} on synthetic patterns and 15 other seeds, where the paper has {papers} ({away} standard errors)"
+
+
+def leads():
+    first, second = (
+        {row["model"]: row for row in rows("retrieval-synthetic", setting=f"difficulty {level}")}
+        for level in (0.4, 0.5)
+    )
+    ours = [figure(row["a-hop"]["accuracy"]["mean"] - row["m-hop"]["accuracy"]["mean"]) for row in (first, second)]
+    papers = [figure(row["a-hop"]["paper"]["accuracy"] - row["m-hop"]["paper"]["accuracy"]) for row in (first, second)]
+    return f"a-hop is {' and '.join(ours)} above m-hop, in the paper {' and '.join(papers)}"
+
+
+def within_chance():
+    """All that the calibrated preset gives lies within two standard errors of the paper."""
+    found = [row for data in ("synthetic", "mnist") for row in rows(f"generators-{data}", preset="calibrated")]
+    assert len(found) == 8
+    assert all(abs(row[what]["standard_errors"]) <= 2 for row in found for what in ("accuracy", "error"))
+    return "`--preset calibrated` has all figures of m-hop and u-hop within chance"
+
+
 def calibration():
     worst = {
         model: max(one("worlds", "calibration_error", world=f"published {level}", model=model) for level in (0.4, 0.5))

@@ -8,7 +8,7 @@ import typer
 
 from ahop._checks import as_device
 from ahop.paper import generators
-from ahop.paper.commands.common import Device, Out, Runs, Seed, app, as_names, keep, plain_errors, show
+from ahop.paper.commands.common import Device, Out, Runs, Seed, app, as_names, console, plain_errors, show
 from ahop.paper.pages import tables
 from ahop.variants.mixed import PRESETS
 
@@ -24,14 +24,18 @@ def run_generators(
     quick: Annotated[bool, typer.Option("--quick", help="A small size that ends in a minute.")] = False,
     out: Out = None,
 ) -> None:
-    """Which way of drawing queries gives the paper's figures for networks that learn nothing."""
+    """Which way of drawing queries gives the paper's figures for networks that learn nothing.
+
+    With --out, a run is resumable.
+    """
     config = generators.Config(
         data=data, presets=as_names(presets, "presets"), runs=runs, seed=seed, device=as_device(device)
     )
     if quick:
         config = generators.quick(config)
-    result = generators.run(config)
+    result = generators.run(config, out)
     size = f"{config.queries} queries, mean of {config.runs} runs"
     show(tables.generators(result), f"Accuracy, {size}\n(standard errors away from the paper's)")
     show(tables.generator_errors(result), f"Squared error a dimension, {size}\n(standard errors away from the paper's)")
-    keep(result, out)
+    if out:
+        console.print(f"report: {out}")
