@@ -141,6 +141,7 @@ def png(shade):
 
 def test_pictures_of_your_own_are_stored_and_bad_ones_are_refused(page):
     page.get_by_label("yours").first.check()
+    page.get_by_text("No pictures of yours yet").wait_for()
     drop = page.locator('.drop input[accept="image/*"]')
     drop.set_input_files([png(0), {"name": "bad.png", "mimeType": "image/png", "buffer": b"no picture"}])
     page.get_by_role("alert").get_by_text("bad.png is not a picture").wait_for()

@@ -132,7 +132,11 @@ def test_an_array_that_would_fill_the_memory_is_refused_by_its_head():
         ({"patterns": PATTERNS, "queries": QUERIES[0]}, "queries must be a table of numbers"),
         ({"patterns": PATTERNS + np.inf, "queries": QUERIES}, "patterns must be finite"),
         ({"patterns": PATTERNS * 1e300, "queries": QUERIES}, "too large"),
-        ({"patterns": PATTERNS[:1], "queries": QUERIES}, "at least two patterns; there are 1"),
+        (
+            {"patterns": PATTERNS[:1], "queries": QUERIES},
+            "at least two patterns, of one value or more; there are 1 of 3",
+        ),
+        ({"patterns": PATTERNS[:, :0], "queries": QUERIES}, "there are 4 of 0 values each"),
         ({"patterns": PATTERNS, "queries": QUERIES, "origins": [4] * 5}, "origins must lie in 0 to 3"),
         ({"patterns": PATTERNS, "queries": QUERIES, "origins": [0.5] * 5}, "origins must be whole numbers"),
         ({"patterns": PATTERNS, "queries": QUERIES, "origins": [0]}, "origins must be one index per query"),

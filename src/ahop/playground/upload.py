@@ -238,7 +238,8 @@ def _origins(stored: list[str], asked: list[str]) -> np.ndarray:
 def _checked(patterns: np.ndarray, queries: np.ndarray, origins: np.ndarray | None) -> Data:
     for name, rows in (("patterns", patterns), ("queries", queries)):
         if len(rows) < 2 or not rows.shape[1]:
-            raise UploadError(f"There must be at least two {name}; there are {len(rows)}.")
+            what = f"there are {len(rows)} of {rows.shape[1]} values each"
+            raise UploadError(f"There must be at least two {name}, of one value or more; {what}.")
         if not np.isfinite(rows).all():
             raise UploadError(f"All values of the {name} must be finite numbers.")
     if patterns.shape[1] != queries.shape[1]:
