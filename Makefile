@@ -12,7 +12,7 @@ export AHOP_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: setup demo test test-slow test-oldest test-mutants lint wheel docs playground clean
+.PHONY: setup demo test test-slow test-oldest test-mutants lint wheel docs linkcheck playground clean
 
 setup: .venv/installed
 
@@ -59,6 +59,20 @@ test-oldest: .venv-oldest/installed
 # Mistakes that would let a figure be measured on what was learned from, one at a time: the tests must notice each.
 test-mutants: setup
 	$(BIN)/python -m tests.mutants.run
+
+# The site, in build/site: every warning and every link that leads nowhere is an error. Its code runs in `make test`.
+SPHINX = $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet docs
+
+docs: .venv/installed-for-docs
+	$(SPHINX) -b html build/site
+
+# Asks the network whether links to other sites still lead somewhere.
+linkcheck: .venv/installed-for-docs
+	$(SPHINX) -b linkcheck build/links
+
+.venv/installed-for-docs: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	touch $@
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""How the site is built: ``make docs``. Everything it needs is in it; nothing is fetched by a reader's browser."""
+"""How the site is built (``make docs``). It carries all it needs: a reader's browser fetches nothing from elsewhere."""
 
 import sys
 from pathlib import Path

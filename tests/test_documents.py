@@ -1,31 +1,72 @@
-"""The code in the documents runs, block after block in one session each."""
+"""The code in the documents runs, block after block in one session each; and what they must be, they are."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import matplotlib
 import pytest
 
+import ahop
+
 ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+PAGES = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if BLOCK.search(path.read_text())]
+DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in PAGES)
 
 
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/from-hflayers.md", "docs/many-patterns.md"]
+def run(document, size, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    matplotlib.use("Agg")
+    names: dict[str, object] = {}
+    for block in BLOCK.findall((ROOT / document).read_text()):
+        exec(compile(block.replace("512", size), document, "exec"), names)
 
 
 # In small: with 64 patterns and samples in place of 512.
-@pytest.mark.parametrize("size", ["64", pytest.param("512", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_code_blocks_run(document, size, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    matplotlib.use("Agg")
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
-    assert blocks
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block.replace("512", size), document, "exec"), names)
+def test_code_blocks_run(document, tmp_path, monkeypatch):
+    run(document, "64", tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if "512" in (ROOT / name).read_text()])
+def test_code_blocks_run_as_they_are(document, tmp_path, monkeypatch):
+    run(document, "512", tmp_path, monkeypatch)
 
 
 def test_the_documents_name_no_machine():
     folder = "/".join(["", "work", ""])
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *(ROOT / "src").rglob("*.py")]:
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *(ROOT / "src").rglob("*.py")]:
         assert folder not in path.read_text(), path
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 150
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", text)
+    assert links and all((ROOT / link).exists() for link in links)
+
+
+def test_every_guide_is_in_the_list_of_guides_and_says_what_it_needs():
+    listed = (ROOT / "docs/guides/index.md").read_text()
+    guides = {path.stem: path.read_text() for path in ROOT.glob("docs/guides/*.md")}
+    del guides["index"]
+    for name, text in guides.items():
+        assert f"]({name}.md)" in listed and re.search(rf"^{name}$", listed, re.MULTILINE), name
+        if name not in ("from-hflayers", "many-patterns"):
+            assert "**What it needs.**" in text and "**How long it takes.**" in text and "**When not.**" in text, name
+
+
+def test_every_public_name_is_in_the_reference():
+    """What ``automodule`` documents is what a module lists as its own, where that has a docstring."""
+    pages = "".join(path.read_text() for path in ROOT.glob("docs/reference/*.md"))
+    documented = set(re.findall(r"^\.\. auto(?:module|function):: (.+)$", pages, re.MULTILINE))
+    for name in ahop.__all__:
+        found = getattr(ahop, name)
+        homes = {f"ahop.{name}", "ahop.memories"} if name in ahop.memories.__all__ else {f"ahop.{name}"}
+        assert name == "__version__" or homes & documented, name
+        assert found.__doc__, name
+    for module in map(import_module, sorted(documented - {"ahop.memory_budget"})):
+        for name in getattr(module, "__all__", ()):
+            assert not callable(getattr(module, name)) or getattr(module, name).__doc__, f"{module.__name__}.{name}"

@@ -6,6 +6,7 @@ import pytest
 
 from ahop.paper.baselines import ALONE, BOTH, PLAIN
 from ahop.paper.pages.markdown import figure, read
+from ahop.paper.pages.tables.speed import scale_speed
 from ahop.paper.retrieval import BASELINES
 
 ROOT = Path(__file__).parents[3]
@@ -317,7 +318,85 @@ def alone():
     )
 
 
+# --- of the README ---------------------------------------------------------------------------------------------
+
+
+def measured(data, model, other=None):
+    """A model's accuracy on a set, or that of the best other for it."""
+    (row,) = rows("real", data=data, model=model)
+    if other is None:
+        return figure(row["accuracy"]["mean"])
+    assert row["best_other"]["model"] == other
+    return figure(row["best_other"]["accuracy"]["mean"])
+
+
+def changed_embeddings():
+    before, after = measured("embeddings-new", "b-hop*", "distance"), measured("embeddings-new", "b-hop*")
+    return f"| {before} right | {after}, without one pair |"
+
+
+def enough_pairs():
+    return f"ridge regression is as good on embeddings ({measured('embeddings-new', 'ridge')})"
+
+
+def two_spectrometers():
+    before, after = measured("tablets", "b-hop*", "centred L1"), measured("tablets", "b-hop*")
+    return f"| {before} by the best method without labels | {after}, without labels |"
+
+
+def laboratories():
+    before, after = measured("ms2", "b-hop", "spectral entropy of roots"), measured("ms2", "b-hop")
+    return f"| {before} by spectral entropy | {after}, with labels |"
+
+
+def half_destroyed():
+    ours, modern, ceiling = (figure(accuracies([model])[1]) for model in ("b-hop", "m-hop", "oracle"))
+    return f"**{ours}** of 2,048 half-destroyed patterns are found by `b-hop`, {modern} by `m-hop`; the ceiling is {ceiling}"
+
+
+def old_vectors():
+    return (
+        f"**{measured('embeddings-new', 'b-hop*')}** of old vectors are found by queries of a new model, without a pair"
+    )
+
+
+def adult():
+    ours = one("tabular-sound", "accuracy", data="adult", model="ours")
+    trees = max(one("tabular-sound", "accuracy", data="adult", model=model) for model in BOOSTED)
+    return (
+        f"**{figure(ours, 4)}** accuracy on Adult by a vote of memories, {figure(trees, 4)} by the best boosted trees"
+    )
+
+
+def ten_million():
+    (line,) = (
+        line
+        for line in scale_speed(*(read(ROOT / "results", f"scale-{at}") for at in ("cuda", "cpu"))).lines
+        if line[0] == "H200, 10,000,000 patterns, 1,000 queries"
+    )
+    return f"**{line[1]} times** the cost of a plain dot product"
+
+
+def gas_sensors():
+    return f"behind ridge regression with labels ({measured('gas', 'b-hop')} and {measured('gas', 'b-hop', 'ridge')})"
+
+
+def too_sure():
+    (row,) = rows("real", data="wifi", model="b-hop*")
+    sure, right = (figure(row[what]["mean"], 2) for what in ("confidence", "accuracy"))
+    return f"{sure} sure and {right} right on Wi-Fi"
+
+
+def rounded():
+    found = figure(max(untuned("fraction_of_oracle", ROUNDED, model) for model in LEARNED))
+    return f"`b-hop` finds {found} of what can be found and a plain cosine {figure(best_metric(ROUNDED))}"
+
+
 SENTENCES = {
+    "README.md": (
+        *(changed_embeddings, enough_pairs, two_spectrometers, laboratories, half_destroyed, old_vectors),
+        *(adult, ten_million, gas_sensors, too_sure, rounded),
+    ),
     "docs/results/retrieval.md": (
         *(baselines_in_retrieval, baselines_in_worlds, calibration, rejection, few_samples, soft_readouts),
         *(exact_counts, untuned_seeds, near_the_family, learned_from_labels, swapped_neighbours, rounded_values),

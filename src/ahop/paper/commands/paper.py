@@ -28,7 +28,7 @@ def run_paper(
     device: Device = "cpu",
     workers: Workers = 1,
 ) -> None:
-    """Every table and figure of the paper and of the README, quickly or in full.
+    """Every table and figure of the paper and of the pages of results, quickly or in full.
 
     What is there already is not made again, and what was begun is gone on with, if the code is the same.
     """
