@@ -77,5 +77,5 @@ def _require_free(host: str, port: int) -> None:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
     except OSError as error:
         # Python adds the address to what the system says; names that nobody knows have negative numbers.
-        why = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise ValueError(f"the page cannot be at {host}, port {port}: {why}") from error
