@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any, NamedTuple
 
 import torch
@@ -130,22 +129,3 @@ def blurred(pictures: Tensor, shape: tuple[int, int], width: float) -> Tensor:
         places = torch.arange(size, dtype=pictures.dtype)
         lenses.append(torch.softmax(-((places[:, None] - places) ** 2) / (2 * width**2), 1))
     return torch.einsum("ij,njk,lk->nil", lenses[0], pictures.reshape(-1, *shape), lenses[1]).flatten(1)
-
-
-def in_words(sliders: Sliders, paint: Paint | None = None) -> str:
-    """The damage in a sentence.
-
-    Example:
-        >>> in_words(Sliders(top=0.5, noise=0.2))
-        'rows hidden, noise'
-        >>> in_words(Sliders())
-        'no damage'
-    """
-    parts = {
-        "rows hidden": sliders.top + sliders.bottom > 0,
-        "blur": sliders.blur > 0,
-        "other light": sliders.light != 0 or not math.isclose(sliders.contrast, 1),
-        "paint": bool(paint and paint.cells),
-        "noise": sliders.noise > 0,
-    }
-    return ", ".join(name for name, there in parts.items() if there) or "no damage"
