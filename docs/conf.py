@@ -48,3 +48,5 @@ add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 nitpicky = True
+# Other libraries' pages are not asked for while building.
+nitpick_ignore_regex = [("py:.*", r"(torch|numpy|sklearn)\..*")]

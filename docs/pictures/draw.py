@@ -34,7 +34,7 @@ def changed_embeddings(names: dict[str, Any]) -> None:
     some = torch.arange(40)
     shade = torch.linspace(0, 1, 40)
     shade = shade[old[items[some], 0].argsort().argsort()]
-    figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharex=True, sharey=True)
+    _, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharex=True, sharey=True)
     for axis, title in zip(axes, ("old model", "new model", "brought to the old space"), strict=True):
         axis.set(title=title, xlabel="first value")
     axes[0].set_ylabel("second value")
@@ -82,7 +82,8 @@ def strangers(names: dict[str, Any]) -> None:
         (names["genuine"], None, BLUE, "genuine queries"),
     ):
         axis.hist(memory.familiarity(queries), 24, hatch=hatch, color=colour, alpha=0.6, edgecolor="black", label=label)
-    axis.axvline(float(memory.similarity.least_familiar(0.05)), color="black", linestyle="--", label="refused to the left")
+    level = float(memory.similarity.least_familiar(0.05))
+    axis.axvline(level, color="black", linestyle="--", label="refused to the left")
     axis.set(xlabel="familiarity (natural logarithm of a ratio)", ylabel="queries")
     axis.legend(frameon=False, fontsize=8)
 
