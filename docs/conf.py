@@ -34,7 +34,7 @@ html_show_sourcelink = False
 html_show_copyright = False
 html_math_renderer = "mathml"
 pygments_style = "friendly"
-pygments_dark_style = "native"
+pygments_dark_style = "monokai"
 
 autosummary_generate = False
 autodoc_member_order = "bysource"
@@ -48,3 +48,5 @@ add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 nitpicky = True
+# Other libraries' pages are not asked for while building.
+nitpick_ignore_regex = [("py:.*", r"(torch|numpy|sklearn)\..*")]

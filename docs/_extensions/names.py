@@ -49,8 +49,16 @@ def _skip(app: Sphinx, what: str, name: str, found: object, skip: bool, options:
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 
+def _signature(
+    app: Sphinx, what: str, name: str, found: object, options: object, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    # A class without arguments of its own shows those of all modules.
+    return ("()" if what == "class" and signature == "(*args, **kwargs)" else signature), returned
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Join the build."""
     app.connect("missing-reference", _resolve)
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-signature", _signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -82,9 +82,8 @@ def strangers(names: dict[str, Any]) -> None:
         (names["genuine"], None, BLUE, "genuine queries"),
     ):
         axis.hist(memory.familiarity(queries), 24, hatch=hatch, color=colour, alpha=0.6, edgecolor="black", label=label)
-    axis.axvline(
-        float(memory.similarity.least_familiar(0.05)), color="black", linestyle="--", label="refused to the left"
-    )
+    level = float(memory.similarity.least_familiar(0.05))
+    axis.axvline(level, color="black", linestyle="--", label="refused to the left")
     axis.set(xlabel="familiarity (natural logarithm of a ratio)", ylabel="queries")
     axis.legend(frameon=False, fontsize=8)
 

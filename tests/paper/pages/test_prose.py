@@ -351,7 +351,8 @@ def laboratories():
 
 def half_destroyed():
     ours, modern, ceiling = (figure(accuracies([model])[1]) for model in ("b-hop", "m-hop", "oracle"))
-    return f"**{ours}** of 2,048 half-destroyed patterns are found by `b-hop`, {modern} by `m-hop`; the ceiling is {ceiling}"
+    found = f"**{ours}** of 2,048 half-destroyed patterns are found by `b-hop`, {modern} by `m-hop`"
+    return f"{found}; the ceiling is {ceiling}"
 
 
 def old_vectors():
@@ -389,7 +390,7 @@ def too_sure():
 
 def rounded():
     found = figure(max(untuned("fraction_of_oracle", ROUNDED, model) for model in LEARNED))
-    return f"`b-hop` finds {found} of what can be found and a plain cosine {figure(best_metric(ROUNDED))}"
+    return f"`b-hop` finds {found} of what can be found, and a z-scored cosine {figure(best_metric(ROUNDED))}"
 
 
 SENTENCES = {
