@@ -1,10 +1,11 @@
 """The networks, proved as data: a network that sorts all zeros and ones sorts everything (the 0-1 principle)."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
-from ahop.kernels import network
-from ahop.kernels.network import Compare, lane_steps, merge_sort, row_stages
+from ahop.kernels.network import Compare, lane_steps, last_shapes, merge_sort, row_layers, row_passes, row_shapes
 
 
 def exchange(states, low, high):
@@ -95,23 +96,42 @@ def test_lanes_of_any_other_size_cannot_be_merged():
         lane_steps(5, 2)
 
 
-@pytest.mark.parametrize("shape", network.SHAPES)
-def test_shapes_only_ever_move_larger_values_down(shape):
-    assert all(low < high for low, high in network.SHAPES[shape])
-
-
-@pytest.mark.parametrize(
-    "size", [1, 2, 3, 7, 8, 9, 15, 16, 17, 63, 64, 65, 100, 127, 200, pytest.param(784, marks=pytest.mark.slow)]
-)
-def test_passes_over_rows_sort(size):
+@pytest.mark.parametrize("size", [16, 32, 64, 128, 256, pytest.param(1024, marks=pytest.mark.slow)])
+def test_layers_of_rows_sort(size):
     def apply(stage, states):
-        spare = np.concatenate([states, np.zeros((network.SPARE, states.shape[1]), states.dtype)])
-        for step in stage:
-            for group in step.groups:
-                assert len(set(group)) == len(group)
-                for low, high in network.SHAPES[step.shape]:
-                    exchange(spare, group[low], group[high])
-            assert not spare[size:].any()
-        states[:] = spare[:size]
+        for low, high in chain(*stage):
+            assert low < high < size
+            exchange(states, low, high)
 
-    prove(size, 8, row_stages(size), apply)
+    prove(size, 16, row_layers(size), apply)
+
+
+def meetings(comparators, size):
+    """The comparators of each row, in order: networks in which they are the same are the same."""
+    met = [[] for _ in range(size)]
+    for pair in comparators:
+        # A place past the end keeps the smallest value, and who meets it keeps its own.
+        if max(pair) < size:
+            for row in pair:
+                met[row].append(pair)
+    return met
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 200, 784])
+def test_passes_over_rows_are_the_layers(size):
+    passed = []
+    for step in row_passes(size):
+        rows = [row for groups in step.values() for group in groups for row in group if row < size]
+        assert sorted(rows) == list(range(size))
+        for shape, groups in step.items():
+            passed += [(group[low], group[high]) for group in groups for low, high in shape]
+    assert all(low < high for low, high in passed if low < size)
+    assert meetings(passed, size) == meetings(chain(*chain(*row_layers(size))), size)
+
+
+@pytest.mark.parametrize("size", [1, 16, 17, 48, 512, 784, pytest.param(4096, marks=pytest.mark.slow)])
+def test_few_shapes_make_all_passes(size):
+    passes = row_passes(size)
+    assert row_shapes()[: len(last_shapes())] == last_shapes()
+    assert set(chain(*passes)) <= set(row_shapes())
+    assert size <= 16 or set(passes[-1]) <= set(last_shapes())

@@ -14,9 +14,12 @@ import torch
 _FAST = {"nnan", "ninf", "nsz", "contract", "reassoc"}
 
 
-def compiled(function: Callable[..., Any]) -> Any:
-    """Compile on the first call, without holding Python's lock while it runs."""
-    compiler = partial(numba.njit, nogil=True, fastmath=_FAST, error_model="numpy")
+def compiled(function: Callable[..., Any], inline: str = "never") -> Any:
+    """Compile on the first call, without holding Python's lock while it runs.
+
+    ``inline="always"`` puts a small function into those that call it.
+    """
+    compiler = partial(numba.njit, nogil=True, fastmath=_FAST, error_model="numpy", inline=inline)
     try:
         return compiler(cache=True)(function)
     except RuntimeError:

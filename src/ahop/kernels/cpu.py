@@ -1,15 +1,17 @@
 """Footprints on the CPU: a sorting network over vector lanes, compiled by numba on first use.
 
-The terms of up to 128 patterns with one query lie in rows, one a dimension, so that each comparator is a minimum and a
+The terms of up to 64 patterns with one query lie in rows, one a dimension, so that each comparator is a minimum and a
 maximum of two rows: no branch, and as many pairs at once as a vector holds. See :mod:`ahop.kernels.network` for the
-passes.
+passes and :mod:`ahop.kernels.vectors` for the instructions.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,113 +20,131 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
-from ahop.kernels import network
+from ahop.kernels import network, vectors
 from ahop.kernels.backend import Backend, Gradients, Needs, Pairs
 from ahop.kernels.compiled import compiled, share
 from ahop.kernels.reference import KINDS
 
 Array = npt.NDArray[Any]
 
-_LANES = 128
-_SPARE = network.SPARE
+# At most so many patterns side by side, and so many numbers in all rows: they stay in the nearest cache.
+_LANES, _NEAR = 64, 2**13
+_WIRES = network.WIRES
 _LOWEST = np.float32(np.finfo(np.float32).min)
 
 
-def _render() -> str:
-    """The text of ``sort_rows``: one loop over the vector lanes for each small network of the data."""
-    lines = ["def sort_rows(rows, shapes, starts, table, lanes):", "    for step in range(shapes.size):"]
-    for index, comparators in enumerate(network.SHAPES.values()):
-        wires = range(1 + max(high for _, high in comparators))
-        lines.append(f"        if shapes[step] == {index}:")
-        lines.append("            for group in range(starts[step], starts[step + 1]):")
-        lines += [f"                row{wire} = rows[table[group, {wire}]]" for wire in wires]
-        lines.append("                for lane in range(lanes):")
-        lines += [f"                    x{wire} = row{wire}[lane]" for wire in wires]
-        for i, j in comparators:
-            larger, smaller = f"x{i} if x{i} > x{j} else x{j}", f"x{j} if x{i} > x{j} else x{i}"
-            lines.append(f"                    x{i}, x{j} = {larger}, {smaller}")
-        lines += [f"                    row{wire}[lane] = x{wire}" for wire in wires]
-    return "\n".join(lines)
-
-
-_TEXT = _render()
-
-
-def _compiled(function: Callable[..., Any]) -> Any:
+def _compiled(function: Callable[..., Any], inline: str = "never") -> Any:
     # The name is the key of numba's cache on disk: another network must have another name.
-    function.__qualname__ += "_" + hashlib.sha256(f"{_TEXT}{_SPARE}".encode()).hexdigest()[:12]
-    return compiled(function)
+    written = f"{network.row_shapes()}{inspect.getsource(vectors)}"
+    function.__qualname__ += "_" + hashlib.sha256(written.encode()).hexdigest()[:12]
+    return compiled(function, inline)
 
 
-def _made() -> Callable[..., None]:
-    # Said to be of this file and module, because that is where numba keeps its cache and looks for it.
-    namespace: dict[str, Any] = {"__name__": __name__}
-    exec(compile(_TEXT, __file__, "exec"), namespace)
-    return namespace["sort_rows"]
-
-
-_sort_rows = _compiled(_made())
+_inlined = partial(_compiled, inline="always")
 
 
 @_compiled
-def _fill(rows, block, query, dims, count, kind, lanes):
-    """Write the terms of the observed dimensions; all rows after them, the spare ones too, hold the lowest number."""
-    for place in range(count):
+def _fill(rows, block, query, dims, first, count, kind, lanes):
+    """Write the terms of the observed dimensions from ``first`` on, without their sign (:func:`_turned`).
+
+    All rows after them hold the lowest number.
+    """
+    for place in range(first, count):
         row, pattern, value = rows[place], block[dims[place]], query[dims[place]]
         if kind == 0:
             for lane in range(lanes):
-                row[lane] = -(pattern[lane] - value) * (pattern[lane] - value)
+                row[lane] = (pattern[lane] - value) * (pattern[lane] - value)
         elif kind == 1:
             for lane in range(lanes):
                 row[lane] = pattern[lane] * value
         else:
             for lane in range(lanes):
-                row[lane] = -abs(pattern[lane] - value)
-    rows[count:] = _LOWEST
+                row[lane] = abs(pattern[lane] - value)
+    for place in range(count, len(rows)):
+        for lane in range(lanes):
+            rows[place, lane] = _LOWEST
+
+
+@_inlined
+def _turned(place, count, kind):
+    """The rank of a sorted row and the sign of its terms: of a distance, the largest comes first and is the last."""
+    return (place, np.float32(1)) if kind == 1 else (count - 1 - place, np.float32(-1))
+
+
+@_inlined
+def _sort_rows(rows, plan, first, last, lanes):
+    for step in range(first, last):
+        for group in range(plan.starts[step], plan.starts[step + 1]):
+            vectors.exchange(plan.shapes[step], rows, plan.offsets, group, lanes)
+
+
+@_inlined
+def _sort_terms(rows, block, query, dims, count, kind, plan, last, lanes):
+    """The terms after all steps before ``last``."""
+    # Those of a whole query are sorted by sixteen as they are made.
+    filled = len(query) // _WIRES if count == len(query) else 0
+    for group in range(filled):
+        vectors.form(kind, rows, group * _WIRES, block, query, lanes)
+    _fill(rows, block, query, dims, filled * _WIRES, count, kind, lanes)
+    for group in range(filled, plan.starts[1]):
+        vectors.exchange(plan.shapes[0], rows, plan.offsets, group, lanes)
+    _sort_rows(rows, plan, 1, last, lanes)
+
+
+@_compiled
+def _order(ordered, weights, count, kinds, plan):
+    """The weights of the rows of the last pass; rows that hold no terms have none."""
+    for base in range(len(kinds)):
+        for place in range(_WIRES * plan.starts[plan.last], plan.rows.size):
+            rank, sign = _turned(plan.rows[place], count, kinds[base])
+            ordered[base, place] = sign * weights[base, rank] if 0 <= rank < count else 0
 
 
 @_compiled
 def _score_blocks(items, blocks, queries, dims, counts, kinds, plan, weights, table):
     per_group, dim, lanes = blocks.shape[1:]
-    rows, total = np.empty((dim + _SPARE, lanes), np.float32), np.empty(lanes, np.float32)
-    shapes, starts, network = plan
+    rows, total = np.empty((dim + 1, lanes), np.float32), np.empty(lanes, np.float32)
+    ordered = np.empty((len(kinds), plan.rows.size), np.float32)
     for item in range(items[0], items[1]):
         group, first = item // per_group, item % per_group * lanes
         block, width = blocks[group, item % per_group], min(lanes, table.shape[2] - first)
         for q in range(queries.shape[1]):
-            own = weights[group % len(weights), q if weights.shape[1] > 1 else 0]
+            query, count = queries[group, q], counts[group, q]
+            if q == 0 or weights.shape[1] > 1 or count != counts[group, q - 1]:
+                _order(ordered, weights[group % len(weights), q % weights.shape[1]], count, kinds, plan)
             total[:] = 0
             for base in range(len(kinds)):
-                _fill(rows, block, queries[group, q], dims[group, q], counts[group, q], kinds[base], lanes)
-                _sort_rows(rows, shapes, starts, network, lanes)
-                for rank in range(counts[group, q]):
-                    row, weight = rows[rank], own[base, rank]
-                    for lane in range(lanes):
-                        total[lane] += weight * row[lane]
+                _sort_terms(rows, block, query, dims[group, q], count, kinds[base], plan, plan.last, lanes)
+                # The last pass adds up what it sorts.
+                for step in range(plan.last, plan.shapes.size):
+                    for some in range(plan.starts[step], plan.starts[step + 1]):
+                        vectors.gather(plan.shapes[step], rows, plan.offsets, some, ordered[base], total, lanes)
             table[group, q, first : first + width] = total[:width]
 
 
 @_compiled
 def _list_blocks(items, blocks, queries, dims, counts, kinds, plan, table):
     per_group, dim, lanes = blocks.shape[1:]
-    rows = np.empty((dim + _SPARE, lanes), np.float32)
-    shapes, starts, network = plan
+    rows = np.empty((dim + 1, lanes), np.float32)
     for item in range(items[0], items[1]):
         group, first = item // per_group, item % per_group * lanes
         block, width = blocks[group, item % per_group], min(lanes, table.shape[4] - first)
         for q in range(queries.shape[1]):
             for base in range(len(kinds)):
-                _fill(rows, block, queries[group, q], dims[group, q], dim, kinds[base], lanes)
-                _sort_rows(rows, shapes, starts, network, lanes)
-                table[group, q, base, :, first : first + width] = rows[:dim, :width]
+                _sort_terms(
+                    rows, block, queries[group, q], dims[group, q], dim, kinds[base], plan, plan.shapes.size, lanes
+                )
+                for place in range(dim):
+                    rank, sign = _turned(place, dim, kinds[base])
+                    for lane in range(width):
+                        table[group, q, base, rank, first + lane] = sign * rows[place, lane]
 
 
 @_compiled
 def _weigh_blocks(items, blocks, queries, dims, counts, kinds, plan, slopes, to_weights):
     """The gradient to the weights alone: a second forward pass."""
     per_group, dim, lanes = blocks.shape[1:]
-    rows, slope = np.empty((dim + _SPARE, lanes), np.float32), np.empty(lanes, np.float32)
-    shapes, starts, network = plan
+    rows, slope = np.empty((dim + 1, lanes), np.float32), np.empty(lanes, np.float32)
     for item in range(items[0], items[1]):
         group, first = item // per_group, item % per_group * lanes
         block, width = blocks[group, item % per_group], min(lanes, slopes.shape[2] - first)
@@ -132,23 +152,25 @@ def _weigh_blocks(items, blocks, queries, dims, counts, kinds, plan, slopes, to_
             own = to_weights[group % len(to_weights), q if to_weights.shape[1] > 1 else 0]
             slope[:] = 0
             slope[:width] = slopes[group, q, first : first + width]
+            count = counts[group, q]
             for base in range(len(kinds)):
-                _fill(rows, block, queries[group, q], dims[group, q], counts[group, q], kinds[base], lanes)
-                _sort_rows(rows, shapes, starts, network, lanes)
-                for rank in range(counts[group, q]):
-                    row, pull = rows[rank], np.float32(0)
+                _sort_terms(
+                    rows, block, queries[group, q], dims[group, q], count, kinds[base], plan, plan.shapes.size, lanes
+                )
+                for place in range(count):
+                    rank, sign = _turned(place, count, kinds[base])
+                    row, pull = rows[place], np.float32(0)
                     for lane in range(lanes):
                         pull += slope[lane] * row[lane]
-                    own[base, rank] += pull
+                    own[base, rank] += sign * pull
 
 
 @_compiled
 def _pull_blocks(items, blocks, queries, dims, counts, kinds, plan, weights, slopes, to_blocks, to_queries, to_weights):
     """All gradients. Each term carries its place in its lowest bits, so that after the sort its rank is known."""
     per_group, dim, lanes = blocks.shape[1:]
-    rows, slope = np.empty((dim + _SPARE, lanes), np.float32), np.empty(lanes, np.float32)
+    rows, slope = np.empty((dim + 1, lanes), np.float32), np.empty(lanes, np.float32)
     keys = rows.view(np.int32)
-    shapes, starts, network = plan
     mask = np.int32(1)
     while mask < dim:
         mask *= np.int32(2)
@@ -167,17 +189,18 @@ def _pull_blocks(items, blocks, queries, dims, counts, kinds, plan, weights, slo
             slope[:width] = slopes[group, q, first : first + width]
             for base in range(len(kinds)):
                 kind = kinds[base]
-                _fill(rows, block, query, dims[group, q], count, kind, lanes)
+                _fill(rows, block, query, dims[group, q], 0, count, kind, lanes)
                 for place in range(count):
                     for lane in range(lanes):
                         keys[place, lane] = (keys[place, lane] & ~mask) | np.int32(place)
-                _sort_rows(rows, shapes, starts, network, lanes)
-                for rank in range(count):
-                    row, weight, pull = rows[rank], own[base, rank], np.float32(0)
+                _sort_rows(rows, plan, 0, plan.shapes.size, lanes)
+                for place in range(count):
+                    rank, sign = _turned(place, count, kind)
+                    row, weight, pull = rows[place], own[base, rank], np.float32(0)
                     for lane in range(lanes):
                         pull += slope[lane] * row[lane]
-                        pulls[keys[rank, lane] & mask, lane] = slope[lane] * weight
-                    to_own[base, rank] += pull
+                        pulls[keys[place, lane] & mask, lane] = slope[lane] * weight
+                    to_own[base, rank] += sign * pull
                 for place in range(count):
                     pattern, towards, pulled = (
                         block[dims[group, q, place]],
@@ -201,6 +224,16 @@ def _pull_blocks(items, blocks, queries, dims, counts, kinds, plan, weights, slo
 # --- from tensors to blocks and back -----------------------------------------------------------------------
 
 
+class _Plan(NamedTuple):
+    """The network for one number of rows: steps of one small network each."""
+
+    shapes: Array  # (steps,): the small networks, as numbers
+    starts: Array  # (steps + 1,): the groups of step i are those from starts[i] on
+    offsets: Array  # (groups, 16): where the rows of a group begin
+    last: int  # the steps from here on are those of the last pass
+    rows: Array  # (16 * groups,): which rows they are
+
+
 class _Problem(NamedTuple):
     """What all kernels take, by the names of their arguments."""
 
@@ -209,7 +242,7 @@ class _Problem(NamedTuple):
     dims: Array  # (G, Q, d): the observed dimensions of each query, before the others
     counts: Array  # (G, Q): how many they are
     kinds: Array  # (B,): the bases, as numbers
-    plan: tuple[Array, Array, Array]  # the network: the shape of each pass, where its groups start, their rows
+    plan: _Plan
 
     def share(self, work: Callable[..., None]) -> None:
         """Call ``work(part, items=..., blocks=..., ...)`` on ranges of blocks, one for each thread."""
@@ -274,7 +307,7 @@ class Cpu(Backend):
 def _prepare(patterns: Tensor, queries: Tensor, observed: Tensor | None, bases: Sequence[str]) -> _Problem:
     groups, count, dim = patterns.shape
     # Narrower blocks where there would be too few for all threads, and blocks of like size in a group.
-    most = max(1, min(_LANES, -(-groups * count // torch.get_num_threads())))
+    most = max(1, min(_LANES, _NEAR // dim, -(-groups * count // torch.get_num_threads())))
     lanes = 16 * -(-count // (16 * -(-count // most)))
     padded = torch.nn.functional.pad(patterns.detach(), (0, 0, 0, -count % lanes))
     blocks = padded.unflatten(1, (-1, lanes)).transpose(2, 3).contiguous().numpy()
@@ -284,21 +317,22 @@ def _prepare(patterns: Tensor, queries: Tensor, observed: Tensor | None, bases: 
     else:
         dims = observed.to(torch.uint8).argsort(dim=-1, descending=True, stable=True).numpy()
         counts = observed.sum(-1).numpy()
-    kinds = np.array([KINDS[base] for base in bases])
-    return _Problem(blocks, _array(queries), dims.copy(), counts, kinds, _plan(dim))
+    kinds = np.array([KINDS[base] for base in bases], np.int64)
+    return _Problem(blocks, _array(queries), dims.copy(), counts, kinds, _plan(dim, lanes))
 
 
 @lru_cache(maxsize=64)
-def _plan(dim: int) -> tuple[Array, Array, Array]:
-    passes = [step for stage in network.row_stages(dim) for step in stage if step.groups]
-    names = list(network.SHAPES)
-    shapes = np.array([names.index(step.shape) for step in passes], np.int64)
-    starts = np.cumsum([0, *(len(step.groups) for step in passes)])
-    table = np.zeros((starts[-1], 8), np.int64)
-    for step, start in zip(passes, starts, strict=False):
-        rows = np.array(step.groups)
-        table[start : start + len(rows), : rows.shape[1]] = rows
-    return shapes, starts, table
+def _plan(dim: int, lanes: int) -> _Plan:
+    passes = network.row_passes(dim)
+    if len(passes) == 1:
+        # Where one pass sorts all, the last one has only to add up.
+        passes.append({(): [*chain(*passes[0].values())]})
+    steps = [(shape, groups) for one in passes for shape, groups in one.items() if groups]
+    starts = np.cumsum([0, *(len(groups) for _, groups in steps)], dtype=np.int64)
+    rows = np.array([group for _, groups in steps for group in groups], np.int64)
+    last = len(steps) - sum(map(bool, passes[-1].values()))
+    shapes = np.array([network.row_shapes().index(shape) for shape, _ in steps], np.int64)
+    return _Plan(shapes, starts, rows * lanes, last, rows.flatten())
 
 
 def _array(tensor: Tensor) -> Array:

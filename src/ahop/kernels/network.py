@@ -6,7 +6,8 @@ the size, so that each can be proved by itself: a block of m zeros and ones that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cache
+from itertools import chain, groupby
 from typing import NamedTuple
 
 Comparator = tuple[int, int]
@@ -122,80 +123,111 @@ def lane_steps(values: int, lanes: int) -> list[list[Step]]:
 
 # --- passes over rows of a CPU's vector lanes --------------------------------------------------------------
 
-SHAPES: dict[str, tuple[Comparator, ...]] = {
-    # Nineteen comparators, which is the fewest that sort eight values.
-    "sort8": (
-        *((0, 2), (1, 3), (4, 6), (5, 7), (0, 4), (1, 5), (2, 6), (3, 7), (0, 1), (2, 3), (4, 5), (6, 7)),
-        *((2, 4), (3, 5), (1, 4), (3, 6), (1, 2), (3, 4), (5, 6)),
-    ),
-    # The first three layers of a merge: mirrored, then a quarter and an eighth of the block apart.
-    "mirror8": ((0, 7), (1, 6), (2, 5), (3, 4), *((0, 2), (1, 3), (4, 6), (5, 7), (0, 1), (2, 3), (4, 5), (6, 7))),
-    # The layers after them, three, two or one at a time.
-    "merge8": tuple(bitonic_merge(8)),
-    "merge4": tuple(bitonic_merge(4)),
-    "merge2": tuple(bitonic_merge(2)),
-}
-"""Small networks that keep two to eight values in registers while several layers work on them."""
+WIRES = 16
+"""So many rows a processor keeps in its registers."""
+
+DEPTH = 4
+"""So many layers connect no more rows than that."""
+
+Shape = tuple[Comparator, ...]
+"""A small network over the rows of a group, by their places in it."""
+
+Group = tuple[int, ...]
+"""Sixteen rows, upwards."""
 
 
-SPARE = 6
-"""At most so many places of a group of eight lie past the end, while two lie before it."""
+def row_layers(size: int) -> list[list[list[Comparator]]]:
+    """Stages of layers that sort the next power of two of places, sixteen at least.
 
-
-@dataclass(frozen=True)
-class Pass:
-    """One small network, applied to many groups of rows."""
-
-    shape: str
-    groups: tuple[tuple[int, ...], ...]
-
-
-def row_stages(size: int) -> list[list[Pass]]:
-    """Sorts ``size`` rows, element by element; the :data:`SPARE` rows after them must hold the smallest value.
-
-    A bitonic network whose layers are joined as long as only eight rows are connected, so that a row is loaded and
-    stored once for three layers. Places past the end are spare rows, which stay what they are; within a group they
-    are different ones, because a loop over rows that may be the same cannot be vectorised.
+    Green's network on every sixteen places (here one layer), an odd-even merge to thirty-two, which takes fewer
+    comparators, and bitonic merges from there on, which connect fewer places.
 
     Example:
-        >>> [[(step.shape, len(step.groups)) for step in stage] for stage in row_stages(16)]
-        [[('sort8', 2)], [('mirror8', 2), ('merge2', 8)]]
+        >>> [[len(layer) for layer in stage] for stage in row_layers(64)]
+        [[240], [32, 16, 24, 28, 30], [32, 32, 32, 32, 32, 32]]
     """
-    whole = 8
+    whole = WIRES
     while whole < size:
         whole *= 2
-    stages = [[Pass("sort8", tuple(tuple(range(start, start + 8)) for start in range(0, whole, 8)))]]
-    block = 16
+    sort, *merge = merge_sort(min(whole, 2 * WIRES))
+    small = [[sort], *([list(layer) for _, layer in groupby(pairs, key=_gap)] for pairs in merge)]
+    starts = range(0, whole, 2 * WIRES)
+    stages = [
+        [[(start + low, start + high) for start in starts for low, high in layer] for layer in stage] for stage in small
+    ]
+    block = 4 * WIRES
     while block <= whole:
-        eighth = block // 8
-        groups = []
-        for start in range(0, whole, block):
-            for place in range(start, start + eighth):
-                top = [place + step * eighth for step in range(4)]
-                groups.append((*top, *(2 * start + block - 1 - row for row in reversed(top))))
-        stage = [Pass("mirror8", tuple(groups))]
-        stride = block // 16
-        while stride:
-            count = 8 if stride >= 4 else 2 * stride
-            unit = 2 * stride // count
-            rows = [
-                tuple(start + place + step * unit for step in range(count))
-                for start in range(0, whole, 2 * stride)
-                for place in range(unit)
-            ]
-            stage.append(Pass(f"merge{count}", tuple(rows)))
-            stride = unit // 2
-        stages.append(stage)
+        # A place first meets the mirrored one, so that all merges sort downwards.
+        masks = [block - 1, *(block >> level for level in range(2, block.bit_length()))]
+        stages.append([[(low, low ^ mask) for low in range(whole) if low < low ^ mask] for mask in masks])
         block *= 2
-    return [[_cut(step, size) for step in stage] for stage in stages]
+    return stages
 
 
-def _cut(step: Pass, size: int) -> Pass:
-    """Without the groups that touch at most one row, and with spare rows for places past the end."""
-    groups = []
-    for group in step.groups:
-        inside, past = [row for row in group if row < size], [row for row in group if row >= size]
-        if len(inside) > 1:
-            spare = {row: size + index for index, row in enumerate(past)}
-            groups.append(tuple(spare.get(row, row) for row in group))
-    return Pass(step.shape, tuple(groups))
+def _gap(pair: Comparator) -> int:
+    return pair[1] - pair[0]
+
+
+def row_passes(size: int) -> list[dict[Shape, list[Group]]]:
+    """Sorts ``size`` rows, element by element; row number ``size`` must hold the smallest value, and keeps it.
+
+    The layers of :func:`row_layers`, four at a time, so that a row is loaded and stored once for all four. In a pass
+    every row is in one group; row ``size`` stands for all places past the end.
+
+    Example:
+        >>> [{len(shape): len(groups) for shape, groups in step.items()} for step in row_passes(64)]
+        [{60: 4}, {25: 4}, {30: 1, 32: 3}, {24: 4}]
+    """
+    (sort,), *merges = row_layers(size)
+    whole = 1 + max(high for _, high in sort)
+    if size <= WIRES // 2:
+        # The other half would have nothing to do.
+        sort = [pair for pair in sort if max(pair) < WIRES // 2]
+    layers = list(chain(*merges))
+    pieces = [[sort], *(layers[first : first + DEPTH] for first in range(0, len(layers), DEPTH))]
+    return [
+        {shape: [_cut(group, size) for group in groups if group[0] < size] for shape, groups in step.items()}
+        for step in (_joined(piece, whole) for piece in pieces)
+    ]
+
+
+def _cut(group: Group, size: int) -> Group:
+    return tuple(min(row, size) for row in group)
+
+
+def _joined(layers: list[list[Comparator]], whole: int) -> dict[Shape, list[Group]]:
+    """Layers as small networks on groups of sixteen rows; rows that the layers connect are in one group."""
+    sets = [[row] for row in range(whole)]
+    for low, high in chain(*layers):
+        one, other = sets[low], sets[high]
+        if one is not other:
+            one += other
+            for row in other:
+                sets[row] = one
+    # Large sets first: then the small ones fill what is left.
+    rows = sorted(range(whole), key=lambda row: (-len(sets[row]), min(sets[row])))
+    groups = [tuple(sorted(rows[first : first + WIRES])) for first in range(0, whole, WIRES)]
+    homes = {row: (group, place) for group in groups for place, row in enumerate(group)}
+    networks: dict[Group, list[Comparator]] = {group: [] for group in groups}
+    for low, high in chain(*layers):
+        group, place = homes[low]
+        networks[group].append((place, homes[high][1]))
+    step: dict[Shape, list[Group]] = {}
+    for group, pairs in networks.items():
+        step.setdefault(tuple(pairs), []).append(group)
+    return step
+
+
+@cache
+def last_shapes() -> tuple[Shape, ...]:
+    """What the last pass of any size consists of; nothing is left to do where one pass was all."""
+    return ((), *chain(*(row_passes(size)[-1] for size in (32, 64, 128))), tuple(bitonic_merge(WIRES)))
+
+
+@cache
+def row_shapes() -> tuple[Shape, ...]:
+    """What the passes of any size consist of, beginning with :func:`last_shapes`."""
+    steps = chain(*(row_passes(size) for size in (8, 32, 256)))
+    half = WIRES // 2
+    mirrored = (*((low, WIRES - 1 - low) for low in range(half)), *bitonic_merge(WIRES)[half:])
+    return tuple(dict.fromkeys((*last_shapes(), *chain(*steps), mirrored)))
