@@ -21,6 +21,7 @@ WORKS = (ablations, claims, generators, mil, multimodal, real, retrieval, tabula
 TAKEN = {
     ("retrieval", "models"): ("b-hop*", "a-hop-adam", "mlp", "oracle", "hop", "k2-hop"),
     ("retrieval", "data"): ("synthetic", "digits", "mnist"),
+    ("generators", "data"): tuple(generators.LEVELS),
     ("worlds", "models"): ("b-hop*", "oracle", "s-hop"),
     ("worlds", "world"): tuple(map(repr, worlds.WORLDS)),
     ("real", "models"): tuple(real.MODELS),
@@ -73,7 +74,7 @@ def test_a_seed_that_no_library_can_take_is_refused_in_one_line(command):
 @pytest.mark.parametrize("option", ["models", "data", "only"])
 def test_an_empty_list_of_names_is_refused_in_one_line(option):
     for command in taking(option):
-        if (command, option) in (("images", "data"), ("retrieval", "data")):
+        if (command, option) in (("images", "data"), ("retrieval", "data"), ("generators", "data")):
             continue  # One name, not a list.
         for text in ("", " , ,"):
             line = refused(command, f"--{option}", text)
