@@ -18,7 +18,7 @@ settings.load_profile("ahop")
 @pytest.fixture(autouse=True, scope="session")
 def doctest_names(doctest_namespace, tmp_path_factory):
     """The names that docstring examples take for granted."""
-    for module in (separation, similarity, variants, memories, energy):
+    for module in (separation, variants, similarity, memories, energy):
         doctest_namespace.update({name: value for name, value in vars(module).items() if not name.startswith("_")})
     doctest_namespace.update(torch=torch, ahop=ahop, folder=tmp_path_factory.mktemp("doctest") / "memory")
 

@@ -111,7 +111,7 @@ class Correlated(Beyond):
         seed: For the draws.
 
     Example:
-        >>> Correlated(2.0, 0.5).covariance(3)
+        >>> ahop.variants.Correlated(2.0, 0.5).covariance(3)
         tensor([[4., 2., 1.],
                 [2., 4., 2.],
                 [1., 2., 4.]], dtype=torch.float64)
