@@ -344,6 +344,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "a model that is judged remembers the queries that it is judged by",
+        "src/ahop/learning/corruption/independent.py",
+        "self.evidence.part(rows), steps=60 if len(rows) < _OUTVOTED else 8)",
+        "self.evidence.part(rows), steps=8)",
+        ("tests/learning/corruption/test_held_out.py::test_what_is_learned_again_rests_on_its_own_queries_alone",),
+    ),
+    Mutant(
         "regimes at a floor are judged by queries that were learned from",
         "src/ahop/learning/corruption/floor.py",
         "return _evidence(model, cells, rows[judge], log_prior)",

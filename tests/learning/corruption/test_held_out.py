@@ -1,5 +1,7 @@
 """A jury of origins that were left out, and a temperature and a doubt from its scores."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.guards import Watch, apart, rows
@@ -9,6 +11,7 @@ from ahop.learning.corruption import Families, Lessons, _halved, floor, independ
 from ahop.learning.corruption.contest import Contestant
 from ahop.learning.corruption.held_out import Jury, doubted, tempered
 from ahop.similarity import Likelihood
+from ahop.variants import Noisy
 
 RIVALS = 200
 
@@ -96,6 +99,19 @@ def test_what_single_dimensions_may_differ_in_is_judged_by_queries_that_were_not
     judged = [watch.after(call)[0] for call in tried]
     assert {call.what for call in judged} == {"expect"}
     apart(rows(*(call.evidence.queries for call in tried)), rows(*(call.evidence.queries for call in judged)))
+
+
+@torch.no_grad()
+def test_what_is_learned_again_rests_on_its_own_queries_alone():
+    patterns = torch.rand(40, 16, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    lessons = Lessons(patterns, *Noisy(torch.linspace(0.2, 1.8, 16), seed=1).sample(patterns, 40))
+    problem = independent.Problem(lessons, Families(Likelihood), seed=0)
+    fit = independent.refined(independent.from_pairs(problem))
+    some = torch.arange(10, 40)
+    state = replace(independent.State.of(fit.relearned(some)), shrinkage=fit.state.shrinkage)
+    trace = problem.iterate(state, fit.evidence.part(some), steps=100)
+    # Where there is more to gain from them, something of the other queries is still there.
+    assert trace[-1] - trace[0] < 0.005
 
 
 def test_regimes_at_a_floor_are_judged_by_queries_that_were_not_learned_from(monkeypatch):
