@@ -94,8 +94,8 @@ def test_trees_have_the_vote_of_memories():
     single = [table_models.chances(one, frame[~train]) for one in fitted.models]
     np.testing.assert_allclose(table_models.chances(fitted, frame[~train]), np.mean(single, 0))
     voting = [one for one in table_models.CONTESTANTS.values() if one.search]
-    assert [one.title for one in voting][:2] == ["a vote of XGBoost", "a vote of LightGBM"]
-    assert {one.search for one in voting} == {one for one in TUNED if not table_models.CONTESTANTS[one].ours}
+    assert [one.title for one in voting] == ["a vote of XGBoost", "a vote of LightGBM", "a vote of CatBoost"]
+    assert [one.search for one in voting] == ["xgboost", "lightgbm", "catboost"]
 
 
 @pytest.mark.parametrize(
