@@ -1,6 +1,7 @@
 """The fast footprints beside the best that one could write without them: ratios of times of one run, and peak memory.
 
-``python benchmarks/kernels.py --device cpu`` (or ``cuda``) prints the tables and writes ``results/kernels-cpu.json``.
+``python benchmarks/kernels.py --device cpu`` (or ``cuda``) prints the tables and writes ``results/kernels-arm.json``
+(or ``-x86``, since processors sort differently; or ``-cuda``).
 Times themselves are given for a GPU alone: processors differ too much for theirs to mean anything elsewhere.
 
 Beside the scores stand the definition in PyTorch, which sorts by ``torch.sort``; on a CPU NumPy's vectorised sort, in
@@ -11,6 +12,7 @@ the best five stands, on a CPU, a flat FAISS search: it sorts nothing and finds 
 from __future__ import annotations
 
 import argparse
+import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -349,7 +351,9 @@ def main() -> None:
     if device == "cuda":
         result["learning"] = learning(device)
         show("Learning and retrieving", [result["learning"]])
-    target = Path(__file__).parent.parent / "results" / f"kernels-{device}.json"
+    processor = "arm" if platform.machine().lower() in ("aarch64", "arm64") else "x86"
+    name = f"kernels-{processor if device == 'cpu' else device}.json"
+    target = Path(__file__).parent.parent / "results" / name
     report.write(result, target)
     print(f"report: {target.name}")
 

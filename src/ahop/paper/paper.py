@@ -290,7 +290,8 @@ PARTS = (
 BENCHMARKS = {
     "ceiling.json": "python benchmarks/ceiling.py",
     "fits.json": "python benchmarks/fits.py OLDER/src",
-    "kernels-cpu.json": "python benchmarks/kernels.py --device cpu",
+    "kernels-arm.json": "python benchmarks/kernels.py --device cpu",
+    "kernels-x86.json": "python benchmarks/kernels.py --device cpu",
     "kernels-cuda.json": "python benchmarks/kernels.py --device cuda",
     "layers-cuda.json": "python benchmarks/layers.py --device cuda",
     "likelihood.json": "python benchmarks/likelihood.py",

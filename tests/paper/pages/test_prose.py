@@ -147,7 +147,7 @@ def calibrated_lead():
         for level in (0.4, 0.5)
     ]
     leads = [figure(one["a-hop"] - one["m-hop"]) for one in found]
-    return f"with `calibrated` it is {leads[0]} and {leads[1]} (two seeds)"
+    return f"with `calibrated` it is {leads[0]} and {leads[1]}, a little less"
 
 
 def calibration():

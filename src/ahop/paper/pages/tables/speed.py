@@ -62,7 +62,7 @@ def _timing(report: Report, ours: Callable[[str, float], str], papers: Callable[
     return Grid(["d, N", *(f"{dim}, {count}" for dim, count in sizes)], lines)
 
 
-@shown("kernels", "kernels-cpu", "kernels-cuda")
+@shown("kernels", "kernels-arm", "kernels-x86", "kernels-cuda")
 def kernels(*reports: Report) -> Grid:
     """How many times faster than what one could write, and how many FAISS searches a recall costs."""
     titles = {
@@ -76,7 +76,7 @@ def kernels(*reports: Report) -> Grid:
     timed = [[row for row in report["rows"] if "scores_ratio" in row] for report in reports]
     dims = next((each(rows, "dim") for rows in timed if rows), [])
     lines = []
-    for place, rows in zip(("two cores", "H200"), timed, strict=True):
+    for place, rows in zip(("two ARM cores", "two x86 cores", "H200"), timed, strict=True):
         for what, title in titles.items():
             # Each device has others beside it.
             found = by((row for row in rows if row.get(what) is not None), "dim")
