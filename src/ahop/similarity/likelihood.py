@@ -42,6 +42,7 @@ class Likelihood(Decomposable, Density):
         shifted: The background lives on :math:`x_i - b_i`: values were lost before the bias came.
         low, high: The range of the background's knots.
         centre: Where gains leave a value as it is: :math:`\xi_i` and :math:`x_i` above are counted from here.
+        knots: How many the background has.
 
     Shape:
         patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
@@ -53,7 +54,6 @@ class Likelihood(Decomposable, Density):
     """
 
     dim: int
-    knots = 48
 
     def __init__(
         self,
@@ -64,14 +64,17 @@ class Likelihood(Decomposable, Density):
         low: float = -3.0,
         high: float = 3.0,
         centre: float = 0.0,
+        knots: int = 48,
     ) -> None:
         super().__init__()
         if dim < 1 or components < 1:
             raise ValueError(f"dim and components must be at least 1, got {dim} and {components}")
         if not low < high:
             raise ValueError(f"low must be less than high, got {low} and {high}")
+        if knots < 2:
+            raise ValueError(f"knots must be at least 2, got {knots}")
         self.dim, self.components, self.shifted, self.low, self.high = dim, components, shifted, low, high
-        self.centre = centre
+        self.centre, self.knots = centre, knots
         self.bias = nn.Parameter(torch.empty(dim))
         self.gain = nn.Parameter(torch.empty(components))
         self.log_sigma = nn.Parameter(torch.empty(components))
@@ -243,7 +246,7 @@ class Likelihood(Decomposable, Density):
 
     @torch.no_grad()
     def background_density(self) -> tuple[Tensor, Tensor]:
-        """The knots of the background and its density there, ``(48,)`` each."""
+        """The knots of the background and its density there, ``(knots,)`` each."""
         places = torch.linspace(self.low, self.high, self.knots)
         share = torch.softmax(self.background, 0).cpu()
         share[0], share[-1] = 2 * share[0], 2 * share[-1]

@@ -12,7 +12,7 @@ import ahop
 from ahop import BayesianHopfield, _progress, metrics
 from ahop.learning.corruption import Lessons, independent, trust
 from ahop.similarity import Correlated, Floor, Likelihood, Moved, Regimes, Transformed
-from ahop.variants import Mixed
+from ahop.variants import Mixed, Quantised
 
 PATTERNS = torch.rand(80, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
 GENERATOR = torch.Generator().manual_seed(1)
@@ -59,13 +59,52 @@ def test_single_dimensions_stay_where_nothing_else_is_there():
     assert "chosen" in str(memory.report)
 
 
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("step", [0.25, 1.0])
+def test_rounded_values_say_what_they_can(step, labelled):
+    """No value is a peak that explains all and tells nothing."""
+    patterns = torch.rand(150, 32, generator=torch.Generator().manual_seed(3)) * 2 - 1
+    queries, origins = Quantised(step, 0.5, seed=1).sample(patterns, 300)
+    memory = BayesianHopfield(patterns).fit(queries[:200], origins[:200] if labelled else None)
+    nearest = float((torch.cdist(queries[200:], patterns).argmin(1) == origins[200:]).double().mean())
+    assert right(memory, queries[200:], origins[200:]) > nearest - 0.05 > 0.85
+
+
+def test_with_labels_nothing_learned_is_worse_than_the_nearest_pattern():
+    """Votes of 1 to 5, cut off at both ends: no likelihood that is learned has that form."""
+    generator = torch.Generator().manual_seed(0)
+    patterns = torch.randint(1, 6, (300, 24), generator=generator).float()
+    origins = torch.randint(0, 300, (600,), generator=generator)
+    queries = (patterns[origins] + 1.2 * torch.randn(600, 24, generator=generator)).round().clamp(1, 5)
+    memory = BayesianHopfield(patterns).fit(queries[:300], origins[:300])
+    nearest = float((torch.cdist(queries[300:], patterns).argmin(1) == origins[300:]).double().mean())
+    assert memory.report.chosen == "plain noise"
+    assert right(memory, queries[300:], origins[300:]) > nearest - 0.02
+    assert abs(memory.report.accuracy - nearest) < 0.08
+
+
+@pytest.mark.parametrize(("queries", "known"), [(300, 299), (60, 40)])
+def test_queries_without_origins_never_hide_a_map_that_pairs_show(queries, known):
+    generator = torch.Generator().manual_seed(2)
+    patterns = torch.randn(600, 16, generator=generator)
+    rotation, _ = torch.linalg.qr(torch.randn(16, 16, generator=generator))
+    origins = torch.randint(0, 600, (queries + 200,), generator=generator)
+    moved = patterns[origins] @ rotation + 0.1 * torch.randn(len(origins), 16, generator=generator)
+    told = torch.where(torch.arange(queries) < known, origins[:queries], -1)
+    memory = BayesianHopfield(patterns).fit(moved[:queries], told)
+    assert memory.report.chosen == "a moved space"
+    assert [one.name for one in memory.report.tried].count("a moved space") == 1
+    assert right(memory, moved[queries:], origins[queries:]) > 0.95
+    assert memory.report.accuracy > 0.9
+
+
 def test_a_rotation_is_found_with_labels_and_asked_through_an_adapter():
     rotation, _ = torch.linalg.qr(torch.randn(16, 16, generator=GENERATOR))
     origins = torch.arange(400) % 80
     queries = PATTERNS[origins] @ rotation + 0.1 * torch.randn(400, 16, generator=GENERATOR)
     memory = BayesianHopfield(PATTERNS).fit(queries[:200], origins[:200])
     assert isinstance(memory.similarity.model, Moved)
-    assert [one.name for one in memory.report.tried] == ["single dimensions", "a moved space"]
+    assert [one.name for one in memory.report.tried] == ["single dimensions", "plain noise", "a moved space"]
     assert right(memory, queries[200:], origins[200:]) > 0.95
     adapted = memory.query_adapter("l2")(queries[200:])
     assert float((torch.cdist(adapted, PATTERNS).argmin(1) == origins[200:]).double().mean()) > 0.9

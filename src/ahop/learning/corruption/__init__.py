@@ -71,6 +71,8 @@ def learn(
         chosen, tried, converged, iterations = choose(here, families, hidden_causes, seed, bar)
         bar.advance("how sure to be")
         learned = _trusted(here, chosen, seed)
+    # Where no map to another space was found, nobody knows how often answers are right.
+    lost = not converged and chosen.name == "a moved space"
     report = FitReport(
         "em",
         learned.report.loss + lessons.log_density_of(units),
@@ -78,7 +80,7 @@ def learn(
         converged,
         tuple(tried),
         chosen.name,
-        learned.report.accuracy,
+        math.nan if lost else learned.report.accuracy,
         learned.report.confidence,
     )
     return replace(learned, model=units.leave(learned.model), report=report)

@@ -133,7 +133,9 @@ class Problem:
 
     def iterate(self, state: State, evidence: Evidence, steps: int) -> list[float]:
         """Expectation maximisation, in place; the bound after every step."""
-        learner = terms.Learner(evidence, state.regimes, state.log_rho, state.shrinkage, floor=1e-3 * self.spread)
+        # Noise narrower than a step would make rounded values more than sure.
+        floor = max(1e-3 * self.spread, self.lessons.step / 2)
+        learner = terms.Learner(evidence, state.regimes, state.log_rho, state.shrinkage, floor)
         return em.iterate(learner, steps, tolerance=1e-4)
 
 
@@ -249,7 +251,12 @@ def _plain(problem: Problem, bias: Tensor, shifted: bool, mask: float, noise: fl
     queries, observed = problem.lessons.queries, problem.lessons.observed
     values = queries - bias if shifted else queries
     low, high = reach(values if observed is None else values[observed])
-    regime = problem.families.independent(queries.shape[1], shifted=shifted, low=low, high=high).to(queries)
+    regime = problem.families.independent(queries.shape[1], shifted=shifted, low=low, high=high)
+    if step := problem.lessons.step:
+        # A knot for each rounded value and one beyond: more make each a peak, higher than noise can be.
+        low, high = low - step, high + step
+        regime = regime.like(low=low, high=high, knots=min(regime.knots, round((high - low) / step) + 1))
+    regime = regime.to(queries)
     regime.bias.copy_(bias)
     regime.log_sigma.fill_(math.log(noise * problem.spread))
     regime.mask_logits.fill_(math.log(mask / (1 - mask)))

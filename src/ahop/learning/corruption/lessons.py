@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from torch import Tensor
 
 from ahop._precision import Units
+
+# Values that rounding leaves, at most, and how many entries show them.
+_FEW = 32
+_SEEN = 2**16
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,21 @@ class Lessons:
     origins: Tensor | None = None
     observed: Tensor | None = None
     log_prior: Tensor | None = None
+
+    @cached_property
+    def step(self) -> float:
+        """From one value of the queries to the next, where all are rounded to a few; else 0.
+
+        Example:
+            >>> Lessons(torch.zeros(1, 3), torch.arange(3.0).repeat(9, 1)).step
+            1.0
+        """
+        values = self.queries.flatten() if self.observed is None else self.queries[self.observed]
+        # Continuous ones differ even where they are few.
+        found = values[:_SEEN].unique()
+        if not 2 <= len(found) <= min(_FEW, len(values) // 8):
+            return 0.0
+        return float(found[-1] - found[0]) / (len(found) - 1)
 
     @property
     def labelled(self) -> bool:

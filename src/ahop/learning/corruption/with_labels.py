@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,9 @@ from ahop.learning.corruption.contest import Contestant, Outcome
 from ahop.learning.corruption.held_out import Judgement, Jury
 from ahop.learning.corruption.lessons import Families, Lessons
 from ahop.learning.report import Trial
+
+# The log odds of what does not happen.
+_NEVER = -14.0
 
 
 def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar: Bar) -> Outcome:
@@ -29,6 +33,11 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
         fit = independent.refined(independent.from_pairs(independent.Problem(here, families, seed)))
         judgement = None if jury is None else jury.each(fit.relearned)
         contestants.append(Contestant("single dimensions", fit.similarity(), judgement, fit.relearned))
+        if jury is not None and judgement is not None:
+            plain = _plain_noise(families.independent, jury)
+            assert plain.judgement is not None
+            # First is what the others have to beat.
+            contestants.insert(0 if plain.judgement.surer_than(judgement) else 1, plain)
         converged, iterations = fit.report().converged, fit.report().iterations
         # What single dimensions leave unexplained says where to look.
         if jury is not None and causes is None:
@@ -50,6 +59,23 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
     return Outcome(best, tried, converged or best is not contestants[0], iterations)
 
 
+def _plain_noise(kind: Any, jury: Jury) -> Contestant:
+    """A shift of each dimension, one width of noise, and nothing lost: what the nearest pattern goes by.
+
+    It has few ways to be wrong, where more is learned than the kinds of models can say.
+    """
+
+    def refit(rows: Tensor) -> Any:
+        gaps = jury.queries[rows] - jury.patterns[jury.origins[rows]]
+        model = kind(gaps.shape[1]).to(gaps)
+        model.bias.copy_(gaps.mean(0))
+        model.log_sigma.fill_(math.log(max(1e-3, float((gaps - model.bias).square().mean().sqrt()))))
+        model.mask_logits.fill_(_NEVER)
+        return model
+
+    return Contestant("plain noise", refit(torch.arange(len(jury.queries))), jury.each(refit), refit)
+
+
 def _richer(here: Lessons, families: Families, causes: int | None, jury: Jury, seed: int, bar: Bar) -> list[Contestant]:
     """Kinds of models beyond single dimensions, each judged."""
     same_width = here.queries.shape[1] == here.patterns.shape[1]
@@ -66,7 +92,7 @@ def _richer(here: Lessons, families: Families, causes: int | None, jury: Jury, s
     # Fewer pairs than that say nothing of a map between so many dimensions.
     if families.moved is not None and (not same_width or 2 * len(here.queries) >= here.patterns.shape[1] > 1):
         bar.advance("a moved space")
-        found.append(_moved(families.moved, jury, seed))
+        found.append(moved_space(families.moved, jury, seed))
     if families.transformed is not None and families.correlated is not None and same_width:
         bar.advance("other scales")
         found += _other_scales(here, families, jury, found, seed)
@@ -92,7 +118,8 @@ def _floored(kind: Any, jury: Jury) -> Contestant:
     )
 
 
-def _moved(kind: Any, jury: Jury, seed: int) -> Contestant:
+def moved_space(kind: Any, jury: Jury, seed: int) -> Contestant:
+    """A map to another space, by what was chosen in a hurry or by plain regression, as the jury likes."""
     every = torch.arange(len(jury.queries), device=jury.queries.device)
 
     def judged(choice: moved.Choice) -> Contestant:
@@ -101,7 +128,7 @@ def _moved(kind: Any, jury: Jury, seed: int) -> Contestant:
 
         return Contestant("a moved space", refit(every), jury.each(refit), refit)
 
-    # What was chosen in a hurry, and plain regression, which is better where pairs are many.
+    # The second is better where pairs are many.
     choices = {moved.choose(jury.patterns, jury.queries, jury.origins, seed), moved.Choice("nothing", 0.1)}
     tried = [judged(choice) for choice in sorted(choices)]
     return max(tried, key=lambda one: float(one.judgement.log_posterior.mean()) if one.judgement else 0.0)

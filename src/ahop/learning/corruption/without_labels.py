@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from ahop._progress import Bar
-from ahop.learning.corruption import alignment, correlated, floor, independent, moved, trust
+from ahop.learning.corruption import alignment, correlated, floor, independent, moved, trust, with_labels
 from ahop.learning.corruption.contest import Contestant, Outcome, halves
+from ahop.learning.corruption.held_out import Jury
 from ahop.learning.corruption.lessons import Families, Lessons
 from ahop.learning.report import Trial
 
@@ -31,7 +32,19 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
     """The kind of model that the queries ask for, as far as they can tell; the simpler one where they cannot."""
     if here.queries.shape[1] != here.patterns.shape[1]:
         bar.advance("a moved space")
-        return _found_moved(here, families, seed, warn=True)
+        outcome = _found_moved(here, families, seed)
+        mapped = _moved_by_pairs(here, families, outcome.chosen, seed)
+        if mapped is not None:
+            return Outcome(mapped, [_trial(mapped)])
+        if not outcome.converged:
+            warnings.warn(
+                f"no map from the patterns to the {len(here.queries)} queries was found that is better than chance, so "
+                f"that answers mean nothing; it takes about {_MANY_ITEMS:,} queries and patterns and a map that is "
+                f"nearly linear, or at least {_enough(here)} queries whose origins are known",
+                UserWarning,
+                stacklevel=6,
+            )
+        return outcome
     if families.floor is not None and causes is None and floor.has_floor(here):
         bar.advance("a floor")
         return _found_floor(here, families.floor, seed)
@@ -41,7 +54,7 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
     tried: list[Trial] = []
     if causes is None and families.moved is not None and _may_be_moved(here, families):
         bar.advance("a moved space")
-        outcome = _found_moved(here, families, seed, warn=False)
+        outcome = _found_moved(here, families, seed)
         if outcome.converged:
             return outcome
         tried += outcome.tried
@@ -60,8 +73,37 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
         bar.advance("single dimensions")
         fit = independent.of_either_start(independent.refined(fit), runner_up)
         best = Contestant("single dimensions", fit.similarity(), None, fit.relearned)
+    mapped = _moved_by_pairs(here, families, best, seed) if causes is None else None
+    if mapped is not None:
+        best = mapped
+        tried = [*(one for one in tried if one.name != best.name), _trial(best)]
     report = fit.report()
     return Outcome(best, tried, report.converged or best.name != "single dimensions", report.iterations)
+
+
+def _moved_by_pairs(here: Lessons, families: Families, best: Contestant, seed: int) -> Contestant | None:
+    """A moved space as the known pairs alone show it, if it retrieves them better when they are left out than the
+    best so far does, which has learned from them."""
+    if families.moved is None or here.origins is None or here.observed is not None:
+        return None
+    rows = (here.origins >= 0).nonzero().squeeze(1)
+    if len(rows) < _enough(here) or len(here.origins[rows].unique()) < 2:
+        return None
+    jury = Jury(here.patterns, here.queries[rows], here.origins[rows], seed)
+    one = with_labels.moved_space(families.moved, jury, seed)
+    assert one.judgement is not None
+    own = jury.judge([jury.score(best.model, rows) for _, rows in jury.parts])
+    return one._replace(refit=None) if one.judgement.beats(own) else None
+
+
+def _enough(here: Lessons) -> int:
+    """Known pairs that a map can be learned from."""
+    return max(_FEW_PAIRS, (here.patterns.shape[1] + 1) // 2)
+
+
+def _trial(judged: Contestant) -> Trial:
+    assert judged.judgement is not None
+    return Trial(judged.name, judged.judgement.accuracy, float(judged.judgement.log_posterior.mean()))
 
 
 def causes_of(here: Lessons, kind: Any, rank: int | None, seed: int, bar: Bar) -> Contestant:
@@ -178,14 +220,7 @@ def _found_floor(here: Lessons, kind: Any, seed: int) -> Outcome:
     return Outcome(one, [Trial(one.name)], report.converged, report.iterations)
 
 
-def _found_moved(here: Lessons, families: Families, seed: int, warn: bool) -> Outcome:
+def _found_moved(here: Lessons, families: Families, seed: int) -> Outcome:
     model, report = moved.learn(here, families.moved, seed)
-    if warn and not report.converged:
-        warnings.warn(
-            f"no map from the patterns to the {len(here.queries)} queries was found that is better than chance, so "
-            "that answers mean nothing; it takes about 5,000 queries without origins, or ten with them",
-            UserWarning,
-            stacklevel=7,
-        )
     one = Contestant("a moved space", model.to(here.patterns), None, None)
     return Outcome(one, [Trial(one.name)], report.converged, report.iterations)
