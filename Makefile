@@ -61,7 +61,7 @@ test-mutants: setup
 	$(BIN)/python -m tests.mutants.run
 
 # The site, in build/site: every warning and every link that leads nowhere is an error. Its code runs in `make test`.
-SPHINX = $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet docs
+SPHINX = $(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --nitpicky --quiet docs
 
 docs: .venv/installed-for-docs
 	$(SPHINX) -b html build/site

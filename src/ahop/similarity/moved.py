@@ -127,7 +127,7 @@ class Moved(Density):
     def learned(self, lessons: Lessons, seed: int) -> tuple[Density, FitReport]:
         """The map and its noise; it has converged if queries land on patterns more closely than by chance.
 
-        Without any origins, some 5,000 queries and as many patterns are needed; ten origins among them help a lot.
+        Without any origins, some 1,500 queries and as many patterns are needed; ten origins among them help a lot.
         """
         if lessons.observed is not None:
             raise ValueError("observed must be None: a moved space is learned from whole queries")

@@ -1,9 +1,8 @@
 """Learn a corruption that hits every dimension by itself, whether or not the origins of the queries are known.
 
-Fits a :class:`~ahop.similarity.Likelihood`, or :class:`~ahop.similarity.Regimes` of several, by :mod:`.em` with
-the steps of :mod:`.terms`, and
-decides what a user should not have to: where to start, whether dimensions differ, how many kinds of noise and how
-many regimes there are.
+Fits a :class:`~ahop.similarity.Likelihood`, or :class:`~ahop.similarity.Regimes` of several, by :mod:`.em` with the
+steps of :mod:`.terms`, and decides what a user should not have to: where to start, whether dimensions differ, how many
+kinds of noise and how many regimes there are.
 """
 
 from __future__ import annotations
@@ -251,12 +250,11 @@ def _plain(problem: Problem, bias: Tensor, shifted: bool, mask: float, noise: fl
     queries, observed = problem.lessons.queries, problem.lessons.observed
     values = queries - bias if shifted else queries
     low, high = reach(values if observed is None else values[observed])
-    regime = problem.families.independent(queries.shape[1], shifted=shifted, low=low, high=high)
+    regime = problem.families.independent(queries.shape[1], shifted=shifted, low=low, high=high).to(queries)
     if step := problem.lessons.step:
         # A knot for each rounded value and one beyond: more make each a peak, higher than noise can be.
-        low, high = low - step, high + step
-        regime = regime.like(low=low, high=high, knots=min(regime.knots, round((high - low) / step) + 1))
-    regime = regime.to(queries)
+        knots = min(regime.knots, round((high - low) / step) + 3)
+        regime = regime.like(low=low - step, high=high + step, knots=knots)
     regime.bias.copy_(bias)
     regime.log_sigma.fill_(math.log(noise * problem.spread))
     regime.mask_logits.fill_(math.log(mask / (1 - mask)))
