@@ -266,7 +266,7 @@ def exact_counts():
 def likelihood():
     easy, hard = rows("likelihood")
     return (
-        f"is {easy['fit_ratio']} times faster than the convex fit of `a-hop` at difficulty .4 and"
+        f"is {easy['fit_ratio']} times as fast as the convex fit of `a-hop` at difficulty .4 and"
         f" {hard['fit_ratio']} times at .5, and scoring by codes that keep {100 * hard['kept']:.1f} % of first"
         f" choices costs {hard['codes_over_product']:.0f} plain dot products of queries and patterns"
     )
