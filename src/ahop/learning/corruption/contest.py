@@ -26,6 +26,13 @@ class Contestant(NamedTuple):
     refit: Callable[[Tensor], Any] | None
     log_beta: float | None = None
 
+    @property
+    def trial(self) -> Trial:
+        """What a report says of it."""
+        if self.judgement is None:
+            return Trial(self.name)
+        return Trial(self.name, self.judgement.accuracy, float(self.judgement.log_posterior.mean()))
+
 
 class Outcome(NamedTuple):
     """What was chosen, what was tried, and how the last steps went."""

@@ -11,6 +11,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -75,6 +76,11 @@ class Problem:
         )
         return patterns if patterns > 1e-6 else max(queries, 1e-6)
 
+    @property
+    def floor(self) -> float:
+        """The least noise; narrower than half a step, it would make rounded values more than sure."""
+        return max(1e-3 * self.spread, self.lessons.step / 2)
+
     def thinned(self, most: int) -> Problem:
         """The same with queries left out by chance when there are more than so many."""
         queries, origins = self.lessons.queries, self.lessons.origins
@@ -132,9 +138,7 @@ class Problem:
 
     def iterate(self, state: State, evidence: Evidence, steps: int) -> list[float]:
         """Expectation maximisation, in place; the bound after every step."""
-        # Noise narrower than a step would make rounded values more than sure.
-        floor = max(1e-3 * self.spread, self.lessons.step / 2)
-        learner = terms.Learner(evidence, state.regimes, state.log_rho, state.shrinkage, floor)
+        learner = terms.Learner(evidence, state.regimes, state.log_rho, state.shrinkage, self.floor)
         return em.iterate(learner, steps, tolerance=1e-4)
 
 
@@ -332,12 +336,9 @@ def refined(fit: Fit) -> Fit:
         problem.iterate(state, here, steps=30)
         return terms.expect(there, state.regimes, state.log_rho)[0]
 
-    def more_regimes(state: State, here: Evidence) -> State:
-        return _more_regimes(state, here, 1e-3 * problem.spread)
-
     current = copy.deepcopy(fit.state)
     base = judged(current)
-    regimes = (more_regimes, more_regimes) if problem.families.regimes is not None else ()
+    regimes = 2 * (partial(_more_regimes, floor=problem.floor),) if problem.families.regimes is not None else ()
     for changes in ((_differing,), (_more_kinds, _more_kinds), regimes):
         for change in changes:
             trial = change(copy.deepcopy(current), here)

@@ -14,7 +14,6 @@ from ahop.learning.corruption import correlated, floor, independent, moved
 from ahop.learning.corruption.contest import Contestant, Outcome
 from ahop.learning.corruption.held_out import Judgement, Jury
 from ahop.learning.corruption.lessons import Families, Lessons
-from ahop.learning.report import Trial
 
 # The log odds of what does not happen.
 _NEVER = -14.0
@@ -51,11 +50,7 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
     for one in contestants[1:]:
         if best.judgement is None or (one.judgement is not None and one.judgement.beats(best.judgement)):
             best = one
-    tried = [
-        Trial(one.name, one.judgement.accuracy, float(one.judgement.log_posterior.mean()))
-        for one in contestants
-        if one.judgement is not None
-    ]
+    tried = [one.trial for one in contestants if one.judgement is not None]
     return Outcome(best, tried, converged or best is not contestants[0], iterations)
 
 

@@ -35,7 +35,7 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
         outcome = _found_moved(here, families, seed)
         mapped = _moved_by_pairs(here, families, outcome.chosen, seed)
         if mapped is not None:
-            return Outcome(mapped, [_trial(mapped)])
+            return Outcome(mapped, [mapped.trial])
         if not outcome.converged:
             warnings.warn(
                 f"no map from the patterns to the {len(here.queries)} queries was found that is better than chance, so "
@@ -50,7 +50,7 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
         return _found_floor(here, families.floor, seed)
     if causes:
         one = causes_of(here, families.correlated, causes, seed, bar)
-        return Outcome(one, [Trial(one.name)])
+        return Outcome(one, [one.trial])
     tried: list[Trial] = []
     if causes is None and families.moved is not None and _may_be_moved(here, families):
         bar.advance("a moved space")
@@ -65,10 +65,10 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
     if causes is None and families.correlated is not None and here.observed is None and fit.leaves_causes(seed):
         bar.advance("hidden causes")
         one = causes_of(here, families.correlated, None, seed, bar)
-        tried.append(Trial(one.name))
+        tried.append(one.trial)
         if _explains_better(here, one.model, fit):
             best = _that_halves_agree_on(here, one, fit, seed)
-            tried += [Trial(best.name)] if best is not None and best.name != one.name else []
+            tried += [best.trial] if best is not None and best.name != one.name else []
     if best is None:
         bar.advance("single dimensions")
         fit = independent.of_either_start(independent.refined(fit), runner_up)
@@ -76,7 +76,7 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
     mapped = _moved_by_pairs(here, families, best, seed) if causes is None else None
     if mapped is not None:
         best = mapped
-        tried = [*(one for one in tried if one.name != best.name), _trial(best)]
+        tried = [*(one for one in tried if one.name != best.name), best.trial]
     report = fit.report()
     return Outcome(best, tried, report.converged or best.name != "single dimensions", report.iterations)
 
@@ -99,11 +99,6 @@ def _moved_by_pairs(here: Lessons, families: Families, best: Contestant, seed: i
 def _enough(here: Lessons) -> int:
     """Known pairs that a map can be learned from."""
     return max(_FEW_PAIRS, (here.patterns.shape[1] + 1) // 2)
-
-
-def _trial(judged: Contestant) -> Trial:
-    assert judged.judgement is not None
-    return Trial(judged.name, judged.judgement.accuracy, float(judged.judgement.log_posterior.mean()))
 
 
 def causes_of(here: Lessons, kind: Any, rank: int | None, seed: int, bar: Bar) -> Contestant:
@@ -217,10 +212,10 @@ def _found_floor(here: Lessons, kind: Any, seed: int) -> Outcome:
     scores = model.by_regime(here.patterns, here.queries[some], seen) + model.log_rho
     log_beta = math.log(floor.trust(model, cells, some, scores, torch.Generator().manual_seed(seed)))
     one = Contestant("a floor", model, None, refit, log_beta)
-    return Outcome(one, [Trial(one.name)], report.converged, report.iterations)
+    return Outcome(one, [one.trial], report.converged, report.iterations)
 
 
 def _found_moved(here: Lessons, families: Families, seed: int) -> Outcome:
     model, report = moved.learn(here, families.moved, seed)
     one = Contestant("a moved space", model.to(here.patterns), None, None)
-    return Outcome(one, [Trial(one.name)], report.converged, report.iterations)
+    return Outcome(one, [one.trial], report.converged, report.iterations)
