@@ -296,3 +296,82 @@ def test_a_search_that_was_interrupted_goes_on_with_the_next_trial(little, tmp_p
     search, final = tabular.run(config, tmp_path / "some.json")["done"]
     assert tried == [0, 1, 2] and len(search["ranked"]) == 3
     assert final["sitting"] == 1
+
+
+@pytest.fixture
+def shares(little, tmp_path, monkeypatch):
+    """Two machines went on from one beginning, which had a trial of a search that the second then made whole."""
+
+    def compare(name, model, split, *_):
+        figures = {"accuracy": len(model) / 100 + split, "auc": len(model) / 200 + split}
+        return {"data": name, "model": model, "split": split, "rows": [2, 1], **figures}
+
+    monkeypatch.setattr(tabular, "tune", lambda *_: {"loss": 1.0, "accuracy": 0.0, "settings": {}})
+    monkeypatch.setattr(tabular, "compare", compare)
+    asked = ("--data", "adult", "--models", "adaboost,extra trees", "--trials", "1", "--runs", "2")
+    first, second, whole = (tmp_path / f"{name}.json" for name in ("first", "second", "whole"))
+    invoke(*asked[:2], "--models", "adaboost", *asked[4:6], "--runs", "1", "--out", str(first))
+    report = json.loads(first.read_text())
+    trial = {**attempted(0, 0.5, {}), "model": "extra trees", "sitting": 0}
+    first.write_text(json.dumps({**report, "done": [*report["done"], trial]}))
+    second.write_text(json.dumps(report))
+    invoke(*asked[:2], "--models", "adaboost", *asked[4:6], "--seed", "1", "--runs", "1", "--out", str(first))
+    invoke(*asked[:2], "--models", "extra trees", *asked[4:], "--out", str(second))
+    return asked, first, second, whole
+
+
+def figures(report):
+    return [{key: row[key] for key in ("data", "model", "accuracy", "auc")} for row in report["rows"]]
+
+
+def test_machines_that_share_a_run_make_the_report_of_one(shares, tmp_path):
+    asked, first, second, whole = shares
+    before = [json.loads(file.read_text())["sittings"] for file in (first, second)]
+    result = invoke(*asked, "--join", f"{first},{second}", "--out", str(whole))
+    assert result.exit_code == 0, result.output
+    joined = json.loads(whole.read_text())
+    invoke(*asked, "--out", str(tmp_path / "alone.json"))
+    alone = json.loads((tmp_path / "alone.json").read_text())
+    assert figures(joined) == figures(alone) and len(figures(joined)) == 2
+    # What both have is there once, and a trial makes way for the choice that came of it.
+    assert len(joined["done"]) == len(alone["done"]) and not any("trial" in one for one in joined["done"])
+    assert joined["sittings"] == [*before[0], before[1][1]]
+    made = [joined["sittings"][one["sitting"]] for one in joined["done"] if one["model"] == "extra trees"]
+    assert made == [before[1][1]] * 4
+    assert joined["config"] == alone["config"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda report: {}, r"second.json is no report of a run that can be resumed"),
+        (lambda report: {**report, "experiment": "mil"}, "second.json holds a run with other settings than those"),
+        (lambda report: {**report, "quick": True}, "second.json holds a run with other settings than those to join"),
+        (lambda report: {**report, "config": {**report["config"], "checked": 0.5}}, "holds a run with other settings"),
+        (
+            lambda report: {**report, "done": [{**one, "accuracy": 0.123} for one in report["done"]]},
+            "have different figures for adult adaboost 0; leave one out",
+        ),
+        (
+            lambda report: {
+                **report,
+                "done": [one for one in report["done"] if one["model"] == "extra trees"],
+                "sittings": [{**one, "code": "other"} for one in report["sittings"]],
+            },
+            "the files to join are not the work of one code: commits",
+        ),
+    ],
+)
+def test_what_cannot_be_joined(shares, change, message):
+    asked, first, second, whole = shares
+    second.write_text(json.dumps(change(json.loads(second.read_text()))))
+    result = invoke(*asked, "--join", f"{first},{second}", "--out", str(whole))
+    assert result.exit_code == 2 and not whole.exists()
+    assert message in " ".join(result.output.split())
+
+
+def test_a_share_that_is_not_there_and_one_in_a_hurry(tmp_path):
+    missing = invoke("--join", str(tmp_path / "none.json"))
+    assert missing.exit_code == 2 and "none.json" in missing.output
+    quick = invoke("--join", str(tmp_path / "none.json"), "--quick")
+    assert quick.exit_code == 2 and "join takes whole runs; leave quick out" in quick.output

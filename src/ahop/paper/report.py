@@ -23,6 +23,8 @@ from ahop.paper import provenance
 
 # Some libraries take whole numbers of 31 bits, and seeds are counted up from the first.
 MOST_SEED = 10**9
+# What tells the parts of a run apart.
+_WHICH = ("data", "check", "model", "split", "seed", "trial")
 
 
 def require_seed(seed: int) -> None:
@@ -156,9 +158,55 @@ def by_other_code(report: dict[str, Any], code: str) -> list[tuple[dict[str, Any
 
 
 def _names(parts: Sequence[dict[str, Any]], most: int = 3) -> str:
-    keys = ("data", "check", "model", "split", "seed", "trial")
-    names = [" ".join(str(one[key]) for key in keys if one.get(key) is not None) for one in parts[:most]]
+    names = [" ".join(str(one[key]) for key in _WHICH if one.get(key) is not None) for one in parts[:most]]
     return ", ".join(names) + (f" and {len(parts) - most} more" if len(parts) > most else "")
+
+
+def join(
+    paths: Sequence[str | os.PathLike[str]], experiment: str, config: dict[str, Any], free: Sequence[str]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What several machines did of one experiment, each into a file of its own, as if one run had done it all.
+
+    What more than one file has, since they went on from the same beginning, is taken once. All must be the work of
+    one code, which need not be that of now.
+
+    Args:
+        paths: Files of runs that can be resumed.
+        experiment: What it is called.
+        config: The settings of the whole.
+        free: Settings in which the files may differ from it.
+
+    Returns:
+        A head with all sittings, and what was done in them.
+    """
+    now = json.loads(json.dumps({key: value for key, value in config.items() if key != "quick"}))
+    versions: dict[str, str] = {}
+    sittings: list[dict[str, Any]] = []
+    parts: dict[str, tuple[dict[str, Any], Any]] = {}
+    for path in paths:
+        with reading(path):
+            report = json.loads(Path(path).read_text())
+            done, own = [dict(one) for one in report["done"]], [dict(one) for one in report["sittings"]]
+            settings, quick = dict(report["config"]), report["quick"]
+            versions |= report["versions"]
+            made = [own[one["sitting"]] for one in done]
+        kept = {key: value for key, value in now.items() if key not in free}
+        if report["experiment"] != experiment or quick or {key: settings.get(key) for key in kept} != kept:
+            raise ValueError(f"{path} holds a run with other settings than those to join")
+        sittings += [sitting for sitting in own if sitting not in sittings]
+        for one, sitting in zip(done, made, strict=True):
+            one["sitting"] = sittings.index(sitting)
+            # A trial, a choice and a test of the same model are told apart by what they hold.
+            which = repr(([one.get(key) for key in _WHICH], sorted(one)))
+            before, other = parts.setdefault(which, (one, path))
+            if before != one:
+                raise ValueError(f"{other} and {path} have different figures for {_names([one])}; leave one out")
+    done = [one for one, _ in parts.values()]
+    codes = {sittings[one["sitting"]].get("code") for one in done}
+    if len(codes) > 1 or None in codes:
+        at = ", ".join(dict.fromkeys(provenance.at(sittings[one["sitting"]]) for one in done))
+        raise ValueError(f"the files to join are not the work of one code: commits {at}")
+    return {"experiment": experiment, "quick": False, "config": now, "versions": versions, "sittings": sittings}, done
 
 
 @contextmanager
@@ -207,5 +255,9 @@ def write(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write the report, whole or not at all, with the seconds that this sitting took so far."""
     *before, sitting = report["sittings"]
     passed = datetime.now(timezone.utc) - datetime.fromisoformat(sitting["began"])
-    timed = {**report, "sittings": [*before, {**sitting, "seconds": round(passed.total_seconds())}]}
-    write_whole(json.dumps(timed, indent=1) + "\n", path)
+    write_as_is({**report, "sittings": [*before, {**sitting, "seconds": round(passed.total_seconds())}]}, path)
+
+
+def write_as_is(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a report that nobody works at any more."""
+    write_whole(json.dumps(report, indent=1) + "\n", path)

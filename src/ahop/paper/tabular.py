@@ -39,6 +39,8 @@ PAPER = {
     "xgboost": (0.8640, 0.9152, 0.8034, 0.9032, 0.7370),
 }
 REFERENCE = "xgboost"
+# In what the sittings of one run may differ.
+FREE = ("data", "models", "runs", "seed", "device")
 # A table, a model and a split.
 Job = tuple[str, str, int]
 
@@ -98,10 +100,8 @@ def run(
 
     None begins after ``until``.
     """
-    fixed = {"members": MEMBERS, "votes": VOTES}
-    head = reports.stamp("tabular", {**asdict(config), **fixed}, __file__, ["sklearn", *libraries(config.models)])
-    free = ("data", "models", "runs", "seed", "device")
-    journal = reports.Journal(out, head, free, partial(summary, config))
+    head = reports.stamp("tabular", _settings(config), __file__, ["sklearn", *libraries(config.models)])
+    journal = reports.Journal(out, head, FREE, partial(summary, config))
     with reports.reading(out):
         before = [(_job(one), one) for one in journal.done]
         ranked = {job: one["ranked"] for job, one in before if "ranked" in one}
@@ -130,6 +130,17 @@ def run(
             bar.advance(f"{found['data']}, {found['model']}, split {found['split']}: {found['accuracy']:.4f}")
             journal.add([found])
     return journal.report()
+
+
+def join(config: Config, paths: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
+    """One report of what several machines did, each into a file of its own; nothing is run."""
+    head, done = reports.join(paths, "tabular", _settings(config), FREE)
+    ranked = {_job(one) for one in done if "ranked" in one}
+    return summary(config, head, [one for one in done if "trial" not in one or _job(one) not in ranked])
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    return {**asdict(config), "members": MEMBERS, "votes": VOTES}
 
 
 def _job(done: dict[str, Any]) -> Job:
