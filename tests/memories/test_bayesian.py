@@ -34,7 +34,7 @@ def near_the_ceiling(patterns, world, samples, labelled):
 
 
 # The published world stands in the README and in many tests; the literal one is much like it.
-@pytest.mark.parametrize("name", ["noise by dimension", "gain", "either"])
+@pytest.mark.parametrize("name", ["noise by dimension", "gain", pytest.param("either", marks=pytest.mark.slow)])
 def test_it_comes_close_to_the_ceiling_in_worlds_nobody_told_it(name):
     assert near_the_ceiling(PATTERNS[:100], WORLDS[name], 250, labelled=True)
 
@@ -261,7 +261,7 @@ def test_exact_recall_takes_no_short_way(monkeypatch):
     assert (rough.probabilities - exact.values).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_missing_values_are_learned_around(labelled):
     patterns = torch.rand(100, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
     world = Mixed(0.2, 0.3, 0.5)

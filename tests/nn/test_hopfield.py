@@ -303,13 +303,8 @@ def test_shared_stored_patterns_with_masks(similarity, learning):
             torch.testing.assert_close(weights, expected, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"similarity": "adaptive", "update_steps_max": 2},
-        *(pytest.param(options, marks=pytest.mark.slow) for options in ({}, {"similarity": "distance"})),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"similarity": "adaptive", "update_steps_max": 2}, {}, {"similarity": "distance"}])
 def test_the_whole_layer_compiles(options):
     torch._dynamo.reset()
     torch.manual_seed(0)

@@ -83,7 +83,7 @@ def test_with_labels_nothing_learned_is_worse_than_the_nearest_pattern():
     assert abs(memory.report.accuracy - nearest) < 0.08
 
 
-@pytest.mark.parametrize(("queries", "known"), [(300, 299), (60, 40)])
+@pytest.mark.parametrize(("queries", "known"), [pytest.param(300, 299, marks=pytest.mark.slow), (60, 40)])
 def test_queries_without_origins_never_hide_a_map_that_pairs_show(queries, known):
     generator = torch.Generator().manual_seed(2)
     patterns = torch.randn(600, 16, generator=generator)
@@ -140,6 +140,7 @@ def test_queries_of_another_width_are_refused_where_no_map_can_be_learned(origin
     assert memory.report is None and memory.query_dim == 16
 
 
+@pytest.mark.slow
 def test_brightness_of_its_own_is_taken_out_of_each_query():
     patterns = PATTERNS.exp()
     origins = torch.arange(400) % 80
@@ -208,7 +209,7 @@ def test_memories_that_need_origins_leave_the_others_out():
     assert torch.equal(all_of_them.scores(seen.queries), known.scores(seen.queries))
 
 
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_copies_of_a_dimension_make_nobody_surer(labelled):
     """Four copies of every dimension, noise and all, are no more evidence than one: a temperature makes up for it.
 
@@ -249,6 +250,7 @@ def test_a_few_labels_tell_how_often_a_model_is_right():
         assert trust.by_labels(models, Lessons(line, line[origins + 2]), 0.9) is None
 
 
+@pytest.mark.slow
 def test_a_few_labels_make_confidence_honest():
     """Six copies of every dimension are no more evidence than one."""
     seen, test = (Mixed(0.0, 1.0, 0.0).sample(PATTERNS[:, :4], count) for count in (300, 500))
