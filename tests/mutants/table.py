@@ -335,7 +335,7 @@ MUTANTS = (
     ),
     Mutant(
         "kinds of noise are judged by queries that were learned from",
-        "src/ahop/learning/corruption/independent.py",
+        "src/ahop/learning/corruption/richer.py",
         "return terms.expect(there, state.regimes, state.log_rho)[0]",
         "return terms.expect(here, state.regimes, state.log_rho)[0]",
         (

@@ -7,7 +7,7 @@ import torch
 
 from ahop import metrics
 from ahop.learning.corruption import correlated, held_out, trust
-from ahop.learning.corruption.correlated import Form, OfMatrix, OfRows, PairMoments, ShareMoments
+from ahop.learning.corruption.correlated import Form
 from ahop.learning.corruption.held_out import Jury
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.similarity import Correlated, Likelihood, Regimes
@@ -77,34 +77,6 @@ def test_strangers_are_told_and_answers_are_sure_of_themselves_to_the_right_degr
     known, unknown = memory.familiarity(test.queries), memory.familiarity(strangers)
     assert (known[:, None] > unknown).float().mean() > 0.9
     assert torch.isfinite(memory.familiarity(test.queries, observed=torch.rand(400, 24) < 0.5)).all()
-
-
-def test_moments_of_sure_shares_are_moments_of_pairs():
-    seen = drifted(60, 1)
-    queries, patterns = seen.queries.double(), PATTERNS.double()
-    weights = torch.rand(60, generator=GENERATOR).double()
-    shares = torch.zeros(60, 60).double()
-    shares[torch.arange(60), seen.origins] = weights
-    pairs = PairMoments(queries, patterns[seen.origins], weights, 60)
-    spread = ShareMoments(queries, patterns, shares)
-    for name in ("mean_x", "mean_k", "xk", "kk"):
-        torch.testing.assert_close(getattr(pairs, name), getattr(spread, name))
-    gain, scale = torch.tensor(0.7).double(), 0.5 + torch.rand(24, generator=GENERATOR).double()
-    one, other = pairs.covariance(gain), spread.covariance(gain)
-    torch.testing.assert_close(one.diagonal(), other.diagonal())
-    torch.testing.assert_close(*(found.leading(scale, 3, torch.zeros(24, 3).double())[0] for found in (one, other)))
-
-
-@pytest.mark.parametrize("rows", [30, 300])
-def test_a_few_eigenvectors_are_found_whatever_way_is_taken(rows):
-    many = torch.randn(rows, 200, generator=GENERATOR).double() * (1 + 9 * (torch.arange(200) < 3))
-    scale, start = 0.5 + torch.rand(200, generator=GENERATOR).double(), torch.zeros(200, 3).double()
-    matrix = many.mT @ many / scale[:, None] / scale
-    for covariance in (OfRows(many), OfMatrix(many.mT @ many)):
-        values, vectors = covariance.leading(scale, 3, start)
-        torch.testing.assert_close(matrix @ vectors, vectors * values, rtol=1e-3, atol=1e-2 * float(values.max()))
-        torch.testing.assert_close(values, torch.linalg.eigvalsh(matrix)[-3:], rtol=1e-3, atol=0)
-        torch.testing.assert_close(vectors.mT @ vectors, torch.eye(3).double())
 
 
 def test_the_gain_is_learned_where_origins_are_known():

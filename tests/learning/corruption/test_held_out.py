@@ -7,7 +7,7 @@ import torch
 from tests.guards import Watch, apart, rows
 
 from ahop import BayesianHopfield
-from ahop.learning.corruption import Families, Lessons, _halved, floor, independent, terms
+from ahop.learning.corruption import Families, Lessons, _halved, floor, independent, richer, terms
 from ahop.learning.corruption.contest import Contestant
 from ahop.learning.corruption.held_out import Jury, doubted, tempered
 from ahop.similarity import Likelihood
@@ -93,7 +93,7 @@ def test_what_single_dimensions_may_differ_in_is_judged_by_queries_that_were_not
     lessons = Lessons(patterns, patterns[origins] + 0.1 * drawn(60, 4, seed=1), origins)
     fit = independent.from_pairs(independent.Problem(lessons, Families(Likelihood), seed=0))
     watch = Watch(monkeypatch).on(independent.Problem, "iterate").on(terms, "expect")
-    independent.refined(fit)
+    richer.refined(fit)
     *tried, last = watch.of("iterate")
     assert len(tried) > 1 and rows(last.evidence.queries) == rows(lessons.queries)
     judged = [watch.after(call)[0] for call in tried]
@@ -106,7 +106,7 @@ def test_what_is_learned_again_rests_on_its_own_queries_alone():
     patterns = torch.rand(40, 16, generator=torch.Generator().manual_seed(1)) * 2 - 1
     lessons = Lessons(patterns, *Noisy(torch.linspace(0.2, 1.8, 16), seed=1).sample(patterns, 40))
     problem = independent.Problem(lessons, Families(Likelihood), seed=0)
-    fit = independent.refined(independent.from_pairs(problem))
+    fit = richer.refined(independent.from_pairs(problem))
     some = torch.arange(10, 40)
     state = replace(independent.State.of(fit.relearned(some)), shrinkage=fit.state.shrinkage)
     trace = problem.iterate(state, fit.evidence.part(some), steps=100)

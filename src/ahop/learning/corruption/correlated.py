@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,13 +20,12 @@ from torch import Tensor
 from ahop._blocks import split
 from ahop.learning.corruption import em
 from ahop.learning.corruption.held_out import Judgement, Jury
+from ahop.learning.corruption.moments import Moments, PairMoments, ShareMoments, Spread
 
 # The numbers of hidden causes worth a try, and after how many failures in a row to stop.
 RANKS = (0, 1, 2, 4, 8, 16)
 _PATIENCE = 2
 _HEAVY = 4.0
-# Dimensions up to which all eigenvectors take no longer than a few.
-_SMALL = 128
 # A share of a query that is as good as none, beside its largest.
 _NOTHING = 1e-4
 
@@ -34,111 +33,6 @@ _NOTHING = 1e-4
 def ladder(queries: int, dim: int) -> list[int]:
     """The numbers of hidden causes that so many queries can tell apart."""
     return [rank for rank in RANKS if rank <= min(dim // 2, queries // 4)]
-
-
-class Moments(Protocol):
-    """Weighted means and variances of queries x and the patterns k that they are taken to come from, ``(d,)`` each."""
-
-    mean_x: Tensor
-    mean_k: Tensor
-    xk: Tensor
-    kk: Tensor
-
-    def covariance(self, gain: Tensor) -> Spread:
-        """The covariance of what the patterns leave unexplained."""
-
-
-class Spread(Protocol):
-    """A covariance matrix ``(d, d)``, however it is kept."""
-
-    def diagonal(self) -> Tensor: ...
-
-    def leading(self, scale: Tensor, count: int, start: Tensor) -> tuple[Tensor, Tensor]:
-        """The largest eigenvalues ``(count,)``, last the largest, and their vectors ``(d, count)``, after every
-        dimension was divided by its scale; ``start`` ``(d, count)`` is a guess of them."""
-
-
-@dataclass
-class OfRows:
-    """The sum of the outer products of rows ``(n, d)``."""
-
-    rows: Tensor
-
-    def diagonal(self) -> Tensor:
-        return self.rows.square().sum(0)
-
-    def leading(self, scale: Tensor, count: int, start: Tensor) -> tuple[Tensor, Tensor]:
-        rows = self.rows / scale
-        if len(rows) >= rows.shape[1]:
-            return OfMatrix(rows.mT @ rows).leading(torch.ones_like(scale), count, start)
-        # Fewer rows than dimensions: their own products have the same eigenvalues.
-        values, turn = (part[..., -count:] for part in torch.linalg.eigh(rows @ rows.mT))
-        return values, rows.mT @ turn / values.clamp_min(1e-30).sqrt()
-
-
-@dataclass
-class OfMatrix:
-    """The matrix itself."""
-
-    matrix: Tensor
-
-    def diagonal(self) -> Tensor:
-        return self.matrix.diagonal()
-
-    def leading(self, scale: Tensor, count: int, start: Tensor) -> tuple[Tensor, Tensor]:
-        matrix = self.matrix / scale[:, None] / scale
-        if len(matrix) <= _SMALL or not count:
-            values, vectors = torch.linalg.eigh(matrix)
-            return values[len(values) - count :], vectors[:, len(values) - count :]
-        # By iterating on a subspace: a few of many eigenvectors, from those of the last time.
-        generator = torch.Generator().manual_seed(0)
-        more = torch.randn(len(matrix), count + 8, generator=generator, dtype=torch.float64).to(matrix)
-        basis = torch.cat([start / scale[:, None], more], 1)
-        for _ in range(8):
-            basis, _ = torch.linalg.qr(matrix @ basis)
-        values, turn = torch.linalg.eigh(basis.mT @ matrix @ basis)
-        return values[-count:], basis @ turn[:, -count:]
-
-
-@dataclass
-class PairMoments:
-    """Of queries and the patterns they came from, ``(m, d)`` each, and how much each pair counts, ``(m,)``; of so many
-    queries in all."""
-
-    queries: Tensor
-    origins: Tensor
-    weights: Tensor
-    amount: int
-
-    def __post_init__(self) -> None:
-        share = self.weights / self.weights.sum()
-        self.mean_x, self.mean_k = share @ self.queries, share @ self.origins
-        self._x, self._k = self.queries - self.mean_x, self.origins - self.mean_k
-        self.xk, self.kk = self.weights @ (self._x * self._k), self.weights @ self._k.square()
-
-    def covariance(self, gain: Tensor) -> Spread:
-        return OfRows((self._x - gain * self._k) * (self.weights / self.amount).sqrt()[:, None])
-
-
-@dataclass
-class ShareMoments:
-    """Of queries that ``weights`` ``(n, N)`` share out among all patterns."""
-
-    queries: Tensor
-    patterns: Tensor
-    weights: Tensor
-
-    def __post_init__(self) -> None:
-        by_query, by_pattern = self.weights.sum(1), self.weights.sum(0)
-        total = by_query.sum()
-        self.mean_x, self.mean_k = by_query @ self.queries / total, by_pattern @ self.patterns / total
-        x, k = self.queries - self.mean_x, self.patterns - self.mean_k
-        self._xx, self._kk = x.mT @ (by_query[:, None] * x), k.mT @ (by_pattern[:, None] * k)
-        self._xk = x.mT @ (self.weights @ k)
-        self.xk, self.kk = self._xk.diagonal(), self._kk.diagonal()
-
-    def covariance(self, gain: Tensor) -> Spread:
-        return OfMatrix((self._xx - gain * (self._xk + self._xk.mT) + gain**2 * self._kk) / len(self.queries))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ahop._progress import Bar
-from ahop.learning.corruption import correlated, floor, independent, moved
+from ahop.learning.corruption import correlated, floor, independent, moved, richer
 from ahop.learning.corruption.contest import Contestant, Outcome
 from ahop.learning.corruption.held_out import Judgement, Jury
 from ahop.learning.corruption.lessons import Families, Lessons
@@ -29,7 +29,7 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
     converged, iterations = True, 1
     if same_width and not causes:
         bar.advance("single dimensions")
-        fit = independent.refined(independent.from_pairs(independent.Problem(here, families, seed)))
+        fit = richer.refined(independent.from_pairs(independent.Problem(here, families, seed)))
         judgement = None if jury is None else jury.each(fit.relearned)
         contestants.append(Contestant("single dimensions", fit.similarity(), judgement, fit.relearned))
         if jury is not None and judgement is not None:
@@ -151,7 +151,7 @@ def _other_scales(
         return []
     seen, other = best[0], jury.seen(best[0].view)
     there = replace(here, patterns=other.patterns, queries=other.queries)
-    fit = independent.refined(independent.from_pairs(independent.Problem(there, families, seed)))
+    fit = richer.refined(independent.from_pairs(independent.Problem(there, families, seed)))
     plain = Contestant("single dimensions", fit.similarity(), other.each(fit.relearned), fit.relearned)
     return [
         _wrapped(one, families.transformed, seen) for one in (plain, causes_of(there, families.correlated, None, other))

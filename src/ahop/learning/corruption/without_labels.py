@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ahop._progress import Bar
-from ahop.learning.corruption import alignment, correlated, floor, independent, moved, trust, with_labels
+from ahop.learning.corruption import alignment, correlated, floor, independent, moved, richer, trust, with_labels
 from ahop.learning.corruption.contest import Contestant, Outcome, halves
 from ahop.learning.corruption.held_out import Jury
 from ahop.learning.corruption.lessons import Families, Lessons
@@ -71,7 +71,7 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
             tried += [best.trial] if best is not None and best.name != one.name else []
     if best is None:
         bar.advance("single dimensions")
-        fit = independent.of_either_start(independent.refined(fit), runner_up)
+        fit = richer.of_either_start(richer.refined(fit), runner_up)
         best = Contestant("single dimensions", fit.similarity(), None, fit.relearned)
     mapped = _moved_by_pairs(here, families, best, seed) if causes is None else None
     if mapped is not None:
