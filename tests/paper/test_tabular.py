@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from ahop import datasets
 from ahop.datasets.tables import Table
 from ahop.estimators import HopfieldClassifier
-from ahop.paper import parallel, table_models, tabular
+from ahop.paper import parallel, table_contestant, table_models, tabular
 from ahop.paper.commands import app
 from ahop.paper.parallel import TimeUp
 
@@ -76,7 +76,9 @@ def test_a_vote_of_the_best_settings(model):
     chosen = table_models.CONTESTANTS[model].chosen(tabular.likeliest(tried)["ranked"])
     assert [settings["width"] for settings in chosen["vote"]] == [9, 12, 11, 8, 13, 14]
     fitted = table_models.final(model, chosen, frame[train], labels[train], 0, "cpu")
-    assert [len(one.memories_) for one in fitted.estimators_] == [table_models.MEMBERS[model]] * table_models.VOTES
+    assert [len(one.memories_) for one in fitted.estimators_] == [
+        table_contestant.MEMBERS[model]
+    ] * table_contestant.VOTES
     # No rows are held out in the end.
     assert {memory.temperature for one in fitted.estimators_ for memory in one.memories_} == {1.0}
 
@@ -88,7 +90,7 @@ def test_trees_have_the_vote_of_memories():
     several = table_models.CONTESTANTS["vote of xgboost"]
     fitted = several.fit(several.chosen(tabular.likeliest(tried)["ranked"]), frame[train], labels[train], 1, "cpu")
     sizes = [one.model.n_estimators for one in fitted.models]
-    assert len(sizes) == table_models.VOTES * table_models.MEMBERS["ours"]
+    assert len(sizes) == table_contestant.VOTES * table_contestant.MEMBERS["ours"]
     assert list(dict.fromkeys(sizes)) == [4, 7, 6, 3, 8, 9]
     assert {one.model.random_state for one in fitted.models} == {4, 5, 6, 7}
     single = [table_models.chances(one, frame[~train]) for one in fitted.models]
@@ -102,7 +104,7 @@ def test_trees_have_the_vote_of_memories():
     ("model", "similarities"), [("a-hop-cases", {"adaptive"}), ("ours", {"adaptive", "euclidean"})]
 )
 def test_the_similarities_of_a_vote(model, similarities):
-    draws = [None, *(table_models.Draw(trial) for trial in range(1, 12))]
+    draws = [None, *(table_contestant.Draw(trial) for trial in range(1, 12))]
     settings = [table_models.CONTESTANTS[model].settings(draw) for draw in draws]
     models = [HopfieldClassifier(**one) for one in settings]
     assert {model.similarity for model in models} == similarities
@@ -199,7 +201,7 @@ def test_a_trial_learns_from_no_row_that_it_is_judged_by(monkeypatch):
         learned.append(lessons[:2])
         return SimpleNamespace(predict_proba=lambda frame: asked.append(frame) or np.full((len(frame), 2), 0.5))
 
-    monkeypatch.setitem(table_models.CONTESTANTS, "guess", table_models.Contestant("guess", lambda draw: {}, fit))
+    monkeypatch.setitem(table_models.CONTESTANTS, "guess", table_contestant.Contestant("guess", lambda draw: {}, fit))
     table_models.tune("guess", frame, labels, learn, check, 0, "cpu")
     ((table, told),) = learned
     assert rows(table) == set(learn) and (told == labels[learn]).all()
@@ -317,6 +319,10 @@ def shares(little, tmp_path, monkeypatch):
     second.write_text(json.dumps(report))
     invoke(*asked[:2], "--models", "adaboost", *asked[4:6], "--seed", "1", "--runs", "1", "--out", str(first))
     invoke(*asked[:2], "--models", "extra trees", *asked[4:], "--out", str(second))
+    for file in (first, second):
+        report = json.loads(file.read_text())
+        report["sittings"][1]["machine"] = file.stem
+        file.write_text(json.dumps(report))
     return asked, first, second, whole
 
 

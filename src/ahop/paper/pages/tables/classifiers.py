@@ -112,16 +112,16 @@ def published(*reports: Report) -> Grid:
     return Grid(head, lines)
 
 
-@shown("tables-sound", "tabular-sound")
-def accuracies(report: Report) -> Grid:
+@shown("tables-sound", "tabular-sound", "tabular-plain")
+def accuracies(*reports: Report) -> Grid:
     """Table 3 with sound features: accuracy."""
-    return _tabular(report["rows"], "accuracy")
+    return _tabular([row for report in reports for row in report["rows"]], "accuracy")
 
 
-@shown("tables-areas", "tabular-sound")
-def areas(report: Report) -> Grid:
+@shown("tables-areas", "tabular-sound", "tabular-plain")
+def areas(*reports: Report) -> Grid:
     """The same: area under the curve."""
-    return _tabular(report["rows"], "auc")
+    return _tabular([row for report in reports for row in report["rows"]], "auc")
 
 
 @shown("tables-paper", "tabular-benchmark")
