@@ -1,4 +1,4 @@
-"""Associative memory: every Hopfield network in one framework, with similarities that learn."""
+"""Associative memory: ten Hopfield networks in one framework, with similarities that learn."""
 
 from importlib import import_module
 from types import ModuleType

@@ -193,7 +193,7 @@ def _unlabelled(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> A
 model("b-hop", ours=True)(_usual("b-hop"))
 
 
-@model("oracle", "Oracle (Bayes ceiling)")
+@model("oracle", "Oracle")
 def _oracle(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> AssociativeMemory:
     return Oracle(patterns, world)
 

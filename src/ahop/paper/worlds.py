@@ -3,7 +3,7 @@
 The first fourteen worlds were watched while starts of unlabelled learning were added for two of them, "mask .8, noise
 .05" and "noise unlike by dimension". The untuned ones lie outside the family of corruptions that is learned. Their
 intensities were set once, by the Oracle alone, for it to find most patterns and not all, before any memory had met
-them; nothing is learned in another way for what is seen there, and nothing must be.
+them. Rounded values have since led to another way of learning, so that this one is watched now; the rest must not be.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def main(
         bool, typer.Option("--version", help="Show the version.", callback=_say_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Associative memory: every Hopfield network in one framework, with similarities that learn."""
+    """Associative memory: ten Hopfield networks in one framework, with similarities that learn."""
 
 
 def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
