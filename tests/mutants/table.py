@@ -220,6 +220,13 @@ MUTANTS = (
         ("tests/paper/test_tabular.py::test_test_rows_are_not_seen_while_tuning",),
     ),
     Mutant(
+        "settings were chosen on another split, by what are test rows here",
+        "src/ahop/paper/tabular.py",
+        "return name, CONTESTANTS[model].search or model, split",
+        "return name, CONTESTANTS[model].search or model, 0",
+        ("tests/paper/test_tabular.py::test_each_split_is_tuned_by_itself",),
+    ),
+    Mutant(
         "a trial learns from the rows that it is judged by",
         "src/ahop/paper/table_models.py",
         "parts = frame.iloc[learn], labels[learn]",

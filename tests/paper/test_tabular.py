@@ -192,6 +192,29 @@ def test_a_vote_shares_the_trials_of_the_single_one(little, tmp_path):
     assert [one["model"] for one in done] == ["xgboost", "xgboost", "vote of xgboost"]
 
 
+def test_each_split_is_tuned_by_itself(little, monkeypatch):
+    """Settings that were chosen on another split could have been chosen by this one's test rows."""
+
+    def tune(model, frame, labels, learn, *_):
+        return {"loss": 1.0, "accuracy": 0.0, "settings": {"learned": tuple(map(int, learn))}}
+
+    chosen = {}
+
+    def compare(name, model, split, settings, *_):
+        chosen[model, split] = settings["vote"][0] if "vote" in settings else settings
+        return {"data": name, "model": model, "split": split, "rows": [2, 1], "accuracy": 0.5, "auc": 0.5}
+
+    monkeypatch.setattr(tabular, "tune", tune)
+    monkeypatch.setattr(tabular, "compare", compare)
+    config = tabular.Config(data=("adult",), models=("xgboost", "vote of xgboost"), trials=1, runs=3)
+    tabular.run(config)
+    assert len(chosen) == 6
+    for (_, split), settings in chosen.items():
+        *_, train, test = tabular.parts("adult", split, config)
+        assert set(settings["learned"]) < set(train)
+        apart(set(settings["learned"]), set(test))
+
+
 def test_a_trial_learns_from_no_row_that_it_is_judged_by(monkeypatch):
     frame, labels, train = small("adult")
     learn, check = np.flatnonzero(train)[:70], np.flatnonzero(train)[70:]

@@ -313,7 +313,7 @@ BENCHMARKS = {
     "ceiling.json": "python benchmarks/ceiling.py",
     "fits.json": "python benchmarks/fits.py OLDER/src",
     "kernels-arm.json": "python benchmarks/kernels.py --device cpu",
-    "kernels-x86.json": "OMP_NUM_THREADS=2 python benchmarks/kernels.py --device cpu",
+    "kernels-x86.json": "python benchmarks/kernels.py --device cpu",
     "kernels-cuda.json": "python benchmarks/kernels.py --device cuda",
     "layers-cuda.json": "python benchmarks/layers.py --device cuda",
     "likelihood.json": "python benchmarks/likelihood.py",

@@ -190,6 +190,9 @@ def join(
             settings, quick = dict(report["config"]), report["quick"]
             versions |= report["versions"]
             made = [own[one["sitting"]] for one in done]
+        # As the printed command has to say it: a processor is what every machine has.
+        if settings.get("device", "cpu") != "cpu":
+            now["device"] = settings["device"]
         kept = {key: value for key, value in now.items() if key not in free}
         if report["experiment"] != experiment or quick or {key: settings.get(key) for key in kept} != kept:
             raise ValueError(f"{path} holds a run with other settings than those to join")

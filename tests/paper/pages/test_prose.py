@@ -99,7 +99,7 @@ def splits():
     assert row["difference"]["low"] < 0
     return (
         f"ahead of the best other in all five, by {figure(without[0])} to {figure(without[-1])} without labels and by"
-        f" {figure(labels[0])} to {figure(labels[-1])} with all (an interval that still holds zero"
+        f" {figure(labels[0])} to {figure(labels[-1])} with all (an interval that still includes zero"
     )
 
 
@@ -108,7 +108,7 @@ def bags():
     assert compared and all(row["difference"]["low"] <= 0 <= row["difference"]["high"] for row in compared)
     best, sets = {row["best_other"]["model"] for row in compared}, {row["data"] for row in compared}
     assert len(sets) == 6
-    return f"every interval holds zero, and the best other is {' or '.join(sorted(best, key=len))} on all six sets"
+    return f"every interval includes zero, and the best other is {' or '.join(sorted(best, key=len))} on all six sets"
 
 
 def bags_with_the_max_beside():
@@ -154,8 +154,9 @@ def calibrated_lead():
         {row["model"]: row["accuracy"]["mean"] for row in rows("retrieval-calibrated", setting=f"difficulty {level}")}
         for level in (0.4, 0.5)
     ]
-    leads = [figure(one["a-hop"] - one["m-hop"]) for one in found]
-    return f"with `calibrated` it is {leads[0]} and {leads[1]}, a little less"
+    leads = " and ".join(figure(one["a-hop"] - one["m-hop"]) for one in found)
+    own = " and ".join(figure(one["a-hop"]) for one in found)
+    return f"with `calibrated` it is {leads}, less than the paper's: a-hop has {own} there"
 
 
 def calibration():
@@ -207,17 +208,23 @@ def untuned_seeds():
 def near_the_family():
     fractions = [untuned("fraction_of_oracle", world, model) for world in NEAR for model in LEARNED]
     assert untuned("fraction_of_oracle", GROWING, "a-hop") > untuned("fraction_of_oracle", GROWING, "b-hop")
-    assert best_metric(GAIN) > untuned("fraction_of_oracle", GAIN, "b-hop")
+    assert abs(best_metric(GAIN) - untuned("fraction_of_oracle", GAIN, "b-hop")) < 0.005
     return f"cost `b-hop` at most {figure(1 - min(fractions))} of the ceiling, labels or not"
 
 
 def learned_from_labels():
     fractions = [untuned("fraction_of_oracle", world, "b-hop") for world in MOVED]
+    alone = [one for one in BASELINES if PLAIN[one].learns == ALONE]
     for world in MOVED[1:]:
-        alone = [one for one in BASELINES if PLAIN[one].learns == ALONE]
         best = max(untuned("fraction_of_oracle", world, model) for model in alone)
         assert untuned("fraction_of_oracle", world, "b-hop*") <= best + 0.01
-    return f"learns from labels ({figure(min(fractions))} to {figure(max(fractions))} of the ceiling)"
+    (shared,) = rows("worlds-untuned", world=MOVED[0], model="b-hop*")
+    *others, found = sorted(shared["fraction_of_oracle"]["runs"])
+    assert max(others) < 0.1
+    return (
+        f"learns from labels ({figure(min(fractions))} to {figure(max(fractions))} of the ceiling). Without them it"
+        f" finds no rotation, and shared noise in one run of five ({figure(found)}"
+    )
 
 
 def whitened():
@@ -258,17 +265,28 @@ def exact_counts():
     ]
     still = " The Oracle's MNIST figures in the table are still by the approximation." * (way == "independent")
     return (
-        f"right for {independent} of the queries instead of {exact}, and {others} of them are others"
-        f" (`python benchmarks/ceiling.py`): less than chance.{still}"
+        f"right for {independent} of the queries instead of {exact}, and for {others} of them the first choice differs"
+        f" (`python benchmarks/ceiling.py`): less than the spread of the runs.{still}"
     )
 
 
 def likelihood():
     easy, hard = rows("likelihood")
     return (
-        f"is {easy['fit_ratio']} times as fast as the convex fit of `a-hop` at difficulty .4 and"
-        f" {hard['fit_ratio']} times at .5, and scoring by codes that keep {100 * hard['kept']:.1f} % of first"
+        f"takes {1 / easy['fit_ratio']:.1f} times as long as the convex fit of `a-hop` at difficulty .4 and"
+        f" {1 / hard['fit_ratio']:.1f} times at .5, and scoring by codes that keep {100 * hard['kept']:.1f} % of first"
         f" choices costs {hard['codes_over_product']:.0f} plain dot products of queries and patterns"
+    )
+
+
+def under_load():
+    index, shards = rows("load")
+    assert not index["wrong"] and not shards["wrong"]
+    return (
+        f"no answer of {index['answers']:,} is wrong; a recall takes {index['p50']:.1f} times as long as on an idle"
+        f" machine, one in a hundred {index['p99']:.1f} times (idle {index['idle_p99']:.1f}), and the peak of memory"
+        f" grows by {100 * (index['peak_memory_ratio'] - 1):.0f} %. Two shards on the same two cores:"
+        f" {shards['p50']:.1f} and {shards['p99']:.1f} times, none of {shards['answers']} answers wrong"
     )
 
 
@@ -290,15 +308,41 @@ def first_use():
     return f"costs at most {plain:.1f} s, and {learning:.1f} s with gradients"
 
 
+def beside_trees(what):
+    """Where the difference of the vote of memories to the best trees lies, for each table."""
+    return {row["data"]: row["beside"][what]["difference"] for row in rows("tabular-sound", model="ours")}
+
+
 def sound_tables():
-    ahead = lead("tabular-sound")
-    assert ahead["adult"] > 0 and ahead["purchase"] > 0 and ahead["heart"] > 0 and ahead["vaccine"] == 0
-    return f"level on Vaccine, and {figure(-ahead['bank'], 4)} behind on Bank"
+    gaps = beside_trees("accuracy").values()
+    assert len(gaps) == len(TABLES) and all(gap["low"] < 0 < gap["high"] for gap in gaps)
+    means = [gap["mean"] for gap in gaps]
+    return f"The vote of memories is {figure(-min(means), 4)} behind at most, {figure(max(means), 4)} ahead at most"
 
 
 def areas():
-    behind = [-value for value in lead("tabular-sound", "auc").values()]
-    return f"the best boosted trees keep a lead of {figure(min(behind), 4)} to {figure(max(behind), 4)}"
+    gaps = beside_trees("auc").values()
+    assert len(gaps) == len(TABLES) and all(gap["low"] < 0 < gap["high"] for gap in gaps)
+    behind = [-gap["mean"] for gap in gaps]
+    return f"it is {figure(min(behind), 4)} to {figure(max(behind), 4)} behind, and every interval includes zero"
+
+
+def votes_of_trees():
+    gains = [
+        one("tabular-sound", "accuracy", data=data, model="vote of xgboost")
+        - one("tabular-sound", "accuracy", data=data, model="xgboost")
+        for data in TABLES
+    ]
+    return f"A vote changes XGBoost's accuracy by {min(gains):+.4f} to {max(gains):+.4f}".replace("0.", ".")
+
+
+def slow_to_learn():
+    found = [one("tabular-sound", "fit", data=data, model="ours") for data in TABLES]
+    votes = [one("tabular-sound", "fit", data=data, model="vote of xgboost") for data in TABLES]
+    return (
+        f"it needs {min(found):.0f} to {max(found):.0f} times as long to learn as XGBoost on one core"
+        f" (whose vote needs {min(votes):.0f} to {max(votes):.0f} times as long)"
+    )
 
 
 def papers_tables():
@@ -359,18 +403,19 @@ def enough_pairs():
 
 def two_spectrometers():
     before, after = measured("tablets", "b-hop*", "centred L1"), measured("tablets", "b-hop*")
-    return f"| {before} by the best method without labels | {after}, without labels |"
+    return f"| {before} by the best of nine distances | {after}, without labels |"
 
 
 def laboratories():
     before, after = measured("ms2", "b-hop", "spectral entropy of roots"), measured("ms2", "b-hop")
-    return f"| {before} by spectral entropy | {after}, with labels |"
+    return f"| {before} by spectral entropy | {after}, with labels ({measured('ms2', 'b-hop*')} without: level) |"
 
 
 def half_destroyed():
     ours, modern, ceiling = (figure(accuracies([model])[1]) for model in ("b-hop", "m-hop", "oracle"))
-    found = f"**{ours}** of 2,048 half-destroyed patterns are found by `b-hop`, {modern} by `m-hop`"
-    return f"{found}; the ceiling is {ceiling}"
+    distance = figure(accuracies(plain(ALONE))[1])
+    found = f"**{ours}** of 2,048 half-destroyed patterns are found by `b-hop`, {distance} by the best distance"
+    return f"{found} without labels, {modern} by `m-hop`; the ceiling is {ceiling}"
 
 
 def old_vectors():
@@ -381,19 +426,23 @@ def old_vectors():
 
 def adult():
     ours = one("tabular-sound", "accuracy", data="adult", model="ours")
-    trees = max(one("tabular-sound", "accuracy", data="adult", model=model) for model in BOOSTED)
+    (row,) = rows("tabular-sound", data="adult", model="ours")
+    trees = row["beside"]["accuracy"]["best_other"]["accuracy"]["mean"]
     return (
         f"**{figure(ours, 4)}** accuracy on Adult by a vote of memories, {figure(trees, 4)} by the best boosted trees"
     )
 
 
 def ten_million():
-    (line,) = (
-        line
-        for line in scale_speed(*(read(ROOT / "results", f"scale-{at}") for at in ("cuda", "cpu"))).lines
-        if line[0] == "H200, 10,000,000 patterns, 1,000 queries"
+    lines = scale_speed(*(read(ROOT / "results", f"scale-{at}") for at in ("cuda", "cpu"))).lines
+    many, alone = (
+        next(line[1] for line in lines if line[0] == f"H200, 10,000,000 patterns, {asked}")
+        for asked in ("1,000 queries", "one query")
     )
-    return f"**{line[1]} times** the cost of a plain dot product"
+    return (
+        f"**{many} times** the cost of PyTorch's dot product in float32 with `topk` is what a recall of 1,000 queries"
+        f" from 10,000,000 patterns costs on a GPU, in half precision; one query costs {alone} times as much"
+    )
 
 
 def gas_sensors():
@@ -438,10 +487,13 @@ SENTENCES = {
         whitened,
     ),
     "docs/results/real-data.md": (splits,),
-    "docs/results/tables.md": (sound_tables, areas, papers_tables, papers_a_hop, kernelized, alone),
+    "docs/results/tables.md": (
+        *(sound_tables, areas, votes_of_trees, slow_to_learn),
+        *(papers_tables, papers_a_hop, kernelized, alone),
+    ),
     "docs/results/bags.md": (bags, bags_with_the_max_beside),
     "docs/results/images.md": (long_training,),
-    "docs/results/speed.md": (likelihood, scoring, first_use),
+    "docs/results/speed.md": (likelihood, scoring, first_use, under_load),
 }
 
 

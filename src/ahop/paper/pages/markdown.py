@@ -65,8 +65,9 @@ def interval(difference: dict[str, Any], digits: int = 3) -> str:
     """Where a difference lies in 95 % of cases, each end with its sign; nothing for that of one split."""
     if difference.get("low") is None:
         return ""
-    ends = (("+" if difference[end] >= 0 else "") + figure(difference[end], digits) for end in ("low", "high"))
-    return " to ".join(ends)
+    # A rounded difference may be minus zero, which is none.
+    ends = (difference[end] + 0.0 for end in ("low", "high"))
+    return " to ".join(("+" if end >= 0 else "") + figure(end, digits) for end in ends)
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

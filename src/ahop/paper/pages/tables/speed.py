@@ -71,7 +71,7 @@ def kernels(*reports: Report) -> Grid:
         "compiled_ratio": "scores, times `torch.compile` of the definition",
         "weight_gradient_ratio": "with the gradient to the weights, times the definition",
         "gradients_ratio": "with all gradients, times the definition",
-        "recall_over_faiss": "flat FAISS searches that the recall of the best five costs",
+        "recall_over_faiss": "time to recall the best five, over that of a flat FAISS search",
     }
     timed = [[row for row in report["rows"] if "scores_ratio" in row] for report in reports]
     dims = next((each(rows, "dim") for rows in timed if rows), [])
