@@ -370,10 +370,22 @@ def test_machines_that_share_a_run_make_the_report_of_one(shares, tmp_path):
     assert joined["config"] == alone["config"]
 
 
+def test_what_a_gpu_had_a_share_in_is_made_by_a_command_for_a_gpu(shares):
+    asked, first, second, whole = shares
+    report = json.loads(first.read_text())
+    first.write_text(json.dumps({**report, "config": {**report["config"], "device": "cuda"}}))
+    assert invoke(*asked, "--join", f"{first},{second}", "--out", str(whole)).exit_code == 0
+    assert json.loads(whole.read_text())["config"]["device"] == "cuda"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda report: {}, r"second.json is no report of a run that can be resumed"),
+        (
+            lambda report: {key: value for key, value in report.items() if key != "experiment"},
+            "second.json is no report of a run that can be resumed",
+        ),
         (lambda report: {**report, "experiment": "mil"}, "second.json holds a run with other settings than those"),
         (lambda report: {**report, "quick": True}, "second.json holds a run with other settings than those to join"),
         (lambda report: {**report, "config": {**report["config"], "checked": 0.5}}, "holds a run with other settings"),

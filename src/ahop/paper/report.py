@@ -187,14 +187,14 @@ def join(
         with reading(path):
             report = json.loads(Path(path).read_text())
             done, own = [dict(one) for one in report["done"]], [dict(one) for one in report["sittings"]]
-            settings, quick = dict(report["config"]), report["quick"]
+            settings, name, quick = dict(report["config"]), report["experiment"], report["quick"]
             versions |= report["versions"]
             made = [own[one["sitting"]] for one in done]
         # As the printed command has to say it: a processor is what every machine has.
         if settings.get("device", "cpu") != "cpu":
             now["device"] = settings["device"]
         kept = {key: value for key, value in now.items() if key not in free}
-        if report["experiment"] != experiment or quick or {key: settings.get(key) for key in kept} != kept:
+        if name != experiment or quick or {key: settings.get(key) for key in kept} != kept:
             raise ValueError(f"{path} holds a run with other settings than those to join")
         sittings += [sitting for sitting in own if sitting not in sittings]
         for one, sitting in zip(done, made, strict=True):
