@@ -14,6 +14,7 @@ import torch
 
 from ahop.paper import report, retrieval
 from ahop.paper.parallel import each
+from ahop.paper.spread import spread
 from ahop.variants import Compose, Masked, Mixed
 
 DIFFICULTIES, RUNS = (0.6, 0.7), 5
@@ -57,7 +58,7 @@ def summary(head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
     for difficulty in DIFFICULTIES:
         runs = sorted((one for one in done if one["difficulty"] == difficulty), key=lambda one: one["seed"])
         if runs:
-            figures = {key: report.spread([one[key] for one in runs]) for key in ("exact", "independent", "alike")}
+            figures = {key: spread([one[key] for one in runs]) for key in ("exact", "independent", "alike")}
             rows.append({"difficulty": difficulty, **figures})
     return {**head, "rows": rows, "done": done}
 

@@ -3,7 +3,8 @@
 Ratios of times measured in one run, medians over repetitions: ``python benchmarks/scale.py [--device cuda]``, on all
 threads or on one GPU. Writes ``results/scale-cpu.json`` or ``results/scale-cuda.json``.
 
-On a GPU the other is a dot product in float32 with the patterns as they are, and the best ten. On a CPU there are two:
+On a GPU there are two others: a dot product in float32 with the patterns as they are, and the best ten; and the same in
+half precision, a part of the patterns after the other, so that scores stay few. On a CPU there are two, too:
 a dot product in float32 of codes that are as good (what exact likelihoods cost without an index), and FAISS's exact
 search of the patterns as they are. Both only find the nearest by a dot product, which is not the likeliest origin.
 """
@@ -53,10 +54,19 @@ def seconds(work: Callable[[], Any], device: str, repetitions: int = 5) -> float
     return statistics.median(times)
 
 
+def in_parts(queries: Tensor, patterns: Tensor, part: int = 2**18) -> Tensor:
+    """The best ten by a dot product, of the best ten of each part."""
+    best = [(queries @ some.mT).topk(K) for some in patterns.split(part)]
+    values, indices = (torch.cat([found[place] for found in best], 1) for place in (0, 1))
+    starts = torch.arange(len(best), device=queries.device).mul(part).repeat_interleave(K)
+    return (indices + starts).gather(1, values.topk(K).indices)
+
+
 def cuda_speed(count: int) -> Iterator[dict[str, Any]]:
     patterns = uniform(count, device="cuda")
     memory, world = learned(patterns, 0.4)
     queries = world.sample(patterns, 2000).queries
+    halves = patterns.half()
     memory.index().recall(queries[:1])
     for batch in (1000, 1):
         some = queries[:batch]
@@ -65,12 +75,15 @@ def cuda_speed(count: int) -> Iterator[dict[str, Any]]:
         ours = seconds(lambda some=some: memory.index().recall(some, K), "cuda")
         peak = torch.cuda.max_memory_allocated() - before
         plain = seconds(lambda some=some: (some @ patterns.mT).topk(K), "cuda")
+        half = seconds(lambda some=some: in_parts(some.half(), halves), "cuda")
         yield {
             "patterns": count,
             "queries": batch,
             "to_dot_product": round(ours / plain, 2),
+            "to_half_precision": round(ours / half, 2),
             "milliseconds": round(1e3 * ours, 2),
             "dot_product_milliseconds": round(1e3 * plain, 2),
+            "half_precision_milliseconds": round(1e3 * half, 2),
             "peak_mebibytes": round(peak / 2**20),
         }
 

@@ -96,6 +96,19 @@ def test_spectra_are_standardised_by_what_their_instrument_does():
     assert right(baselines.direct(patterns, turned[:40], ORIGINS[:40], 20, "distance"), turned) == 1
 
 
+def test_spectra_are_prepared_so_that_their_own_gain_or_offset_does_not_matter():
+    patterns = drawn(60, 40).cumsum(1)
+    gains, offsets = drawn(60, 1, seed=1).exp(), 9 * drawn(60, 1, seed=2)
+    for prepare, queries in (
+        (baselines.normal_variates, gains * patterns + offsets),
+        (baselines.derivatives, patterns + offsets),
+    ):
+        assert right(baselines.prepared(patterns, queries, prepare, "L1"), queries) == 1
+        assert right(baselines.centred(patterns, queries, "L1"), queries) < 1
+    slope = baselines.derivatives(torch.arange(40.0)[None] * 3)[:, 7:-7]
+    torch.testing.assert_close(slope, torch.full_like(slope, 3))
+
+
 def test_spectral_entropy_is_one_for_equal_spectra_and_zero_for_those_that_share_no_peak():
     spectra = torch.tensor([[0.2, 0.8, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 0.0, 0.0]], dtype=torch.float64)
     scores = baselines.shared_entropy(spectra, spectra)

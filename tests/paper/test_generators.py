@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from ahop.paper import generators, retrieval
-from ahop.paper import report as reports
 from ahop.paper.commands import app
+from ahop.paper.spread import spread
 from ahop.variants import Mixed
 from ahop.variants.mixed import PRESETS
 
@@ -40,15 +40,15 @@ def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
     assert "std" not in drawn and len(drawn) == 2 * 2 * (len(PRESETS) - 1)
 
 
-@given(paper=st.floats(0, 1), own=st.floats(0.001, 0.1), spread=st.floats(0.01, 0.1), off=st.floats(-20, 20))
-def test_a_mean_that_is_so_many_standard_errors_off_is_said_to_be(paper, own, spread, off):
-    error = math.sqrt(own**2 / 9 + spread**2 / 5)
+@given(paper=st.floats(0, 1), own=st.floats(0.001, 0.1), deviation=st.floats(0.01, 0.1), off=st.floats(-20, 20))
+def test_a_mean_that_is_so_many_standard_errors_off_is_said_to_be(paper, own, deviation, off):
+    error = math.sqrt(own**2 / 9 + deviation**2 / 5)
     ours = {"mean": paper + off * error, "std": own, "runs": [0.0] * 9}
-    assert generators.standard_errors(ours, paper, spread) == pytest.approx(off, abs=0.06)
+    assert generators.standard_errors(ours, paper, deviation) == pytest.approx(off, abs=0.06)
 
 
 def test_a_spread_that_the_paper_rounds_to_nothing_is_no_certainty():
-    ours = reports.spread([0.5, 0.5])
+    ours = spread([0.5, 0.5])
     assert generators.standard_errors(ours, 0.4, 0.0) == generators.standard_errors(ours, 0.4, generators.LEAST_SPREAD)
 
 

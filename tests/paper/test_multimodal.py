@@ -34,19 +34,20 @@ def test_learning_the_damage_helps_in_both_phases():
 
 def test_without_damage_every_concept_is_found():
     config = multimodal.Config(mask=0.0, noise=0.0, bias=0.0, samples=64, queries=50)
-    assert multimodal.retrieve("a-hop", "a-hop", 32, 0, config) == 1.0
+    for model in ("a-hop", "centred L1"):
+        assert multimodal.retrieve(model, model, 32, 0, config) == 1.0
 
 
 def test_neither_memory_learns_from_what_is_scored(monkeypatch):
     watch = Watch(monkeypatch).on(AdaptiveHopfield, "fit", lambda memory, *lessons: memory)
-    watch.on(AdaptiveHopfield, "retrieve").on(multimodal, "retrieval_accuracy")
+    watch.on(AdaptiveHopfield, "retrieve").on(multimodal, "scored")
     multimodal.retrieve("a-hop", "a-hop", 16, 0, multimodal.Config(samples=24, queries=30, dim=8))
-    (first, second), (scored,) = watch.of("fit"), watch.of("retrieval_accuracy")
+    (first, second), (judged,) = watch.of("fit"), watch.of("scored")
     # The first memory is asked for what the second learns from, and then for what is scored.
     seen, asked = [call for call in watch.of("retrieve") if call.self is first.self]
     assert rows(seen.queries) == rows(first.queries)
     apart(rows(asked.queries), rows(first.queries))
-    apart(rows(scored.samples.queries), rows(second.queries))
+    apart(rows(judged.test.queries), rows(second.queries))
 
 
 @pytest.mark.parametrize(

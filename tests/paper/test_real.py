@@ -146,7 +146,7 @@ def test_models_take_part_where_they_are_meant_to():
     assert "spectral entropy" in meant["ms2"] - meant["gas"]
     assert not any(MODELS[model].labels in (500, 2000) for model in meant["gas"]), "there are but 80 queries"
     suited = {model for model in MODELS if MODELS[model].suits("embeddings-wide", wide("wide"))}
-    assert suited == {"ridge", "b-hop*", "b-hop 10", "b-hop"}
+    assert suited == {"self-learned rotation", "ridge", "b-hop*", "b-hop 10", "b-hop"}
 
 
 def test_ours_stands_beside_the_best_that_was_given_no_more_labels():

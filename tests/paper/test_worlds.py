@@ -11,7 +11,7 @@ from ahop.paper import retrieval, worlds
 from ahop.paper.commands import app
 from ahop.paper.pages import tables
 from ahop.paper.pages.markdown import Grid
-from ahop.paper.report import spread
+from ahop.paper.spread import spread
 from ahop.variants import Noisy
 
 

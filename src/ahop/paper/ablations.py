@@ -17,6 +17,7 @@ from ahop.memories import AdaptiveHopfield
 from ahop.metrics import evaluate
 from ahop.paper import report as reports
 from ahop.paper.retrieval import fitted
+from ahop.paper.spread import spread
 from ahop.variants import Mixed
 
 DIFFICULTIES = (0.4, 0.5)
@@ -124,7 +125,7 @@ def run(config: Config) -> dict[str, Any]:
     for place, difficulty in enumerate(DIFFICULTIES):
         for condition in CONDITIONS:
             found = zip(*figures[difficulty, condition.network], strict=True)
-            accuracy, error = (reports.spread(values) for values in found)
+            accuracy, error = (spread(values) for values in found)
             row = {"study": condition.study, "condition": condition.name, "difficulty": difficulty}
             paper = condition.paper[place] if config.published else None
             rows.append({**row, "accuracy": accuracy, "error": error, "paper": paper})

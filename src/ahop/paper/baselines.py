@@ -183,6 +183,26 @@ def perceptron(
 # --- of spectrometers that measure light ----------------------------------------------------------------------
 
 
+def normal_variates(spectra: Tensor) -> Tensor:
+    """Standard normal variates (Barnes and others, 1989): each spectrum around its own mean, by its own deviation."""
+    spectra = spectra.double()
+    return (spectra - spectra.mean(1, keepdim=True)) / spectra.std(1, keepdim=True)
+
+
+def derivatives(spectra: Tensor) -> Tensor:
+    """The slope of the parabola nearest to 15 channels (Savitzky and Golay, 1964)."""
+    from scipy.signal import savgol_filter
+
+    slopes = savgol_filter(spectra.double().cpu().numpy(), window_length=15, polyorder=2, deriv=1, mode="nearest")
+    return torch.from_numpy(slopes).to(spectra.device)
+
+
+def prepared(patterns: Tensor, queries: Tensor, prepare: Move, metric: str) -> Compared:
+    """Each side around its own mean after this was done to its rows."""
+    found = centred(prepare(patterns), prepare(queries), metric)
+    return found._replace(move=lambda asked: found.move(prepare(asked)))
+
+
 def direct(patterns: Tensor, queries: Tensor, origins: Tensor, rank: int, metric: str) -> Compared:
     """Direct standardisation (Wang and others, 1991): regression on the leading components of the queries."""
     wanted, centre, mean = patterns[origins], queries.mean(0), patterns[origins].mean(0)

@@ -20,6 +20,7 @@ from ahop.metrics import evaluate
 from ahop.paper import report as reports
 from ahop.paper import retrieval
 from ahop.paper.parallel import each
+from ahop.paper.spread import spread
 from ahop.variants import Mixed
 from ahop.variants.mixed import PRESETS
 
@@ -71,21 +72,21 @@ def quick(config: Config) -> Config:
     return Config(**{**vars(config), "queries": 100, "runs": 2, "quick": True})
 
 
-def standard_errors(ours: dict[str, Any], paper: float, spread: float) -> float:
+def standard_errors(ours: dict[str, Any], paper: float, deviation: float) -> float:
     r"""By how many standard errors of the difference our mean is above the paper's.
 
     .. math:: \frac{\bar a - \bar p}{\sqrt{s_a^2 / n + s_p^2 / 5}}
 
     Args:
-        ours: Mean, standard deviation and runs, as :func:`ahop.paper.report.spread` has them.
+        ours: Mean, standard deviation and runs, as :func:`ahop.paper.spread.spread` has them.
         paper: Its mean.
-        spread: Its standard deviation; one that rounds to nothing counts as the largest that does.
+        deviation: Its standard deviation; one that rounds to nothing counts as the largest that does.
 
     Example:
-        >>> standard_errors({"mean": 0.6, "std": 0.0, "runs": [0.6, 0.6]}, paper=0.5, spread=0.05 * 5**0.5)
+        >>> standard_errors({"mean": 0.6, "std": 0.0, "runs": [0.6, 0.6]}, paper=0.5, deviation=0.05 * 5**0.5)
         2.0
     """
-    variance = ours["std"] ** 2 / len(ours["runs"]) + max(spread, LEAST_SPREAD) ** 2 / PAPERS_RUNS
+    variance = ours["std"] ** 2 / len(ours["runs"]) + max(deviation, LEAST_SPREAD) ** 2 / PAPERS_RUNS
     return round((ours["mean"] - paper) / math.sqrt(variance), 1)
 
 
@@ -135,8 +136,8 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
             continue
         row: dict[str, Any] = {"preset": preset, "data": config.data, "level": level, "model": model}
         means, spreads = retrieval.PAPER[config.data, level][model], SPREADS[config.data, level][model]
-        for what, paper, spread in zip(("accuracy", "error"), means, spreads, strict=True):
-            ours = reports.spread([one[what] for one in runs])
-            row[what] = {**ours, "paper": paper, "standard_errors": standard_errors(ours, paper, spread)}
+        for what, paper, deviation in zip(("accuracy", "error"), means, spreads, strict=True):
+            ours = spread([one[what] for one in runs])
+            row[what] = {**ours, "paper": paper, "standard_errors": standard_errors(ours, paper, deviation)}
         rows.append(row)
     return {**head, "rows": rows, "done": done}

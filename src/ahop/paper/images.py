@@ -22,6 +22,7 @@ from ahop.paper import report as reports
 from ahop.paper import vision
 from ahop.paper.muon import Muon
 from ahop.paper.parallel import each
+from ahop.paper.spread import spread
 
 PROTOCOLS = ("transformer", "published")
 DATA = ("cifar10", "cifar100", "tiny-imagenet")
@@ -289,6 +290,6 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
         own = [one for one in done if one["model"] == model and one["seed"] in seeds]
         if own:
             paper = PAPER[config.data].get(model) if config.protocol == "published" else None
-            figures = reports.spread([one["accuracy"] for one in own])
+            figures = spread([one["accuracy"] for one in own])
             rows.append({"model": model, "accuracy": figures, "parameters": own[0]["parameters"], "paper": paper})
     return {**head, "rows": rows, "done": done}

@@ -24,6 +24,7 @@ from ahop._progress import progress
 from ahop.datasets.bags import FILES, Bags
 from ahop.paper import report as reports
 from ahop.paper.parallel import each
+from ahop.paper.spread import beside, spread
 
 if TYPE_CHECKING:
     from ahop.estimators import HopfieldBagClassifier
@@ -200,11 +201,11 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
         }
         own = {model: [runs[seed] for seed in seeds if seed in runs] for model, runs in found.items()}
         for model in filter(own.get, own):
-            row = {"data": name, "model": model, "auc": reports.spread([one["auc"] for one in own[model]])}
+            row = {"data": name, "model": model, "auc": spread([one["auc"] for one in own[model]])}
             if model in OURS:
                 others = {other: _folds(runs) for other, runs in own.items() if other not in OURS}
                 # So many bags are scored for one that is learned from.
-                row |= reports.beside("auc", _folds(own[model]), others, 1 / (config.folds - 1))
+                row |= beside("auc", _folds(own[model]), others, 1 / (config.folds - 1))
             rows.append({**row, "paper": PAPER.get(name, {}).get(model)})
     return {**head, "rows": rows, "done": done}
 
@@ -263,7 +264,7 @@ def _summary_of_checks(
             own = [one for one in done if (one["check"], one["model"]) == (name, model) and one["seed"] in seeds]
             if own:
                 own.sort(key=lambda one: one["seed"])
-                spreads = {part: reports.spread([one[part] for one in own]) for part in ("train", "test")}
+                spreads = {part: spread([one[part] for one in own]) for part in ("train", "test")}
                 rows.append({"check": name, "model": model, **spreads})
     return {**head, "rows": rows, "done": done}
 

@@ -11,18 +11,23 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ahop._progress import progress
 from ahop.memories import create
-from ahop.metrics import retrieval_accuracy
+from ahop.memories.base import AssociativeMemory
 from ahop.paper import report as reports
-from ahop.paper.retrieval import fitted
+from ahop.paper.baselines import PLAIN, Compared
+from ahop.paper.retrieval import answers, fitted, scored
+from ahop.paper.spread import spread
 from ahop.variants import Mixed, Samples
 
 CONCEPTS = (128, 256, 512, 1024)
 # Accuracy in the paper, by the networks of both phases.
 PAPER = {
     ("m-hop", "m-hop"): (0.173, 0.092, 0.044, 0.021),
+    ("u-hop", "u-hop"): (),
+    ("centred L1", "centred L1"): (),
     ("k2-hop", "k2-hop"): (0.574, 0.349, 0.146, 0.081),
     ("k2-hop", "a-hop"): (0.636, 0.465, 0.276, 0.183),
     ("a-hop", "k2-hop"): (0.904, 0.709, 0.492, 0.328),
@@ -81,7 +86,7 @@ def run(config: Config) -> dict[str, Any]:
     for (first, second, count), figures in found.items():
         paper = dict(zip(CONCEPTS, PAPER[first, second], strict=False)).get(count)
         row = {"first": first, "second": second, "concepts": count}
-        rows.append({**row, "accuracy": reports.spread(figures), "paper": paper})
+        rows.append({**row, "accuracy": spread(figures), "paper": paper})
     return {**head, "rows": rows}
 
 
@@ -94,9 +99,18 @@ def retrieve(first: str, second: str, count: int, seed: int, config: Config) -> 
     seen_damage = Mixed(config.mask, config.noise, config.bias, seed=seed)
     heard_damage = Mixed(config.mask, config.noise, config.bias, seed=seed + 1)
     seen, test = seen_damage.sample(pictures, config.samples), seen_damage.sample(pictures, config.queries)
-    recall = fitted(create(first, pictures, values=sounds), seen)
+    recall = _taught(first, pictures, sounds, seen, seed)
     with torch.no_grad():
-        heard, asked = (heard_damage.corrupt(recall.retrieve(some.queries), generator) for some in (seen, test))
+        heard, asked = (heard_damage.corrupt(answers(recall, sounds, some.queries), generator) for some in (seen, test))
     # The second memory learns from what the first makes of the same samples.
-    memory = fitted(create(second, sounds), Samples(heard, seen.origins))
-    return retrieval_accuracy(memory, Samples(asked, test.origins))
+    memory = _taught(second, sounds, None, Samples(heard, seen.origins), seed)
+    return scored(memory, sounds, Samples(asked, test.origins)).accuracy
+
+
+def _taught(
+    name: str, patterns: Tensor, values: Tensor | None, seen: Samples, seed: int
+) -> AssociativeMemory | Compared:
+    """A memory or a baseline that has learned; what a baseline reads out is the value of its first choice."""
+    if name in PLAIN:
+        return PLAIN[name].make(patterns, *seen, seed)
+    return fitted(create(name, patterns, values=values), seen)

@@ -163,7 +163,10 @@ _NUMBERS = retrieval.Config(
     settings=_alike(0.6, 0.7),
 )
 _DIGITS = retrieval.Config(data="digits", patterns=1024)
-_LADDER = retrieval.Config(models=("m-hop", "a-hop", "b-hop*", "b-hop"), settings=_alike(0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
+_LADDER = retrieval.Config(
+    models=("m-hop", "centred L1", "z-scored cosine", "a-hop", "b-hop*", "b-hop"),
+    settings=_alike(0.2, 0.3, 0.4, 0.5, 0.6, 0.7),
+)
 _FEW = worlds.Config(worlds=("published 0.4", "published 0.5"), models=("b-hop",), samples=128)
 _UNTUNED = worlds.Config(worlds=worlds.group(untuned=True), models=worlds.UNTUNED_MODELS)
 _ROUNDED = worlds.Config(worlds=("noise .5, rounded to -2, 0, 2",), models=("b-hop*", "b-hop"))
@@ -308,10 +311,9 @@ PARTS = (
     Part("worlds-128.json", "the same from few queries", worlds, _worlds(_FEW), resumable=True),
     Part("real.json", "corruption that no software made", real, _real, 5, resumable=True),
 )
-# Speed, which is measured beside the package; the first one wants the folder src of an older checkout.
+# What is measured beside the package.
 BENCHMARKS = {
     "ceiling.json": "python benchmarks/ceiling.py",
-    "fits.json": "python benchmarks/fits.py OLDER/src",
     "kernels-arm.json": "python benchmarks/kernels.py --device cpu",
     "kernels-x86.json": "python benchmarks/kernels.py --device cpu",
     "kernels-cuda.json": "python benchmarks/kernels.py --device cuda",

@@ -19,6 +19,7 @@ from ahop.metrics import calibration_gap
 from ahop.paper import report as reports
 from ahop.paper.parallel import each
 from ahop.paper.real_models import MODELS
+from ahop.paper.spread import beside, spread
 from ahop.similarity import Density, Similarity
 
 Done = dict[str, Any]
@@ -151,7 +152,7 @@ def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str,
 def _figures(runs: dict[int, Done]) -> dict[str, Any]:
     each_split = [runs[number] for number in sorted(runs)]
     figures: dict[str, Any] = {
-        key: reports.spread([one[key] for one in each_split])
+        key: spread([one[key] for one in each_split])
         for key in ("accuracy", "confidence", "calibration_error")
         if key in each_split[0]
     }
@@ -168,4 +169,4 @@ def _beside(model: str, found: dict[str, dict[int, Done]]) -> dict[str, Any]:
         if other == model or (not MODELS[other].ours and MODELS[other].labels <= MODELS[model].labels)
     }
     learned, scored = next(iter(found[model].values()))["items"]
-    return reports.beside("accuracy", figures.pop(model), figures, scored / learned)
+    return beside("accuracy", figures.pop(model), figures, scored / learned)

@@ -15,7 +15,7 @@ from ahop.datasets import Measured
 from ahop.memories import AdaptiveHopfield
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
-from ahop.paper import baselines
+from ahop.paper import baselines, self_taught
 from ahop.paper.baselines import ALONE, BOTH, METRICS, NOTHING, PLAIN, Compared
 
 Builder = Callable[[Measured, int], AssociativeMemory | Compared]
@@ -124,6 +124,28 @@ def _ridge(data: Measured, seed: int) -> Compared:
 
 
 # --- the fields' own ------------------------------------------------------------------------------------------
+
+
+@model("normal variates", learns=ALONE, for_data=of("tablets"))
+def _normal_variates(data: Measured, seed: int) -> Compared:
+    """L1, being the best of the metrics after this and after derivatives."""
+    return baselines.prepared(data.patterns, data.queries[data.learn], baselines.normal_variates, "L1")
+
+
+@model("derivatives", learns=ALONE, for_data=of("tablets"))
+def _derivatives(data: Measured, seed: int) -> Compared:
+    return baselines.prepared(data.patterns, data.queries[data.learn], baselines.derivatives, "L1")
+
+
+@model("self-taught projection", learns=ALONE, for_data=of("tablets"))
+def _projected(data: Measured, seed: int) -> Compared:
+    """Of 1, 2, 4 and 8 components and three metrics the best on scored items: nobody without labels could choose."""
+    return self_taught.projected(data.patterns, data.queries[data.learn], 8, "L1")
+
+
+@model("self-learned rotation", learns=ALONE, for_data=of("embeddings"))
+def _rotated(data: Measured, seed: int) -> Compared:
+    return self_taught.rotated(data.patterns, data.queries[data.learn], seed)
 
 
 @model("direct standardisation", learns=BOTH, for_data=of("tablets"))

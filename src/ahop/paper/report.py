@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 import os
 import platform
-import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -54,62 +52,6 @@ def stamp(name: str, config: dict[str, Any], file: str, libraries: Sequence[str]
     began = datetime.now(timezone.utc).isoformat(timespec="seconds")
     sitting = {"machine": machine, "began": began, **provenance.commit(), "code": provenance.fingerprint(file)}
     return {"experiment": name, "quick": quick, "config": config, "versions": versions, "sittings": [sitting]}
-
-
-def spread(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, standard deviation and the single runs."""
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return {
-        "mean": round(statistics.fmean(values), 4),
-        "std": round(deviation, 4),
-        "runs": [round(value, 4) for value in values],
-    }
-
-
-def paired(ours: Sequence[float], theirs: Sequence[float], ratio: float) -> dict[str, float | None]:
-    r"""The mean difference of figures from the same splits, and where it lies in 95 % of cases.
-
-    .. math:: \bar d \pm t_{.975,\, k-1} \sqrt{\left(\tfrac1k + r\right) s^2_d}
-
-    Splits of one set share items, so that their spread alone says too little: r, how many items are scored for one
-    that is learned from, makes up for that (Nadeau and Bengio, 2003). One split has no interval.
-
-    Example:
-        >>> paired([0.9, 0.8, 0.7], [0.6, 0.5, 0.4], ratio=1.0)
-        {'mean': 0.3, 'low': 0.3, 'high': 0.3}
-    """
-    gaps = [own - other for own, other in zip(ours, theirs, strict=True)]
-    mean = statistics.fmean(gaps)
-    if len(gaps) < 2:
-        return {"mean": round(mean, 4), "low": None, "high": None}
-    from scipy.special import stdtrit
-
-    reach = float(stdtrit(len(gaps) - 1, 0.975)) * math.sqrt((1 / len(gaps) + ratio) * statistics.variance(gaps))
-    return {"mean": round(mean, 4), "low": round(mean - reach, 4), "high": round(mean + reach, 4)}
-
-
-def beside(what: str, own: dict[Any, float], others: dict[str, dict[Any, float]], ratio: float) -> dict[str, Any]:
-    """The best of the others on the same splits, and the paired difference to it; nothing where none has them all.
-
-    Args:
-        what: What the figures are called.
-        own: A model's figure on each split.
-        others: The same for those to compare it with.
-        ratio: As in :func:`paired`.
-
-    Example:
-        >>> found = beside("auc", {0: 0.9, 1: 0.8}, {"mean": {0: 0.1, 1: 0.2}, "max": {0: 0.5, 1: 0.4}}, ratio=1.0)
-        >>> found["best_other"]["model"], found["difference"]
-        ('max', {'mean': 0.4, 'low': 0.4, 'high': 0.4})
-    """
-    theirs = {model: [runs[split] for split in own] for model, runs in others.items() if own.keys() <= runs.keys()}
-    if not own or not theirs:
-        return {}
-    best = max(theirs, key=lambda model: sum(theirs[model]))
-    return {
-        "best_other": {"model": best, what: spread(theirs[best])},
-        "difference": paired(list(own.values()), theirs[best], ratio),
-    }
 
 
 def resume(

@@ -25,6 +25,7 @@ from ahop.paper import plots
 from ahop.paper import report as reports
 from ahop.paper.baselines import ALONE, NOTHING, PLAIN, Compared
 from ahop.paper.parallel import each
+from ahop.paper.spread import spread
 from ahop.similarity.perceptron import Perceptron
 from ahop.variants import Mixed, Samples, Variant
 from ahop.variants.mixed import Preset
@@ -302,8 +303,8 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
             ceilings = [max(found[setting, "oracle", seed]["first_choice"], 1e-9) for seed in seeds]
             shares = [one["first_choice"] / ceiling for one, ceiling in zip(runs, ceilings, strict=True)]
             row: dict[str, Any] = {"setting": str(setting), "intensities": list(setting), "model": model}
-            row |= {key: reports.spread([one[key] for one in runs]) for key in Evaluation._fields}
-            row["fraction_of_oracle"] = reports.spread(shares)
+            row |= {key: spread([one[key] for one in runs]) for key in Evaluation._fields}
+            row["fraction_of_oracle"] = spread(shares)
             paper = paper_figure(config, setting, model)
             row["paper"] = None if paper is None else {"accuracy": paper[0], "error": paper[1]}
             rows.append(row)

@@ -25,6 +25,7 @@ from ahop._extras import require
 from ahop._progress import progress
 from ahop.paper import report as reports
 from ahop.paper.parallel import each
+from ahop.paper.spread import beside, spread
 from ahop.paper.table_models import CONTESTANTS, LEARNERS, MEMBERS, VOTES, chances, final, tune
 
 DATA = ("adult", "bank", "vaccine", "purchase", "heart")
@@ -234,7 +235,7 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
                 continue
             own = [runs[split] for split in sorted(runs)]
             row: dict[str, Any] = {"data": name, "model": model}
-            row |= {what: reports.spread([one[what] for one in own]) for what in ("accuracy", "auc")}
+            row |= {what: spread([one[what] for one in own]) for what in ("accuracy", "auc")}
             timed = [one for one in own if "fit" in one]
             row |= {
                 what: round(statistics.median(one[what] for one in timed), 1) for what in ("fit", "predict") if timed
@@ -255,4 +256,4 @@ def _beside(what: str, runs: dict[int, dict[str, Any]], found: dict[str, dict[in
         if not CONTESTANTS[other].ours
     }
     learned, tested = next(iter(runs.values()))["rows"]
-    return reports.beside(what, own, others, tested / learned)
+    return beside(what, own, others, tested / learned)

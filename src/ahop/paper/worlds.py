@@ -26,6 +26,7 @@ from ahop.metrics import calibration_error
 from ahop.paper import report as reports
 from ahop.paper.parallel import each
 from ahop.paper.retrieval import BASELINES, prepare, require_models, scored
+from ahop.paper.spread import spread
 from ahop.variants import (
     Biased,
     Compose,
@@ -274,14 +275,14 @@ def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str,
             cells = [runs[seed] for seed in config.seeds if seed in runs and seed in ceiling]
             if cells:
                 best = [max(ceiling[one["seed"]]["first_choice"], 1e-9) for one in cells]
-                share = reports.spread([one["first_choice"] / most for one, most in zip(cells, best, strict=True)])
+                share = spread([one["first_choice"] / most for one, most in zip(cells, best, strict=True)])
                 rows.append({"world": name, "model": model, **_figures(cells), "fraction_of_oracle": share})
     return {**head, "rows": rows, "done": done}
 
 
 def _figures(cells: list[Done]) -> dict[str, Any]:
     keys = ("accuracy", "first_choice", "calibration_error", "rejection_auroc")
-    return {key: reports.spread([one[key] for one in cells]) for key in keys if key in cells[0]}
+    return {key: spread([one[key] for one in cells]) for key in keys if key in cells[0]}
 
 
 def _rejection(memory: BayesianHopfield, stored: Tensor, strangers: Tensor) -> float:

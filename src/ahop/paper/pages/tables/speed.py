@@ -91,6 +91,7 @@ def scale_speed(gpu: Report, cpu: Report) -> Grid:
     """Recall from many patterns: times the cost of plainer searches."""
     names = {
         "to_dot_product": "dot product, best ten",
+        "to_half_precision": "in half precision and in parts",
         "to_product_of_codes": "product of codes",
         "to_faiss_flat": "FAISS, flat",
     }
