@@ -169,7 +169,6 @@ _LADDER = retrieval.Config(
 )
 _FEW = worlds.Config(worlds=("published 0.4", "published 0.5"), models=("b-hop",), samples=128)
 _UNTUNED = worlds.Config(worlds=worlds.group(untuned=True), models=worlds.UNTUNED_MODELS)
-_ROUNDED = worlds.Config(worlds=("noise .5, rounded to -2, 0, 2",), models=("b-hop*", "b-hop"))
 PARTS = (
     Part("claims.json", "theorems and lemmas", claims, _report(lambda run: claims.run())),
     Part("clouds.png", "Figure 1", figures, lambda run, out, until: figures.draw_clouds(out)),
@@ -307,7 +306,6 @@ PARTS = (
     Part("timing-cuda.json", "timing", timing, _timing("cuda", 5), needs_gpu=True),
     Part("worlds.json", "how close to the ceiling", worlds, _worlds(worlds.Config()), 5, resumable=True),
     Part("worlds-untuned.json", "worlds that nobody tuned on", worlds, _worlds(_UNTUNED), 5, resumable=True),
-    Part("worlds-rounded.json", "one of them, after it was looked at", worlds, _worlds(_ROUNDED), resumable=True),
     Part("worlds-128.json", "the same from few queries", worlds, _worlds(_FEW), resumable=True),
     Part("real.json", "corruption that no software made", real, _real, 5, resumable=True),
 )
