@@ -4,7 +4,7 @@ Ratios of times measured in one run, medians over repetitions: ``python benchmar
 threads or on one GPU. Writes ``results/scale-cpu.json`` or ``results/scale-cuda.json``.
 
 On a GPU there are two others: a dot product in float32 with the patterns as they are, and the best ten; and the same in
-half precision, a part of the patterns after the other, so that scores stay few. On a CPU there are two, too:
+half precision, as many patterns at a time as keep the scores below half a gibibyte. On a CPU there are two, too:
 a dot product in float32 of codes that are as good (what exact likelihoods cost without an index), and FAISS's exact
 search of the patterns as they are. Both only find the nearest by a dot product, which is not the likeliest origin.
 """
@@ -54,8 +54,9 @@ def seconds(work: Callable[[], Any], device: str, repetitions: int = 5) -> float
     return statistics.median(times)
 
 
-def in_parts(queries: Tensor, patterns: Tensor, part: int = 2**18) -> Tensor:
-    """The best ten by a dot product, of the best ten of each part."""
+def in_parts(queries: Tensor, patterns: Tensor, scores: int = 2**28) -> Tensor:
+    """The best ten by a dot product, of the best ten of each part, with so many scores at a time."""
+    part = max(K, scores // len(queries))
     best = [(queries @ some.mT).topk(K) for some in patterns.split(part)]
     values, indices = (torch.cat([found[place] for found in best], 1) for place in (0, 1))
     starts = torch.arange(len(best), device=queries.device).mul(part).repeat_interleave(K)

@@ -109,6 +109,30 @@ def test_spectra_are_prepared_so_that_their_own_gain_or_offset_does_not_matter()
     torch.testing.assert_close(slope, torch.full_like(slope, 3))
 
 
+def test_a_pattern_that_is_near_to_all_is_chosen_no_more_than_others():
+    """Queries at half their size lie nearer to the middle than to their own patterns."""
+    patterns = drawn(60, 8)
+    queries = 0.5 * patterns + 0.1 * drawn(60, 8, seed=1)
+    plain = baselines.Compared(
+        torch.cat([patterns, torch.full_like(patterns[:1], 0.2)]), lambda asked: asked, METRICS["distance"]
+    )
+    fair = baselines.uncrowded(plain, queries)
+    assert int((plain.first(queries) == 60).sum()) > 10 > 2 > int((fair.first(queries) == 60).sum())
+    assert right(plain, queries) < 0.5 < 0.9 < right(fair, queries)
+
+
+def test_phones_are_compared_by_powers_or_by_ranks():
+    heard = torch.rand(60, 20, generator=torch.Generator().manual_seed(0)).double() * 2 - 1
+    assert right(baselines.sorensen(heard, math.e), heard) == 1
+    stored, asked = (baselines.sorensen(heard, 2.0).move(heard[rows]) for rows in ([0, 1], [2]))
+    gaps, sums = (asked - stored).abs().sum(1), (asked + stored).sum(1)
+    torch.testing.assert_close(baselines.sorensen(heard, 2.0).score(stored, asked), -(gaps / sums)[None])
+    # Another phone hears all in its own scale.
+    bent = heard**3 * torch.rand(60, 1, generator=torch.Generator().manual_seed(1)).double()
+    assert right(baselines.ranked(heard), bent) == 1
+    assert right(baselines.sorensen(heard, 2.0), bent) < 1
+
+
 def test_spectral_entropy_is_one_for_equal_spectra_and_zero_for_those_that_share_no_peak():
     spectra = torch.tensor([[0.2, 0.8, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 0.0, 0.0]], dtype=torch.float64)
     scores = baselines.shared_entropy(spectra, spectra)

@@ -75,6 +75,30 @@ def test_a_run_goes_on_where_it_ended(monkeypatch, tmp_path):
         real.run(real.quick(config), out)
 
 
+def test_machines_share_a_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(datasets, "load", small)
+    models, asked = ("distance", "b-hop*"), ("--data", "gas", "--runs", "2", "--models", "distance,b-hop*")
+    monkeypatch.setattr(real, "score", lambda name, model, split, config: scored(name, model, split))
+    files = [tmp_path / f"{place}.json" for place in range(2)]
+    for model, out in zip(models, files, strict=True):
+        real.run(real.Config(("gas",), (model,), runs=2), out)
+    alone = real.run(real.Config(("gas",), models, runs=2))
+    whole = tmp_path / "whole.json"
+    invoked = CliRunner().invoke(app, ["real", *asked, "--join", ",".join(map(str, files)), "--out", str(whole)])
+    assert invoked.exit_code == 0, invoked.output
+    joined = json.loads(whole.read_text())
+    assert joined["rows"] == alone["rows"]
+    (row,) = [row for row in joined["rows"] if row["model"] == "b-hop*"]
+    assert row["ahead"] and row["best_other"]["model"] == "distance"
+
+
+def scored(name, model, split):
+    """As if it had been run."""
+    accuracy = 0.5 + 0.1 * split + 0.2 * (model == "b-hop*")
+    found = {"data": name, "model": model, "split": split, "items": [10, 10], "accuracy": accuracy, "learned": ""}
+    return {**found, "confidence": 0.5, "calibration_error": 0.1} if model == "b-hop*" else found
+
+
 @pytest.mark.parametrize("number", range(4))
 def test_no_item_is_on_both_sides_of_a_split(number):
     data = real.split(small("gas"), number)
@@ -115,7 +139,7 @@ def test_no_model_learns_from_what_is_scored_nor_from_labels_that_it_must_not_ha
 
 @pytest.mark.parametrize("name", [name for name in MODELS if 0 < MODELS[name].labels < float("inf")])
 def test_no_model_is_given_more_labels_than_it_says(name, watch):
-    watch.on(baselines, "procrustes")
+    watch.on(baselines, "procrustes").on(baselines, "whitening")
     origins = torch.arange(5000)
     MODELS[name].build(Measured(torch.rand(5000, 2), torch.rand(5000, 2), origins, origins % 2 == 0), 0)
     (call,) = watch.calls
@@ -146,7 +170,16 @@ def test_models_take_part_where_they_are_meant_to():
     assert "spectral entropy" in meant["ms2"] - meant["gas"]
     assert not any(MODELS[model].labels in (500, 2000) for model in meant["gas"]), "there are but 80 queries"
     suited = {model for model in MODELS if MODELS[model].suits("embeddings-wide", wide("wide"))}
-    assert suited == {"self-learned rotation", "ridge", "b-hop*", "b-hop 10", "b-hop"}
+    assert suited == {
+        "self-learned rotation",
+        "self-learned map",
+        "ridge",
+        "Procrustes",
+        "residual MLP",
+        "b-hop*",
+        "b-hop 10",
+        "b-hop",
+    }
 
 
 def test_ours_stands_beside_the_best_that_was_given_no_more_labels():

@@ -20,14 +20,14 @@ def test_a_projection_teaches_itself_which_direction_to_leave_out():
     assert right(self_taught.projected(patterns, queries, 1, "distance"), queries) > 0.95
 
 
-def test_a_rotation_is_found_without_a_pair():
+def test_a_map_is_found_without_a_pair():
     patterns = drawn(400, 8).exp() * torch.linspace(0.1, 2, 8, dtype=torch.float64)
     queries = patterns[:300] @ torch.linalg.qr(drawn(8, 8, seed=1)).Q + 0.01 * drawn(300, 8, seed=2) + 3
     assert right(centred(patterns, queries, "cosine"), queries) < 0.1
-    assert right(self_taught.rotated(patterns, queries, seed=0), queries) > 0.95
+    assert right(self_taught.translated(patterns, queries, seed=0), queries) > 0.95
 
 
-def test_a_rotation_is_found_into_a_wider_space():
+def test_a_map_is_found_into_a_wider_space():
     patterns = drawn(400, 8).exp() * torch.linspace(0.1, 2, 8, dtype=torch.float64)
     queries = patterns @ torch.linalg.qr(drawn(11, 8, seed=1)).Q.T
-    assert right(self_taught.rotated(patterns, queries, seed=0), queries) > 0.95
+    assert right(self_taught.translated(patterns, queries, seed=0), queries) > 0.95

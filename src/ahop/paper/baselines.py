@@ -120,6 +120,21 @@ def whitening(patterns: Tensor, queries: Tensor, origins: Tensor) -> Compared:
     return Compared(memory.patterns, lambda asked: asked, memory.similarity)
 
 
+def uncrowded(found: Compared, queries: Tensor, count: int = 10) -> Compared:
+    r"""Scores less how crowded it is around a pattern (Conneau and others, 2018), by queries that need no origins.
+
+    .. math:: 2 s(\xi, x) - \tfrac{1}{k} \sum_{x' \in N_k(\xi)} s(\xi, x')
+
+    A pattern that is near to many queries is the nearest of too many. How crowded it is around the query is alike for
+    all patterns, and left out.
+    """
+    moved = found.move(queries.double())
+    parts = split(len(found.patterns), len(moved) * moved.element_size())
+    near = [found.score(found.patterns[part], moved).topk(min(count, len(moved)), 0).values for part in parts]
+    crowd = torch.cat([some.mean(0) for some in near])
+    return found._replace(score=lambda patterns, asked: 2 * found.score(patterns, asked) - crowd)
+
+
 class Plain(NamedTuple):
     """A baseline for any data: how it is made of patterns, queries, origins and a seed, and what it learns from."""
 
@@ -246,6 +261,33 @@ def _components(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     left, values, right = torch.linalg.svd(rows, full_matrices=False)
     sound = values > 1e-10 * values[0]
     return left[:, sound], values[sound], right.T[:, sound]
+
+
+# --- of phones ------------------------------------------------------------------------------------------------
+
+
+def sorensen(patterns: Tensor, power: float) -> Compared:
+    """Sørensen's distance of powers of strengths (Torres-Sospedra and others, 2015), which are -1 where unheard."""
+
+    def strengths(rows: Tensor) -> Tensor:
+        return ((rows.double() + 1) / 2) ** power
+
+    def score(stored: Tensor, asked: Tensor) -> Tensor:
+        both = asked.sum(1, keepdim=True) + stored.sum(1)
+        return METRICS["L1"](stored, asked) / both.clamp_min(torch.finfo(both.dtype).tiny)
+
+    return Compared(strengths(patterns), strengths, score)
+
+
+def ranked(patterns: Tensor) -> Compared:
+    """L1 of ranks within each row, which no phone's own scale changes; equal values share their mean rank."""
+
+    def ranks(rows: Tensor) -> Tensor:
+        from scipy.stats import rankdata
+
+        return torch.from_numpy(rankdata(rows.cpu().numpy(), axis=1)).to(rows.device)
+
+    return Compared(ranks(patterns), ranks, METRICS["L1"])
 
 
 # --- of spectrometers that weigh ------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -23,6 +24,8 @@ from ahop.paper.spread import beside, spread
 from ahop.similarity import Density, Similarity
 
 Done = dict[str, Any]
+# In what the sittings of one report may differ.
+FREE = ("data", "models", "runs", "seed", "device")
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def run(
     What ``out`` already holds is not done again, and each part is kept when ready; none begins after ``until``.
     """
     head = reports.stamp("real", asdict(config), __file__)
-    journal = reports.Journal(out, head, ("data", "models", "runs", "seed", "device"), partial(summary, config))
+    journal = reports.Journal(out, head, FREE, partial(summary, config))
     with reports.reading(out):
         known = {(one["data"], one["model"], one["split"]) for one in journal.done}
     # All before the work, which would be in vain where one is not to be had.
@@ -107,6 +110,11 @@ def run(
             journal.add([one])
             bar.advance(f"{one['data']}, {one['model']}, split {one['split']}: {one['accuracy']:.3f}")
     return journal.report()
+
+
+def join(config: Config, paths: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:
+    """One report of what several machines did, each into a file of its own; nothing is run."""
+    return summary(config, *reports.join(paths, "real", asdict(config), FREE))
 
 
 def _suited(data: Measured, name: str, config: Config) -> list[str]:

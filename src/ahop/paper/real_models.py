@@ -112,15 +112,43 @@ for _name, _plain in PLAIN.items():
         _join_plain(_name)
 
 
+@model("uncrowded cosine", learns=ALONE, for_data=one_space)
+def _uncrowded(data: Measured, seed: int) -> Compared:
+    """Around both means."""
+    queries = data.queries[data.learn]
+    return baselines.uncrowded(baselines.centred(data.patterns, queries, "cosine"), queries)
+
+
+# How many pairs a model learns from, and what that is called.
+_PAIRS: tuple[tuple[int | None, str], ...] = ((500, "500 pairs"), (2000, "2,000 pairs"), (None, BOTH))
+
+
+def _named(name: str, count: int | None) -> str:
+    return name if count is None else f"{name} {count}"
+
+
+def _join_ridge(count: int | None, learns: str) -> None:
+    @model(_named("ridge", count), learns=learns)
+    def ridge(data: Measured, seed: int) -> Compared:
+        return baselines.tuned(baselines.ridge, baselines.RIDGES, data.patterns, *pairs(data, seed, count), seed)
+
+
+def _join_whitening(count: int, learns: str) -> None:
+    @model(_named("whitening", count), learns=learns, for_data=one_space)
+    def whitening(data: Measured, seed: int) -> Compared:
+        return baselines.whitening(data.patterns, *pairs(data, seed, count))
+
+
+for _count, _learns in _PAIRS:
+    if _count:
+        _join_whitening(_count, _learns)
+    _join_ridge(_count, _learns)
+
+
 @model("whitening", learns=BOTH, for_data=one_space)
 def _whitening(data: Measured, seed: int) -> AssociativeMemory:
     """As a memory, which can say how sure it is."""
     return baselines.whitened(data.patterns, *pairs(data, seed))
-
-
-@model("ridge", learns=BOTH)
-def _ridge(data: Measured, seed: int) -> Compared:
-    return PLAIN["ridge"].make(data.patterns, *pairs(data, seed), seed)
 
 
 # --- the fields' own ------------------------------------------------------------------------------------------
@@ -139,13 +167,18 @@ def _derivatives(data: Measured, seed: int) -> Compared:
 
 @model("self-taught projection", learns=ALONE, for_data=of("tablets"))
 def _projected(data: Measured, seed: int) -> Compared:
-    """Of 1, 2, 4 and 8 components and three metrics the best on scored items: nobody without labels could choose."""
+    """Of 0 to 32 components, five preparations and two metrics the best on scored items: nobody could choose it."""
     return self_taught.projected(data.patterns, data.queries[data.learn], 8, "L1")
 
 
 @model("self-learned rotation", learns=ALONE, for_data=of("embeddings"))
 def _rotated(data: Measured, seed: int) -> Compared:
     return self_taught.rotated(data.patterns, data.queries[data.learn], seed)
+
+
+@model("self-learned map", learns=ALONE, for_data=of("embeddings"))
+def _translated(data: Measured, seed: int) -> Compared:
+    return self_taught.translated(data.patterns, data.queries[data.learn], seed)
 
 
 @model("direct standardisation", learns=BOTH, for_data=of("tablets"))
@@ -167,20 +200,35 @@ def _orthogonal(data: Measured, seed: int) -> Compared:
     return baselines.tuned(baselines.orthogonal, options, data.patterns, *pairs(data, seed), seed)
 
 
+@model("Sørensen of powers", learns=NOTHING, for_data=of("wifi"))
+def _sorensen(data: Measured, seed: int) -> Compared:
+    """With the power of Torres-Sospedra and others."""
+    return baselines.sorensen(data.patterns, math.e)
+
+
+@model("ranks", learns=NOTHING, for_data=of("wifi"))
+def _ranked(data: Measured, seed: int) -> Compared:
+    return baselines.ranked(data.patterns)
+
+
 @model("weighted cosine", learns=NOTHING, for_data=of("ms2"))
 def _weighted(data: Measured, seed: int) -> Compared:
     """With the powers of Kim and others (2012)."""
     return baselines.weighted_cosine(data.patterns, 1.3, 0.53)
 
 
-@model("tuned weighted cosine", learns=BOTH, for_data=of("ms2"))
-def _weighted_tuned(data: Measured, seed: int) -> Compared:
-    options = list(product((0.0, 0.25, 0.5, 1.0, 1.5), (0.1, 0.2, 0.3, 0.4, 0.5)))
+def _join_tuned_cosine(count: int | None, learns: str) -> None:
+    @model(_named("tuned weighted cosine", count), learns=learns, for_data=of("ms2"))
+    def tuned(data: Measured, seed: int) -> Compared:
+        def make(patterns: Tensor, queries: Tensor, origins: Tensor, mass: float, intensity: float) -> Compared:
+            return baselines.weighted_cosine(patterns, mass, intensity)
 
-    def make(patterns: Tensor, queries: Tensor, origins: Tensor, mass: float, intensity: float) -> Compared:
-        return baselines.weighted_cosine(patterns, mass, intensity)
+        options = list(product((0.0, 0.25, 0.5, 1.0, 1.5), (0.1, 0.2, 0.3, 0.4, 0.5)))
+        return baselines.tuned(make, options, data.patterns, *pairs(data, seed, count), seed)
 
-    return baselines.tuned(make, options, data.patterns, *pairs(data, seed), seed)
+
+for _count, _learns in _PAIRS:
+    _join_tuned_cosine(_count, _learns)
 
 
 @model("spectral entropy", learns=NOTHING, for_data=of("ms2"))
@@ -193,26 +241,20 @@ def _entropy_of_roots(data: Measured, seed: int) -> Compared:
     return baselines.spectral_entropy(data.patterns, power=1)
 
 
-def _join_maps(count: int) -> None:
-    learns, meant = f"{count:,} pairs", of("embeddings")
-
-    @model(f"Procrustes {count}", learns=learns, for_data=meant)
+def _join_maps(count: int | None, learns: str) -> None:
+    @model(_named("Procrustes", count), learns=learns, for_data=of("embeddings"))
     def procrustes(data: Measured, seed: int) -> Compared:
         queries, origins = pairs(data, seed, count)
         return baselines.procrustes(data.patterns.double(), queries.double(), origins)
 
-    @model(f"ridge {count}", learns=learns, for_data=meant)
-    def ridge(data: Measured, seed: int) -> Compared:
-        return baselines.tuned(baselines.ridge, baselines.RIDGES, data.patterns, *pairs(data, seed, count), seed)
-
-    @model(f"residual MLP {count}", learns=learns, for_data=meant)
+    @model(_named("residual MLP", count), learns=learns, for_data=of("embeddings"))
     def perceptron(data: Measured, seed: int) -> Compared:
         options = [(1.0, 30, seed), (1.0, 150, seed), (0.1, 500, seed)]
         return baselines.tuned(baselines.perceptron, options, data.patterns, *pairs(data, seed, count), seed)
 
 
-for _count in (500, 2000):
-    _join_maps(_count)
+for _count, _learns in _PAIRS:
+    _join_maps(_count, _learns)
 
 
 # --- networks --------------------------------------------------------------------------------------------------

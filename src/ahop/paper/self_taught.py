@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop.learning.corruption.alignment import nearest_rotation
-from ahop.paper.baselines import METRICS, Compared, centred, orthogonal
+from ahop.paper.baselines import METRICS, Compared, centred, orthogonal, uncrowded
 
 # How often both take turns, at most; answers that stay as they are end it before.
 _TURNS = 20
@@ -37,30 +37,77 @@ def projected(patterns: Tensor, queries: Tensor, count: int, metric: str) -> Com
 
 
 def rotated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
-    """Self-learning of a rotation between spaces without pairs (Artetxe, Labaka and Agirre, 2018).
+    """The rotation that turns end in (:func:`_turned`), and cosines."""
+    rotation, _ = _turned(_unit(patterns.float()), _unit(queries.float()), seed)
+    found = centred(patterns, queries, "cosine")
+    return found._replace(move=lambda asked: found.move(asked) @ rotation.double())
+
+
+def translated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
+    """Self-learning of a map between spaces without pairs, as a whole (Artetxe, Labaka and Agirre, 2018).
+
+    After the turns, directions in which pairs agree count for more, and crowded places for less. They take all pairs
+    of the last turn; those that choose each other find more where the sides have unlike sizes.
+    """
+    stored, asked = _unit(patterns.float()), _unit(queries.float())
+    _, pairs = _turned(stored, asked, seed)
+    of_queries, of_patterns = _weighed(*_mutual(asked, stored, *pairs))
+    centre = queries.double().mean(0)
+
+    def move(rows: Tensor) -> Tensor:
+        return nn.functional.normalize(rows.double() - centre) @ of_queries
+
+    found = Compared(_unit(patterns.double()) @ of_patterns, move, METRICS["cosine"])
+    return uncrowded(found, queries, _NEIGHBOURS)
+
+
+def _turned(stored: Tensor, asked: Tensor, seed: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """A rotation, and the pairs that it is nearest to.
 
     Items whose sorted similarities to their own side are alike are the first pairs. Then turns: the rotation nearest
     to the pairs, and for each item of both sides the nearest of the other, crowded places counting for less. A turn
     looks only at some pairs, at random, and at ever more of them as turns stop to gain.
     """
-    generator = torch.Generator(patterns.device).manual_seed(seed)
-    stored, asked = _unit(patterns.float()), _unit(queries.float())
+    generator = torch.Generator(stored.device).manual_seed(seed)
     pairs = _first_pairs(stored, asked, generator)
     kept, best, waited = _KEPT, -1.0, 0
     while True:
         rotation = nearest_rotation(asked[pairs[0]].T @ stored[pairs[1]])
         if waited > _PATIENCE:
             if kept == 1:
-                break
+                return rotation, pairs
             kept, waited = min(1.0, _GROWTH * kept), 0
         scores = asked @ rotation @ stored.T
         gain = float(scores.amax(1).mean() + scores.amax(0).mean())
         best, waited = (gain, 0) if gain > best + _GAIN else (best, waited + 1)
         pairs = _pairs(scores, kept, generator)
-    centre, turn = queries.double().mean(0), rotation.double()
-    return Compared(
-        patterns.double() - patterns.double().mean(0), lambda rows: (rows - centre) @ turn, METRICS["cosine"]
+
+
+def _mutual(asked: Tensor, stored: Tensor, mine: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
+    """Items of the pairs that stand there twice, since each side chose the other; all, where there are too few."""
+    both = mine * len(stored) + theirs
+    once, counts = both.unique(return_counts=True)
+    if int((counts > 1).sum()) > max(asked.shape[1], stored.shape[1]):
+        both = once[counts > 1]
+    return asked[both // len(stored)].double(), stored[both % len(stored)].double()
+
+
+def _weighed(queries: Tensor, patterns: Tensor) -> tuple[Tensor, Tensor]:
+    """Maps of both sides into one space: whitened, turned, weighed by roots of correlations, and unwhitened."""
+    (white, back), (whiten, unwhiten) = _whitening(queries), _whitening(patterns)
+    left, values, right = torch.linalg.svd((queries @ white).T @ (patterns @ whiten), full_matrices=False)
+    roots, right = values.sqrt(), right.T
+    return (
+        white @ left * roots @ left.T @ back @ left,
+        whiten @ right * roots @ right.T @ unwhiten @ right,
     )
+
+
+def _whitening(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """What makes the second moments of rows all alike, and what undoes it."""
+    _, values, right = torch.linalg.svd(rows, full_matrices=False)
+    values = values.clamp_min(1e-6 * float(values[0]))
+    return right.T / values @ right, right.T * values @ right
 
 
 def _unit(rows: Tensor) -> Tensor:

@@ -43,6 +43,9 @@ def paired(ours: Sequence[float], theirs: Sequence[float], ratio: float) -> dict
 def beside(what: str, own: dict[Any, float], others: dict[str, dict[Any, float]], ratio: float) -> dict[str, Any]:
     """The best of the others on the same splits, and the paired difference to it; nothing where none has them all.
 
+    ``ahead`` says whether the intervals of the differences to *all* of them lie above zero: the best by a hair may be
+    one that is easily told from the model, and the next one not.
+
     Args:
         what: What the figures are called.
         own: A model's figure on each split.
@@ -50,15 +53,19 @@ def beside(what: str, own: dict[Any, float], others: dict[str, dict[Any, float]]
         ratio: As in :func:`paired`.
 
     Example:
-        >>> found = beside("auc", {0: 0.9, 1: 0.8}, {"mean": {0: 0.1, 1: 0.2}, "max": {0: 0.5, 1: 0.4}}, ratio=1.0)
+        >>> found = beside("auc", {0: 0.9, 1: 0.8}, {"mean": {0: 0.2, 1: 0.1}, "max": {0: 0.5, 1: 0.4}}, ratio=1.0)
         >>> found["best_other"]["model"], found["difference"]
         ('max', {'mean': 0.4, 'low': 0.4, 'high': 0.4})
+        >>> found["ahead"]
+        True
     """
     theirs = {model: [runs[split] for split in own] for model, runs in others.items() if own.keys() <= runs.keys()}
     if not own or not theirs:
         return {}
     best = max(theirs, key=lambda model: sum(theirs[model]))
+    differences = {model: paired(list(own.values()), figures, ratio) for model, figures in theirs.items()}
     return {
         "best_other": {"model": best, what: spread(theirs[best])},
-        "difference": paired(list(own.values()), theirs[best], ratio),
+        "difference": differences[best],
+        "ahead": all(one["low"] is not None and one["low"] > 0 for one in differences.values()),
     }

@@ -15,7 +15,7 @@ ROUNDED = "noise .5, rounded to -2, 0, 2"
 
 def rows(name, **wanted):
     found = read(ROOT / "results", name)["rows"]
-    return [row for row in found if all(row[key] == value for key, value in wanted.items())]
+    return [row for row in found if all(row.get(key) == value for key, value in wanted.items())]
 
 
 def one(name, what, **wanted):

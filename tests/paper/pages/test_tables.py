@@ -61,7 +61,8 @@ def ours(model, data, low=None, high=None):
     runs = (0.8,) if low is None else (0.7, 0.9)
     other = {"model": "L1", "accuracy": spread(0.5)}
     difference = {"mean": 0.3, "low": low, "high": high}
-    return {"data": data, "model": model, "accuracy": spread(*runs), "best_other": other, "difference": difference}
+    beside = {"best_other": other, "difference": difference, "ahead": low is not None and low > 0}
+    return {"data": data, "model": model, "accuracy": spread(*runs), **beside}
 
 
 def test_bold_is_what_is_better_by_more_than_chance():
@@ -84,12 +85,12 @@ def bag(model, auc, low=None, high=None):
     if low is None:
         return row
     other = {"model": "max", "auc": spread(0.5)}
-    return {**row, "best_other": other, "difference": {"mean": 0.1, "low": low, "high": high}}
+    return {**row, "best_other": other, "difference": {"mean": 0.1, "low": low, "high": high}, "ahead": low > 0}
 
 
 def of_table(row):
     """The same figures as a row of tables has them."""
-    beside = {key: row.pop(key) for key in ("best_other", "difference") if key in row}
+    beside = {key: row.pop(key) for key in ("best_other", "difference", "ahead") if key in row}
     return {**row, "accuracy": row["auc"], "beside": {"accuracy": beside}}
 
 

@@ -27,6 +27,10 @@ Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1 a
 Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
 Runs = Annotated[int, typer.Option(help="Repetitions, each with a seed of its own.")]
 Workers = Annotated[int, typer.Option(help="Processes that share the work; -1 for one per core.")]
+Join = Annotated[
+    str | None,
+    typer.Option(metavar="FILES", help="Run nothing: make one report of these, which several machines wrote."),
+]
 
 
 def _say_version(wanted: bool) -> None:
@@ -68,6 +72,8 @@ def _check_shared(options: dict[str, Any]) -> None:
         raise ValueError(f"runs must be at least 1, got {options['runs']}")
     if "workers" in options and (options["workers"] == 0 or options["workers"] < -1):
         raise ValueError(f"workers must be at least 1, or -1 for one per core; got {options['workers']}")
+    if options.get("join") is not None and options.get("quick"):
+        raise ValueError("join takes whole runs; leave quick out")
     require_file(options.get("out"), ".json")
 
 
@@ -105,6 +111,16 @@ def keep(result: dict[str, Any], out: Path | None) -> None:
     if out:
         report.write(result, out)
         console.print(f"report: {out}")
+
+
+def joined(
+    join: Callable[[Any, tuple[str, ...]], dict[str, Any]], config: Any, files: str, out: Path | None
+) -> dict[str, Any]:
+    """One report of several files, by the experiment's own ``join``, as it stands there."""
+    result = join(config, as_names(files, "join"))
+    if out:
+        report.write_as_is(result, out)
+    return result
 
 
 def as_names(text: str, option: str) -> tuple[str, ...]:

@@ -8,7 +8,19 @@ import typer
 
 from ahop._checks import as_device
 from ahop.paper import real
-from ahop.paper.commands.common import Device, Out, Runs, Workers, app, as_names, console, plain_errors, show
+from ahop.paper.commands.common import (
+    Device,
+    Join,
+    Out,
+    Runs,
+    Workers,
+    app,
+    as_names,
+    console,
+    joined,
+    plain_errors,
+    show,
+)
 from ahop.paper.pages import tables
 
 
@@ -30,16 +42,17 @@ def run_real(
     workers: Workers = 1,
     device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Two splits of a few items, to see that it works.")] = False,
+    join: Join = None,
     out: Out = None,
 ) -> None:
     """Retrieval of items that were measured twice, by instruments, in places and by models that differ.
 
-    With --out, a run is resumable.
+    With --out, a run is resumable. Machines can share it, by sets or models, each with a file of its own for --join.
     """
     config = real.Config(as_names(data, "data"), as_names(models, "models"), runs, seed, device=as_device(device))
     if quick:
         config = real.quick(config)
-    result = real.run(config, out, workers)
+    result = real.run(config, out, workers) if join is None else joined(real.join, config, join, out)
     for table in (tables.real_models, tables.real, tables.calibration):
         grid = table(result)
         if grid.lines:

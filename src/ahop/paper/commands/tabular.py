@@ -7,16 +7,17 @@ from typing import Annotated
 import typer
 
 from ahop._checks import as_device
-from ahop.paper import report as reports
 from ahop.paper import tabular
 from ahop.paper.commands.common import (
     Device,
+    Join,
     Out,
     Runs,
     Workers,
     app,
     as_names,
     console,
+    joined,
     plain_errors,
     show,
 )
@@ -41,10 +42,7 @@ def run_tabular(
     quick: Annotated[
         bool, typer.Option("--quick", help="500 rows, one trial, one split: to see that it works.")
     ] = False,
-    join: Annotated[
-        str | None,
-        typer.Option(metavar="FILES", help="Run nothing: make one report of these, which several machines wrote."),
-    ] = None,
+    join: Join = None,
     out: Out = None,
 ) -> None:
     """Tables, by Hopfield networks, forests and boosted trees: Table 3 of the paper. With --out, a run is resumable.
@@ -52,8 +50,6 @@ def run_tabular(
     A full run needs a GPU for the networks, and many cores for the votes of trees. Two cores would need days. Machines
     can share it, by splits or models, each with a file of its own for --join.
     """
-    if join is not None and quick:
-        raise ValueError("join takes whole runs; leave quick out")
     config = tabular.Config(
         data=as_names(data, "data"),
         models=as_names(models, "models"),
@@ -65,12 +61,7 @@ def run_tabular(
     )
     if quick:
         config = tabular.quick(config)
-    if join is None:
-        result = tabular.run(config, out, workers)
-    else:
-        result = tabular.join(config, as_names(join, "join"))
-        if out:
-            reports.write_as_is(result, out)
+    result = tabular.run(config, out, workers) if join is None else joined(tabular.join, config, join, out)
     size = f"{config.features} features, mean ± std of {config.runs} split{'s' * (config.runs > 1)}"
     papers = "; (paper)" * any(row["paper"] for row in result["rows"])
     show(tables.accuracies(result), f"Accuracy, {size}{papers}")

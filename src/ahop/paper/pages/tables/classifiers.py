@@ -26,7 +26,7 @@ def bags(report: Report) -> Grid:
 
 
 def _better(compared: dict[tuple[str, str], Row]) -> set[tuple[str, str]]:
-    """Who is better by more than chance, by model and data: ours than the best other, or that one than all of ours."""
+    """Who is better by more than chance, by model and data: ours than all others, or their best than all of ours."""
     better = set()
     for data in {data for _, data in compared}:
         ours = {
@@ -34,7 +34,8 @@ def _better(compared: dict[tuple[str, str], Row]) -> set[tuple[str, str]]:
             for (model, where), one in compared.items()
             if where == data and interval(one.get("difference", {}))
         }
-        better |= {(model, data) for model, one in ours.items() if one["difference"]["low"] > 0}
+        # Reports of old do not say it, and have nothing in bold.
+        better |= {(model, data) for model, one in ours.items() if one.get("ahead")}
         if ours and all(one["difference"]["high"] < 0 for one in ours.values()):
             better |= {(one["best_other"]["model"], data) for one in ours.values()}
     return better

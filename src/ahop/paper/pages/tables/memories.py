@@ -268,7 +268,7 @@ def real(report: Report) -> Grid:
 def _ours(row: Row) -> str:
     accuracy, difference = with_spread(row["accuracy"]), row.get("difference", {})
     where = interval(difference)
-    return f"{bold(accuracy, difference['low'] > 0)} ({where})" if where else accuracy
+    return f"{bold(accuracy, bool(row.get('ahead')))} ({where})" if where else accuracy
 
 
 def _other(row: Row) -> str:
