@@ -127,6 +127,13 @@ MUTANTS = (
         (MODELS,),
     ),
     Mutant(
+        "ridge is told by the scored items where it is crowded",
+        "src/ahop/paper/real_models.py",
+        "return baselines.uncrowded(found, data.queries[data.learn])",
+        "return baselines.uncrowded(found, data.queries)",
+        (MODELS,),
+    ),
+    Mutant(
         "a rival of 500 pairs is given all",
         "src/ahop/paper/real_models.py",
         "return baselines.whitening(data.patterns, *pairs(data, seed, count))",

@@ -133,6 +133,17 @@ def _join_ridge(count: int | None, learns: str) -> None:
         return baselines.tuned(baselines.ridge, baselines.RIDGES, data.patterns, *pairs(data, seed, count), seed)
 
 
+def _join_uncrowded_ridge(count: int | None, learns: str) -> None:
+    @model(_named("uncrowded ridge", count), learns=learns)
+    def uncrowded(data: Measured, seed: int) -> Compared:
+        found = baselines.tuned(baselines.ridge, baselines.RIDGES, data.patterns, *pairs(data, seed, count), seed)
+        return baselines.uncrowded(found, data.queries[data.learn])
+
+
+_join_uncrowded_ridge(500, "queries, 500 labels")
+_join_uncrowded_ridge(None, BOTH)
+
+
 def _join_whitening(count: int, learns: str) -> None:
     @model(_named("whitening", count), learns=learns, for_data=one_space)
     def whitening(data: Measured, seed: int) -> Compared:
