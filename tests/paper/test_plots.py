@@ -1,6 +1,6 @@
 import pytest
 
-from ahop.paper import plots, report
+from ahop.paper import plots, report, retrieval
 from ahop.similarity import Likelihood
 
 
@@ -18,6 +18,27 @@ def test_a_kind_of_picture_that_cannot_be_drawn_is_refused_and_leaves_nothing(tm
     with pytest.raises(ValueError, match="xyz"):
         plots.corruption(Likelihood(3), str(tmp_path / "x.xyz"))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("intensities", "drawn"),
+    [
+        ([[0.4] * 3, [0.5] * 3], ["m-hop", "centred L1", "z-scored cosine", "oracle"]),
+        ([[0.4, 0.0, 0.0], [0.0, 0.5, 0.0]], ["m-hop", "oracle"]),
+    ],
+)
+def test_few_baselines_are_drawn_where_difficulty_grows_and_none_elsewhere(monkeypatch, tmp_path, intensities, drawn):
+    seen = []
+    for name in ("_ladder", "_lanes"):
+        monkeypatch.setattr(plots, name, lambda found, *others: seen.append(found))
+    models = ["m-hop", *retrieval.BASELINES, "oracle"]
+    rows = [
+        {"model": model, "setting": str(some), "intensities": some, "first_choice": {"mean": 0.5, "std": 0.1}}
+        for some in intensities
+        for model in models
+    ]
+    plots.accuracy({"rows": rows, "config": {"patterns": 8}}, tmp_path / "x.png")
+    assert sorted({model for model, _ in seen[0]}) == sorted(drawn)
 
 
 def test_a_report_goes_where_a_word_says(tmp_path):

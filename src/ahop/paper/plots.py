@@ -47,14 +47,15 @@ def accuracy(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """How often each model's first choice is right over the settings; the Oracle's is the ceiling."""
     if not report.get("rows"):
         raise ValueError("report must have rows to be drawn, got none")
-    rows = report["rows"]
+    # Of baselines only those that have a colour: so many lines could not be told apart.
+    rows = [row for row in report["rows"] if row["model"] not in PLAIN or row["model"] in COLOURS]
     settings = list(dict.fromkeys(row["setting"] for row in rows))
     intensities = {row["setting"]: row["intensities"] for row in rows}
     found = {(row["model"], row["setting"]): row["first_choice"] for row in rows}
     if len(settings) > 1 and all(len(set(intensities[name])) == 1 for name in settings):
         _ladder(found, {name: intensities[name][0] for name in settings}, path)
     else:
-        # Here baselines are for tables: so many marks could not be told apart.
+        # In a lane not even these.
         named = {key: figures for key, figures in found.items() if key[0] not in PLAIN}
         _lanes(named, settings, report["config"]["patterns"], path)
 
