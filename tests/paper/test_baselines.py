@@ -130,6 +130,8 @@ def test_phones_are_compared_by_powers_or_by_ranks():
     # Another phone hears all in its own scale.
     bent = heard**3 * torch.rand(60, 1, generator=torch.Generator().manual_seed(1)).double()
     assert right(baselines.ranked(heard), bent) == 1
+    # Whatever the ranks' own library makes of single precision.
+    assert baselines.ranked(heard.float()).patterns.dtype == torch.float64
     assert right(baselines.sorensen(heard, 2.0), bent) < 1
 
 

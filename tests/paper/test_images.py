@@ -1,12 +1,12 @@
 import json
 
+import joblib
 import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from typer.testing import CliRunner
 
 from ahop import datasets
-from ahop._progress import Bar
 from ahop.datasets import Photos
 from ahop.paper import images, vision
 from ahop.paper.commands import app
@@ -94,15 +94,25 @@ def test_patches_are_squares_of_the_image():
 def test_training_learns(small, protocol):
     config = images.Config(protocol=protocol, epochs=12)
     torch.manual_seed(0)
-    found = images.train("m-hop", 0, few("cifar10"), config, Bar("", None))
+    found = images.train("m-hop", 0, config)
     assert found["accuracy"] > 0.9
 
 
-def test_training_does_not_look_at_the_test_images(small):
-    photos, config = few("cifar10"), images.Config(epochs=1)
-    other = photos._replace(test=255 - photos.test, test_labels=photos.test_labels.flip(0))
-    losses = {images.train("m-hop", 0, some, config, Bar("", None))["loss"] for some in (photos, other)}
+def test_training_does_not_look_at_the_test_images(small, monkeypatch):
+    photos, losses = few("cifar10"), set()
+    for some in (photos, photos._replace(test=255 - photos.test, test_labels=photos.test_labels.flip(0))):
+        monkeypatch.setattr(datasets, "load", lambda name, some=some: some)
+        losses.add(images.train("m-hop", 0, images.Config(epochs=1))["loss"])
     assert len(losses) == 1
+
+
+def test_workers_share_the_networks(small, threads, tmp_path):
+    # Threads for processes, which would know nothing of the few images here.
+    out = tmp_path / "images.json"
+    with joblib.parallel_config(backend="threading"):
+        result = invoke("--quick", "--models", "m-hop,k-hop,a-hop", "--workers", "2", "--out", str(out))
+    assert result.exit_code == 0, result.output
+    assert {one["model"] for one in json.loads(out.read_text())["done"]} == {"m-hop", "k-hop", "a-hop"}
 
 
 def test_the_kernel_moves_patterns_apart(small):

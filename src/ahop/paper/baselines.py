@@ -285,7 +285,7 @@ def ranked(patterns: Tensor) -> Compared:
     def ranks(rows: Tensor) -> Tensor:
         from scipy.stats import rankdata
 
-        return torch.from_numpy(rankdata(rows.cpu().numpy(), axis=1)).to(rows.device)
+        return torch.from_numpy(rankdata(rows.double().cpu().numpy(), axis=1)).to(rows.device)
 
     return Compared(ranks(patterns), ranks, METRICS["L1"])
 

@@ -16,7 +16,7 @@ from ahop import datasets
 from ahop._checks import choice
 from ahop._cycle import cycle
 from ahop._hardware import multiplies
-from ahop._progress import Bar, progress
+from ahop._progress import progress
 from ahop.datasets import Photos
 from ahop.paper import report as reports
 from ahop.paper import vision
@@ -94,21 +94,24 @@ RECIPES = {
 }
 
 
-def run(config: Config, out: Path | None = None, until: float = math.inf) -> dict[str, Any]:
+def run(config: Config, out: Path | None = None, workers: int = 1, until: float = math.inf) -> dict[str, Any]:
     """Train and test every model with every seed; what ``out`` already holds is not done again.
 
-    No training begins after ``until``.
+    Processes may share a GPU, which a small network does not fill. No training begins after ``until``.
     """
     head = reports.stamp("images", {**asdict(config), **asdict(RECIPES[config.protocol])}, __file__)
     journal = reports.Journal(out, head, ("models", "runs", "seed"), partial(summary, config))
     with reports.reading(out):
         known = {(one["model"], one["seed"]) for one in journal.done}
-    photos = part(datasets.load(config.data), config)
-    journal.head["images"] = {"train": len(photos.train), "published": PUBLISHED[config.data]}
+    train_images = len(part(datasets.load(config.data), config).train)
+    journal.head["images"] = {"train": train_images, "published": PUBLISHED[config.data]}
     jobs = [(model, seed) for seed in range(config.seed, config.seed + config.runs) for model in config.models]
     left = [job for job in jobs if job not in known]
-    with progress("images", len(left) * config.passes) as bar:
-        for one in each(train, [(*job, photos, config, bar) for job in left], 1, until):
+    # One process shows each epoch itself; of several, only what they finish can be seen.
+    alone = workers == 1
+    with progress("images", len(left), show=not alone) as bar:
+        for one in each(train, [(*job, config, alone) for job in left], workers, until):
+            bar.advance(f"{one['model']}, seed {one['seed']}: {one['accuracy']:.4f}")
             journal.add([one])
     return journal.report()
 
@@ -130,8 +133,9 @@ def part(photos: Photos, config: Config) -> Photos:
     return Photos(photos.train[train], photos.train_labels[train], test, labels, photos.names)
 
 
-def train(model: str, seed: int, photos: Photos, config: Config, bar: Bar) -> dict[str, Any]:
+def train(model: str, seed: int, config: Config, show: bool = True) -> dict[str, Any]:
     """One network, trained and tested."""
+    photos = part(datasets.load(config.data), config)
     torch.manual_seed(seed)
     recipe, device = RECIPES[config.protocol], torch.device(config.device)
     network = build(model, config, photos).to(device)
@@ -145,13 +149,14 @@ def train(model: str, seed: int, photos: Photos, config: Config, bar: Bar) -> di
         for kernel in kernels:
             kernel.requires_grad_(config.protocol != "published")
     step = Step(network, recipe, images, labels, spread, len(photos.names))
-    for epoch in range(config.passes):
-        order = torch.randperm(len(images), device=device)
-        # Whole batches, so that one recording serves all steps; the few left over come in other epochs.
-        batches = order.split(recipe.batch)[: max(1, len(images) // recipe.batch)]
-        for place, batch in enumerate(batches):
-            step(batch, schedule((epoch + place / len(batches)) / config.passes, recipe))
-        bar.advance(f"{model}, seed {seed}: loss {float(step.loss):.2f}")
+    with progress(f"images: {model}, seed {seed}", config.passes, show=show) as bar:
+        for epoch in range(config.passes):
+            order = torch.randperm(len(images), device=device)
+            # Whole batches, so that one recording serves all steps; the few left over come in other epochs.
+            batches = order.split(recipe.batch)[: max(1, len(images) // recipe.batch)]
+            for place, batch in enumerate(batches):
+                step(batch, schedule((epoch + place / len(batches)) / config.passes, recipe))
+            bar.advance(f"loss {float(step.loss):.2f}")
     accuracy = test(network, photos, spread, device)
     count = sum(p.numel() for p in network.parameters() if p.requires_grad)
     figures = {"accuracy": round(accuracy, 4), "loss": round(float(step.loss), 4), "parameters": count}

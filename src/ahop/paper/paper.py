@@ -152,7 +152,7 @@ def _checks(run: Run, out: Path, until: float) -> None:
 def _images(protocol: str, data: str, *models: str, **settings: Any) -> Callable[[Run, Path, float], None]:
     def part(run: Run, out: Path, until: float) -> None:
         config = images.Config(protocol=protocol, data=data, models=models, device=run.device, **settings)
-        images.run(_sized(config, images.quick, run), out, until)
+        images.run(_sized(config, images.quick, run), out, run.workers, until)
 
     return part
 
@@ -312,6 +312,7 @@ PARTS = (
 # What is measured beside the package.
 BENCHMARKS = {
     "ceiling.json": "python benchmarks/ceiling.py",
+    "crowding.json": "python benchmarks/crowding.py",
     "kernels-arm.json": "python benchmarks/kernels.py --device cpu",
     "kernels-x86.json": "python benchmarks/kernels.py --device cpu",
     "kernels-cuda.json": "python benchmarks/kernels.py --device cuda",

@@ -124,13 +124,13 @@ def told(data: Data) -> tuple[str, str]:
 
 
 def code(name: str, labelled: bool) -> str:
-    """Five lines that do the same with a file of this name."""
+    """Five lines that do the same with a file of this name, in single precision as here."""
     if name.lower().endswith(".npz"):
         origins = ', data["origins"]' if labelled else ""
         return f"""import ahop, numpy as np
 data = np.load({name!r}, allow_pickle=False)
-memory = ahop.BayesianHopfield(data["patterns"]).fit(data["queries"]{origins})
-found = memory.recall(data["queries"], k=5, reject=0.05)  # indices and probabilities; -1: none of these
+memory = ahop.BayesianHopfield(data["patterns"].astype("f4")).fit(data["queries"].astype("f4"){origins})
+found = memory.recall(data["queries"].astype("f4"), k=5, reject=0.05)  # indices and probabilities; -1: none of these
 print(memory.similarity.describe(), memory.report, sep="\\n\\n")
 """
     numbers = (
@@ -140,7 +140,7 @@ print(memory.similarity.describe(), memory.report, sep="\\n\\n")
     return f"""import ahop, pandas as pd
 table = pd.read_csv({name!r}, sep=None, engine="python")
 stored, asked = (table[table.kind == kind].{numbers} for kind in ("pattern", "query"))
-memory = ahop.BayesianHopfield(stored.to_numpy(float)).fit(asked.to_numpy(float){origins})
+memory = ahop.BayesianHopfield(stored.to_numpy("f4")).fit(asked.to_numpy("f4"){origins})
 print(memory.similarity.describe(), memory.report, sep="\\n\\n")
 """
 

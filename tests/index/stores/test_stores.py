@@ -205,13 +205,14 @@ def test_the_documents_table_of_embeddings_is_asked_as_it_stands(postgres):
         texts = [str(row) for row in old.tolist()]
         connection.execute("INSERT INTO items SELECT * FROM unnest(%s::bigint[], %s::text[]::vector[])", [ids, texts])
         connection.execute("CREATE INDEX ON items USING hnsw (embedding vector_cosine_ops)")
-    document = (Path(__file__).parents[3] / "docs" / "many-patterns.md").read_text()
+    document = (Path(__file__).parents[3] / "docs" / "guides" / "many-patterns.md").read_text()
     (block,) = re.findall(r"```py\n(.*?)```", document, re.DOTALL)
     given = {"address": postgres, "new_queries": new[:200], "origins": torch.arange(200), "more_queries": new[500:600]}
     exec(compile(block, "many-patterns.md", "exec"), given)
     right = given["found"].indices[:, 0] == torch.arange(500, 600)
     assert right.double().mean() > 0.95
     assert given["ids"] == ids
+    given["store"].close()
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from ahop.paper.commands.common import (
     Device,
     Out,
     Seed,
+    Workers,
     app,
     as_names,
     console,
@@ -45,6 +46,7 @@ def run_images(
             help="Hold out this many training images and test on them, to choose a recipe without the test images."
         ),
     ] = 0,
+    workers: Workers = 1,
     device: Device = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="64 images, twice: only to see that it works.")] = False,
     out: Out = None,
@@ -63,7 +65,7 @@ def run_images(
     )
     if quick:
         config = images.quick(config)
-    result = images.run(config, out)
+    result = images.run(config, out, workers)
     where = f"on {config.holdout} held-out training images" if config.holdout else "on the test images"
     size = f"{config.passes} epochs, mean ± std of {config.runs} run{'s' * (config.runs > 1)}"
     title = f"{data}, {protocol} protocol: accuracy {where}\n{size}"

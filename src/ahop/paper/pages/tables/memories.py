@@ -312,6 +312,22 @@ def calibration(report: Report) -> Grid:
     return Grid(["", *models], lines)
 
 
+@shown("crowding", "crowding")
+def crowding(report: Report) -> Grid:
+    """Who is found by how the crowd around a pattern is counted; in brackets the wrong answers that were learned."""
+    rows = report["rows"]
+    found, methods = by(rows, "counted", "method"), each(rows, "method")
+
+    def cell(row: Row) -> str:
+        return f"{with_spread(row['accuracy'])} ({figure(row['wrong_to_learned']['mean'], 2)})"
+
+    lines = [
+        [counted, *cells_of(found, [(counted, method) for method in methods], cell)]
+        for counted in each(rows, "counted")
+    ]
+    return Grid(["the crowd is counted by", *methods], lines)
+
+
 @shown("modalities", "multimodal")
 def modalities(report: Report) -> Grid:
     """Concepts that are found through two modalities."""
