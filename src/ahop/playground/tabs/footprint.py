@@ -65,7 +65,7 @@ def lay_out(uploaded: Any) -> None:
 
     kind.change(stored, [kind, uploaded], [one, other, shown], **quick)
     for picker in (one, other):
-        picker.change(picked, [kind, uploaded, picker], picker, **quick)
+        picker.input(picked, [kind, uploaded, picker], picker, **quick)
     go.click(
         _compare,
         [kind, uploaded, one, other, *sliders],

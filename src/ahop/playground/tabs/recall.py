@@ -100,10 +100,10 @@ def lay_out(uploaded: Any) -> None:
     shown: dict[str, Any] = {**quick, "trigger_mode": "always_last", "cancels": [running]}
     show = (seen, asked, [preview, cards, film])
     kind.change(stored, [kind, uploaded], [drop, said, picker, painter], **quick).then(*show, **shown)
-    picker.change(picked, [kind, uploaded, picker], [picker, painter], **quick).then(*show, **shown)
+    picker.input(picked, [kind, uploaded, picker], [picker, painter], **quick).then(*show, **shown)
     drop.upload(dropped, [drop, uploaded], [uploaded, drop, said, picker, painter], **quick).then(*show, **shown)
     again.click(lambda seed: seed + 1, seed, seed, **quick).then(*show, **shown)
-    gr.on([*(slider.change for slider in sliders), painter.change, forget.change], *show, **shown)
+    gr.on([*(slider.change for slider in sliders), painter.input, forget.change], *show, **shown)
 
 
 def task_of(kind: str, uploaded: Pictures | None, index: Any, *rest: Any) -> Task:

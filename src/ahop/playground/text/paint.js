@@ -37,7 +37,8 @@ function paint(event) {
 
 function tell() {
   props.value = JSON.stringify({ cells: [...strokes.keys()], shades: [...strokes.values()] });
-  trigger("change");
+  // Not "change": Gradio sends that too, and of two questions at a time it may lose an answer.
+  trigger("input");
 }
 
 element.addEventListener("pointerdown", (event) => {
@@ -47,11 +48,13 @@ element.addEventListener("pointerdown", (event) => {
   paint(event);
 });
 element.addEventListener("pointermove", (event) => drawing && paint(event));
-window.addEventListener("pointerup", () => {
-  if (!drawing) return;
-  drawing = false;
-  tell();
-});
+// A stroke may end outside of the picture, or be taken away by the browser.
+for (const end of ["pointerup", "pointercancel"])
+  window.addEventListener(end, () => {
+    if (!drawing) return;
+    drawing = false;
+    tell();
+  });
 element.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;

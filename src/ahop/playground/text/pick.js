@@ -3,5 +3,6 @@ element.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-index]");
   if (!button) return;
   props.value = button.dataset.index;
-  trigger("change");
+  // Not "change": Gradio sends that too.
+  trigger("input");
 });
