@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -158,3 +159,49 @@ def test_a_report_tells_the_commits_of_its_parts_alone():
     done = [{"sitting": 1}, {"sitting": 0}, {"sitting": 1}]
     assert provenance.told({"sittings": sittings, "done": done}) == "commits aaaaaaa, bbbbbbb + changes"
     assert provenance.told({"sittings": sittings[2:]}) == "commit ccccccc"
+
+
+# Commits that are not in the history, and the one that they were joined into; docs/results/index.md says so.
+JOINED = {"8de8b83": "75110a7", "93353d1": "75110a7", "d0a488f": "75110a7"}
+
+
+@pytest.fixture
+def history():
+    try:
+        whole = git(ROOT, "rev-parse", "--is-shallow-repository") == "false"
+    except (OSError, subprocess.CalledProcessError):
+        whole = False
+    if not whole:
+        pytest.skip("there is no history here, or not the whole of it")
+
+
+def reports():
+    return {path: json.loads(path.read_text()) for path in sorted((ROOT / "results").glob("*.json"))}
+
+
+def test_what_a_report_was_made_by_can_be_found_again(history, tmp_path, monkeypatch):
+    known = set(git(ROOT, "rev-list", "HEAD").split())
+    for path, made in reports().items():
+        for sitting in made.get("sittings", []):
+            commit = sitting.get("commit")
+            if not commit or commit in known:
+                continue
+            joined = tmp_path / JOINED[commit[:7]]
+            if not joined.exists():
+                joined.mkdir()
+                git(ROOT, "archive", "--output", str(tmp_path / "code.zip"), joined.name, "src", "benchmarks")
+                shutil.unpack_archive(tmp_path / "code.zip", joined)
+            monkeypatch.setattr(provenance, "SOURCE", joined / "src")
+            forget()
+            places = [joined / "src/ahop/paper", joined / "benchmarks"]
+            code = next(file for place in places if (file := place / f"{made['experiment']}.py").exists())
+            assert provenance.fingerprint(code) == sitting["code"], path.name
+    forget()
+
+
+def test_pages_say_which_commits_were_joined():
+    said = " ".join((ROOT / "docs/results/index.md").read_text().split())
+    for commit, joined in JOINED.items():
+        assert commit in said and f"joined into one, {joined}" in said
+    named = {sitting.get("commit") or "" for made in reports().values() for sitting in made.get("sittings", [])}
+    assert set(JOINED) <= {commit[:7] for commit in named}, "what no report names needs no word"
