@@ -48,6 +48,12 @@ def test_the_table_of_images(small, tmp_path):
     assert len(json.loads(out.read_text())["done"]) == len(vision.MODELS)
 
 
+def test_figures_stand_in_the_order_of_seeds_whoever_ends_first():
+    done = [{"model": "m-hop", "seed": seed, "accuracy": seed / 10, "parameters": 1} for seed in (2, 0, 1)]
+    (row,) = images.summary(images.Config(models=("m-hop",)), {}, done)["rows"]
+    assert row["accuracy"]["runs"] == [0.0, 0.1, 0.2]
+
+
 def test_the_paper_stands_beside_its_protocol(small):
     result = invoke("--quick", "--protocol", "published")
     assert result.exit_code == 0, result.output

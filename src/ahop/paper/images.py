@@ -293,6 +293,8 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
     for model in config.models:
         seeds = range(config.seed, config.seed + config.runs)
         own = [one for one in done if one["model"] == model and one["seed"] in seeds]
+        # Of several processes, the first to end need not have the first seed; figures are compared seed by seed.
+        own.sort(key=lambda one: one["seed"])
         if own:
             paper = PAPER[config.data].get(model) if config.protocol == "published" else None
             figures = spread([one["accuracy"] for one in own])
