@@ -4,7 +4,7 @@ import pytest
 from tests.paper.pages.sentences import LEARNED, ROOT, measured, one, rows, says
 
 from ahop.kernels.network import row_passes
-from ahop.paper.pages.markdown import figure, read
+from ahop.paper.pages.markdown import figure, interval, read
 from ahop.paper.spread import paired
 
 BOOSTED = ("xgboost", "lightgbm", "catboost")
@@ -80,13 +80,28 @@ def long_training():
     return f"`m-hop` reaches {figure(one('images-cifar10-long', 'accuracy', model='m-hop'))} (one seed)"
 
 
+def beside_m_hop(name, model):
+    """The difference of an image network to m-hop, seed by seed."""
+    done = read(ROOT / "results", name)["done"]
+    found = {(part["model"], part["seed"]): part["accuracy"] for part in done}
+    return paired(*([found[each, seed] for seed in range(3)] for each in (model, "m-hop")), ratio=0.0)
+
+
+def in_a_transformer():
+    level = [beside_m_hop("images-cifar10", model) for model in ("k-hop", "a-hop")]
+    assert all(gap["low"] < 0 < gap["high"] for gap in level)
+    below = beside_m_hop("images-cifar10", "s-hop")
+    assert below["high"] < 0
+    return (
+        f"intervals of the paired difference include zero: {interval(level[0])} and {interval(level[1])}."
+        f" `s-hop` is {figure(-below['mean'])} below ({interval(below)})"
+    )
+
+
 def one_token():
-    """Networks of the paper's protocol beside m-hop, seed by seed."""
     for data in ("cifar10", "cifar100", "tiny-imagenet"):
-        done = read(ROOT / "results", f"images-published-{data}")["done"]
-        found = {(part["model"], part["seed"]): part["accuracy"] for part in done}
         for model in ("k-hop", "a-hop"):
-            gap = paired(*([found[name, seed] for seed in range(3)] for name in (model, "m-hop")), ratio=0.0)
+            gap = beside_m_hop(f"images-published-{data}", model)
             assert gap["low"] < 0 < gap["high"]
     return "every interval of a paired difference to `m-hop` includes zero"
 
@@ -278,6 +293,7 @@ SENTENCES = {
         bags_with_the_max_beside,
     ),
     "docs/results/images.md": (
+        in_a_transformer,
         long_training,
         one_token,
     ),

@@ -71,7 +71,7 @@ def images(trained: Report, timed: Report) -> Grid:
     models = [(model,) for model in each([*timed["rows"], *trained["rows"]], "model")]
 
     def right(row: Row) -> str:
-        return with_spread(row["accuracy"]) + (" (one seed)" if len(row["accuracy"]["runs"]) == 1 else "")
+        return with_spread(row["accuracy"])
 
     def cost(row: Row) -> str:
         return f"1 ({plain(row['milliseconds'])} ms)" if row["model"] == "m-hop" else plain(row["ratio"])
