@@ -29,7 +29,7 @@ Runs = Annotated[int, typer.Option(help="Repetitions, each with a seed of its ow
 Workers = Annotated[int, typer.Option(help="Processes that share the work; -1 for one per core.")]
 Join = Annotated[
     str | None,
-    typer.Option(metavar="FILES", help="Run nothing: make one report of these, which several machines wrote."),
+    typer.Option(metavar="FILE,FILE", help="Run nothing: make one report of these, which several machines wrote."),
 ]
 
 
