@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -181,11 +182,17 @@ def reports():
     return {path: json.loads(path.read_text()) for path in sorted((ROOT / "results").glob("*.json"))}
 
 
+def test_every_report_says_by_which_commit_it_was_made():
+    for path, made in reports().items():
+        told = provenance.told(made)
+        assert re.fullmatch(r"commits? [0-9a-f]{7}(, [0-9a-f]{7})*", told), f"{path.name}: {told}"
+
+
 def test_what_a_report_was_made_by_can_be_found_again(history, tmp_path, monkeypatch):
     for path, made in reports().items():
-        for sitting in made.get("sittings", []):
-            commit = sitting.get("commit")
-            if not commit or commit in history:
+        for sitting in made["sittings"]:
+            commit = sitting["commit"]
+            if commit in history:
                 continue
             assert commit[:7] in JOINED, f"{path.name} names a commit that nobody can find: {commit}"
             joined = tmp_path / JOINED[commit[:7]]
@@ -205,5 +212,5 @@ def test_pages_say_which_commits_were_joined():
     said = " ".join((ROOT / "docs/results/index.md").read_text().split())
     for commit, joined in JOINED.items():
         assert commit in said and f"joined into one, {joined}" in said
-    named = {sitting.get("commit") or "" for made in reports().values() for sitting in made.get("sittings", [])}
+    named = {sitting["commit"] for made in reports().values() for sitting in made["sittings"]}
     assert set(JOINED) <= {commit[:7] for commit in named}, "what no report names needs no word"
