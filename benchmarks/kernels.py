@@ -42,8 +42,8 @@ SIZES = {
         *((128, 8192, 2048), (256, 4096, 2048), (784, 2048, 1024), (1000, 2048, 1024)),
     ],
 }
-# Numbers in a chunk for NumPy: the fastest is taken.
-CHUNKS = (2**13, 2**15, 2**17)
+# Numbers in a chunk for NumPy, up to all patterns for a query: the fastest is taken.
+CHUNKS = (2**13, 2**15, 2**17, 2**20)
 BEST = 5
 SWEEP = {"cpu": (2048, 64, 128), "cuda": (8192, 64, 2048)}
 REPETITIONS = 7
