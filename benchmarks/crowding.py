@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ahop.datasets import Measured
-from ahop.paper import baselines, real, report, self_taught
+from ahop.paper import baselines, real, report
 from ahop.paper.baselines import Compared
 from ahop.paper.spread import spread
 from ahop.similarity import Moved
@@ -30,7 +30,7 @@ def ridge(data: Measured, seed: int) -> tuple[Compared, Tensor]:
     """The best of ``ahop real``, and patterns as if they were queries that came to them."""
     pairs = data.queries[data.learn], data.origins[data.learn]
     found = baselines.tuned(baselines.ridge, baselines.RIDGES, data.patterns, *pairs, seed)
-    return found, found.patterns
+    return found._replace(patterns=found.patterns.double()), found.patterns.double()
 
 
 def moved(data: Measured, seed: int, labels: bool) -> tuple[Compared, Tensor]:
@@ -42,15 +42,8 @@ def moved(data: Measured, seed: int, labels: bool) -> tuple[Compared, Tensor]:
     return Compared(patterns, lambda asked: asked, model), patterns @ model.matrix.mT + model.bias
 
 
-def self_learned(data: Measured, seed: int) -> tuple[Compared, Tensor]:
-    """The map that dictionaries are learned by, and patterns in the space in which it compares."""
-    found = self_taught.mapped(data.patterns, data.queries[data.learn], seed)
-    return found, found.patterns
-
-
 METHODS: dict[str, Callable[[Measured, int], tuple[Compared, Tensor]]] = {
     "ridge": ridge,
-    "self-learned map*": self_learned,
     "b-hop's map": partial(moved, labels=True),
     "b-hop's map*": partial(moved, labels=False),
 }

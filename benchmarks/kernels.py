@@ -237,7 +237,7 @@ def beside(device: str, clock: Clock, data: tuple[Tensor, Tensor, Tensor], exact
             return {"compiled_ratio": None, "compiled_ms": None}
         torch.cuda.empty_cache()
         return {"compiled_ratio": round(took / ours, 1), "compiled_ms": round(took, 1)}
-    ours, *chunked = clock.together([scores, *(partial(by_numpy, *data, chunk) for chunk in CHUNKS)], 3)
+    ours, *chunked = clock.together([scores, *(partial(by_numpy, *data, chunk) for chunk in CHUNKS)])
     took, chunk = min(zip(chunked, CHUNKS, strict=True))
     _agree(by_numpy(*few, chunk), exact)
     recall, flat = clock.together([lambda: kernels.recall(*data, BASES, BEST), by_faiss(*data[:2])])

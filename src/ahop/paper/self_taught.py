@@ -44,15 +44,10 @@ def rotated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
 
 
 def translated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
-    """Self-learning of a map between spaces without pairs, as a whole (Artetxe, Labaka and Agirre, 2018)."""
-    return uncrowded(mapped(patterns, queries, seed), queries, _NEIGHBOURS)
+    """Self-learning of a map between spaces without pairs, as a whole (Artetxe, Labaka and Agirre, 2018).
 
-
-def mapped(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
-    """The same without its last step, by which crowded places count for less.
-
-    After the turns, directions in which pairs agree count for more. They take all pairs of the last turn; those that
-    choose each other find more where the sides have unlike sizes.
+    After the turns, directions in which pairs agree count for more, and crowded places for less. They take all pairs
+    of the last turn; those that choose each other find more where the sides have unlike sizes.
     """
     stored, asked = _unit(patterns.float()), _unit(queries.float())
     _, pairs = _turned(stored, asked, seed)
@@ -62,7 +57,8 @@ def mapped(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
     def move(rows: Tensor) -> Tensor:
         return nn.functional.normalize(rows.double() - centre) @ of_queries
 
-    return Compared(_unit(patterns.double()) @ of_patterns, move, METRICS["cosine"])
+    found = Compared(_unit(patterns.double()) @ of_patterns, move, METRICS["cosine"])
+    return uncrowded(found, queries, _NEIGHBOURS)
 
 
 def _turned(stored: Tensor, asked: Tensor, seed: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
