@@ -154,9 +154,9 @@ def test_every_result_is_made_by_a_command(path, monkeypatch):
     assert asked["experiment"] == found["experiment"]
     for key, value in found["config"].items():
         now = asked["config"].get(key)
-        # Where it ran is free, and some may have joined since, in any order.
+        # Where it ran is free, and in which order.
         if key in ("data", "models", "worlds") and isinstance(now, list):
-            assert set(value) <= set(now)
+            assert sorted(value) == sorted(now)
         elif isinstance(value, dict):
             assert value == {name: now[name] for name in value}, key
         elif key not in ("device", "quick"):

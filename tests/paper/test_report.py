@@ -22,6 +22,15 @@ def test_a_report_tells_how_long_each_sitting_took(tmp_path):
     assert before == sitting and now["seconds"] < 60
 
 
+def test_each_sitting_keeps_its_own_versions(tmp_path, monkeypatch):
+    out = tmp_path / "some.json"
+    monkeypatch.setattr(report, "__version__", "0.0.1")
+    report.write({**report.stamp("some", {"size": 3}, __file__), "done": [{"seed": 1, "sitting": 0}]}, out)
+    monkeypatch.setattr(report, "__version__", "0.0.2")
+    again, _ = report.resume(out, report.stamp("some", {"size": 3}, __file__), free=())
+    assert [sitting["versions"]["ahop"] for sitting in again["sittings"]] == ["0.0.1", "0.0.2"]
+
+
 def test_nothing_was_done_in_a_file_that_is_not_there(tmp_path):
     head = report.stamp("some", {"size": 3}, __file__)
     fresh, none = report.resume(tmp_path / "none.json", head, free=())

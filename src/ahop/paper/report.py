@@ -50,7 +50,9 @@ def stamp(name: str, config: dict[str, Any], file: str, libraries: Sequence[str]
     device = torch.device(config.get("device", "cpu"))
     machine = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
     began = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    sitting = {"machine": machine, "began": began, **provenance.commit(), "code": provenance.fingerprint(file)}
+    code = {**provenance.commit(), "code": provenance.fingerprint(file)}
+    # A run may go on where versions are others; those of its last sitting stand at the head, too.
+    sitting = {"machine": machine, "began": began, **code, "versions": versions}
     return {"experiment": name, "quick": quick, "config": config, "versions": versions, "sittings": [sitting]}
 
 
