@@ -1,15 +1,14 @@
 import json
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
-from ahop.paper import paper
+from ahop.paper import claims, mil, paper, parts, plots, provenance, retrieval
 from ahop.paper.commands import app
-from ahop.paper.paper import Part
 from ahop.paper.parallel import TimeUp
+from ahop.paper.parts import Part, Run
 
 
 def invoke(*arguments):
@@ -29,9 +28,9 @@ def test_what_has_no_data_is_skipped_and_the_rest_goes_on(tmp_path, monkeypatch)
     def missing(run, out, until):
         raise FileNotFoundError("nowhere to be found")
 
-    others = Part("other.json", "others", paper.claims, lambda run, out, until: out.write_text("{}"))
-    parts = (Part("mil.json", "bags", paper.mil, missing), others)
-    monkeypatch.setattr(paper, "PARTS", parts)
+    others = Part("other.json", "others", claims, lambda run, out, until: out.write_text("{}"))
+    some = (Part("mil.json", "bags", mil, missing), others)
+    monkeypatch.setattr(parts, "PARTS", some)
     result = invoke("--folder", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "mil.json, bags: skipped: nowhere to be found" in result.output
@@ -46,24 +45,16 @@ def test_a_quick_report_is_not_taken_for_a_full_one(tmp_path):
 
 
 def test_settings_and_a_picture_of_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(paper, "TWELVE", paper.TWELVE[:1])
-    part = Part("settings.json", "settings", paper.retrieval, paper._twelve(512), draw=paper.plots.accuracy)
-    assert paper.make(part, paper.Run(tmp_path)) == "made"
+    monkeypatch.setattr(parts, "TWELVE", parts.TWELVE[:1])
+    part = Part("settings.json", "settings", retrieval, parts._twelve(512), draw=plots.accuracy)
+    assert paper.make(part, Run(tmp_path)) == "made"
     report = json.loads((tmp_path / part.file).read_text())
     assert {row["setting"] for row in report["rows"]} == {"mask 0.5"}
     assert report["quick"] and report["config"]["patterns"] == 32
     picture = tmp_path / "settings.png"
     picture.unlink()
-    assert paper.make(part, paper.Run(tmp_path)) == "there already"
+    assert paper.make(part, Run(tmp_path)) == "there already"
     assert picture.exists()
-
-
-def test_the_parts_are_all_there():
-    assert len({part.file for part in paper.PARTS}) == len(paper.PARTS)
-    assert len(set(paper.TWELVE)) == 12
-    shown = " ".join(part.shows for part in paper.PARTS)
-    for what in ("Figure 1", "main figure", "retrieval figure", "Table 2", "Table 3", "Table 4", "ablations", "timing"):
-        assert what in shown
 
 
 def test_time_is_up_between_pieces_and_the_next_call_goes_on(tmp_path, monkeypatch):
@@ -79,11 +70,11 @@ def test_time_is_up_between_pieces_and_the_next_call_goes_on(tmp_path, monkeypat
             out.write_text(json.dumps({"done": []}))
             raise TimeUp
 
-    part = Part("some.json", "some", paper.claims, resumable, minutes=2, resumable=True)
-    run = paper.Run(tmp_path, full=True, end=600)
+    part = Part("some.json", "some", claims, resumable, minutes=2, resumable=True)
+    run = Run(tmp_path, full=True, end=600)
     assert [paper.make(part, run) for _ in range(3)] == [paper.LEFT] * 3
     assert paper.make(part, run) == "there already"
-    whole = Part("whole.json", "whole", paper.claims, lambda run, out, until: out.write_text("{}"), minutes=8)
+    whole = Part("whole.json", "whole", claims, lambda run, out, until: out.write_text("{}"), minutes=8)
     now = 121.0
     assert paper.make(whole, run) == paper.LEFT and not (tmp_path / "whole.json").exists()
     now = 119.0
@@ -91,8 +82,8 @@ def test_time_is_up_between_pieces_and_the_next_call_goes_on(tmp_path, monkeypat
 
 
 def test_a_call_that_leaves_something_says_so(tmp_path, monkeypatch):
-    part = Part("some.json", "some", paper.claims, lambda *_: pytest.fail("begun too late"), minutes=3)
-    monkeypatch.setattr(paper, "PARTS", (part,))
+    part = Part("some.json", "some", claims, lambda *_: pytest.fail("begun too late"), minutes=3)
+    monkeypatch.setattr(parts, "PARTS", (part,))
     monkeypatch.setattr(paper, "time", SimpleNamespace(monotonic=lambda: math.inf))
     result = invoke("--folder", str(tmp_path), "--minutes", "5", "--full")
     assert result.exit_code == 1
@@ -107,7 +98,7 @@ def test_what_other_code_made_is_refused_by_name_before_the_work(tmp_path, monke
         (tmp_path / "claims.json").write_text(json.dumps({"sittings": [sitting], "rows": [], **more}))
 
     asked = ("--folder", str(tmp_path), "--only", "claims.json")
-    monkeypatch.setattr(paper.claims, "run", lambda: pytest.fail("the work has begun"))
+    monkeypatch.setattr(claims, "run", lambda: pytest.fail("the work has begun"))
     write("other")
     before = (tmp_path / "claims.json").read_text()
     result = invoke(*asked)
@@ -118,55 +109,8 @@ def test_what_other_code_made_is_refused_by_name_before_the_work(tmp_path, monke
     assert (
         "claims.json, theorems and lemmas, 1 min: commit not recorded, by other code" in invoke(*asked, "--list").output
     )
-    write(paper.provenance.fingerprint(paper.claims.__file__))
+    write(provenance.fingerprint(claims.__file__))
     assert "claims.json, theorems and lemmas: there already" in invoke(*asked).output
-
-
-def settings_of(part, monkeypatch):
-    """What a part asks its experiment for, in full, as it would be read back from a report."""
-    captured = {}
-
-    def stamp(name, config, *_):
-        captured.update(json.loads(json.dumps({"experiment": name, "config": config})))
-        raise InterruptedError
-
-    monkeypatch.setattr(paper.report, "stamp", stamp)
-    with pytest.raises(InterruptedError):
-        part.make(paper.Run(Path("nowhere"), full=True, device="cuda"), Path("nowhere/x.json"), math.inf)
-    return captured
-
-
-RESULTS = sorted((Path(__file__).parents[2] / "results").glob("*.json"))
-BY_FILE = {part.file: part for part in paper.PARTS}
-
-
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_every_result_is_made_by_a_command(path, monkeypatch):
-    """By a part of ``ahop paper`` with the settings that stand in the report, or by a benchmark that is there."""
-    found = json.loads(path.read_text())
-    if path.name in paper.BENCHMARKS:
-        python, script, *_ = paper.BENCHMARKS[path.name].split()
-        assert python == "python" and (path.parents[1] / script).is_file()
-        assert Path(script).stem == found["experiment"]
-        return
-    assert path.name in BY_FILE, "name what makes it in paper.PARTS or paper.BENCHMARKS"
-    asked = settings_of(BY_FILE[path.name], monkeypatch)
-    assert asked["experiment"] == found["experiment"]
-    for key, value in found["config"].items():
-        now = asked["config"].get(key)
-        # Where it ran is free, and in which order.
-        if key in ("data", "models", "worlds") and isinstance(now, list):
-            assert sorted(value) == sorted(now)
-        elif isinstance(value, dict):
-            assert value == {name: now[name] for name in value}, key
-        elif key not in ("device", "quick"):
-            assert value == now, key
-
-
-def test_the_list_names_every_result():
-    listed = invoke("--list", "--full").output
-    assert all(path.name in listed for path in RESULTS)
-    assert not Path("paper-full").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,22 @@
-"""Sentences about measured data, classifiers and speed: their figures, too, come from the results."""
-
-from collections import defaultdict
+"""Sentences about measured data and speed: their figures, too, come from the results."""
 
 import pytest
 from tests.paper.pages.sentences import LEARNED, ROOT, measured, one, rows, says
 
 from ahop.kernels.network import row_passes
-from ahop.paper.pages.markdown import figure, interval, read
+from ahop.paper.pages.markdown import figure, read
 from ahop.paper.spread import paired
 
 EMBEDDINGS = ("embeddings-new", "embeddings-new-photo", "embeddings-wide")
 OWN = "learned queries, a pattern's own left out"
 GAS = (("b-hop", "ridge"), ("b-hop*", "cosine"))
-TABLES = ("adult", "bank", "vaccine", "purchase", "heart")
-PAPERS = read(ROOT / "results", "tabular-benchmark")["done"]
 
 
 def gaps(data, model):
     """By how much the model is ahead of the best other one, for each split."""
-    ((_, best),) = [(row["data"], row["best_other"]["model"]) for row in rows("real", data=data, model=model)]
-    done = read(ROOT / "results", "real")["done"]
-    found = {(part["model"], part["split"]): part["accuracy"] for part in done if part["data"] == data}
-    return sorted(found[model, split] - found[best, split] for split in range(5))
+    (row,) = rows("real", data=data, model=model)
+    runs = (row["accuracy"]["runs"], row["best_other"]["accuracy"]["runs"])
+    return sorted(own - other for own, other in zip(*runs, strict=True))
 
 
 def splits():
@@ -34,22 +29,6 @@ def splits():
         f"ahead of the best other in all five, by {figure(without[0])} to {figure(without[-1])} without labels and by"
         f" {figure(labels[0])} to {figure(labels[-1])} with all (an interval that still includes zero"
     )
-
-
-def bags():
-    compared = [row for row in rows("mil") if "difference" in row]
-    assert compared and all(row["difference"]["low"] <= 0 <= row["difference"]["high"] for row in compared)
-    best, sets = {row["best_other"]["model"] for row in compared}, {row["data"] for row in compared}
-    assert len(sets) == 6
-    return f"every interval includes zero, and the best other is {' or '.join(sorted(best, key=len))} on all six sets"
-
-
-def bags_with_the_max_beside():
-    ahead = [
-        one("mil", "auc", data=data, model="attention and max") - one("mil", "auc", data=data, model="a-hop")
-        for data in {row["data"] for row in rows("mil")}
-    ]
-    return f"attention is {figure(max(ahead))} ahead of `a-hop` at most, and {figure(-min(ahead))} behind at most"
 
 
 def likelihood():
@@ -70,36 +49,6 @@ def under_load():
         f" grows by {100 * (index['peak_memory_ratio'] - 1):.0f} %. Two shards on the same two cores:"
         f" {shards['p50']:.1f} and {shards['p99']:.1f} times, none of {shards['answers']} answers wrong"
     )
-
-
-def long_training():
-    return f"`m-hop` reaches {figure(one('images-cifar10-long', 'accuracy', model='m-hop'))} (one seed)"
-
-
-def beside_m_hop(name, model):
-    """The difference of an image network to m-hop, seed by seed."""
-    done = read(ROOT / "results", name)["done"]
-    found = {(part["model"], part["seed"]): part["accuracy"] for part in done}
-    return paired(*([found[each, seed] for seed in range(3)] for each in (model, "m-hop")), ratio=0.0)
-
-
-def in_a_transformer():
-    level = [beside_m_hop("images-cifar10", model) for model in ("k-hop", "a-hop")]
-    assert all(gap["low"] < 0 < gap["high"] for gap in level)
-    below = beside_m_hop("images-cifar10", "s-hop")
-    assert below["high"] < 0
-    return (
-        f"intervals of the paired difference include zero: {interval(level[0])} and {interval(level[1])}."
-        f" `s-hop` is {figure(-below['mean'])} below ({interval(below)})"
-    )
-
-
-def one_token():
-    for data in ("cifar10", "cifar100", "tiny-imagenet"):
-        for model in ("k-hop", "a-hop"):
-            gap = beside_m_hop(f"images-published-{data}", model)
-            assert gap["low"] < 0 < gap["high"]
-    return "every interval of a paired difference to `m-hop` includes zero"
 
 
 def scoring():
@@ -138,176 +87,20 @@ def first_use():
     return f"costs at most {plain:.1f} s, and {learning:.1f} s with gradients"
 
 
-def beside_trees(what, name="tabular-sound"):
-    """Where the difference of the vote of memories to the best trees lies, for each table."""
-    gaps = {row["data"]: row["beside"][what]["difference"] for row in rows(name, model="ours")}
-    assert list(gaps) == list(TABLES)
-    return gaps
-
-
-def level(gaps):
-    return all(gap["low"] <= 0 <= gap["high"] for gap in gaps.values())
-
-
-def behind_and_ahead(gaps):
-    means = [gap["mean"] for gap in gaps.values()]
-    return f"is {figure(-min(means), 4)} behind at most, {figure(max(means), 4)} ahead at most, and"
-
-
-def sound_tables():
-    gaps = beside_trees("accuracy")
-    assert level(gaps)
-    return f"The vote of memories {behind_and_ahead(gaps)} every interval includes zero"
-
-
-def areas():
-    gaps = beside_trees("auc")
-    assert level(gaps)
-    behind = [-gap["mean"] for gap in gaps.values()]
-    return f"it is {figure(min(behind), 4)} to {figure(max(behind), 4)} behind, and every interval includes zero"
-
-
-def votes_of_trees():
-    gains = [
-        one("tabular-sound", "accuracy", data=data, model="vote of xgboost")
-        - one("tabular-sound", "accuracy", data=data, model="xgboost")
-        for data in TABLES
-    ]
-    return f"A vote changes XGBoost's accuracy by {min(gains):+.4f} to {max(gains):+.4f}".replace("0.", ".")
-
-
-def slow_to_learn():
-    found = [one("tabular-sound", "fit", data=data, model="ours") for data in TABLES]
-    votes = [one("tabular-sound", "fit", data=data, model="vote of xgboost") for data in TABLES]
-    return (
-        f"it needs {min(found):.0f} to {max(found):.0f} times as long to learn as XGBoost on one core"
-        f" (whose vote needs {min(votes):.0f} to {max(votes):.0f} times as long)"
-    )
-
-
-def papers_tables():
-    gaps = beside_trees("accuracy", "tabular-benchmark")
-    assert level(gaps)
-    return f"The vote of memories {behind_and_ahead(gaps)} every interval includes zero. By the area"
-
-
-def papers_areas():
-    gaps = beside_trees("auc", "tabular-benchmark")
-    assert [data for data, gap in gaps.items() if gap["high"] < 0] == ["vaccine"]
-    return f"it {behind_and_ahead(gaps)} on Vaccine behind by more than chance"
-
-
-def papers_a_hop():
-    def accuracy(model, data):
-        return one("tabular-benchmark", "accuracy", data=data, model=model)
-
-    papers = {data: one("tabular-benchmark", "paper", data=data, model="a-hop") for data in TABLES}
-    above = {model: [data for data in TABLES if accuracy(model, data) > papers[data]] for model in ("a-hop", "default")}
-    assert above == {"a-hop": ["heart"], "default": list(TABLES)}
-    (bank,) = rows("tabular-benchmark", data="bank", model="a-hop")
-    assert abs(bank["accuracy"]["mean"] - papers["bank"]) < bank["accuracy"]["std"]
-    return (
-        "above the paper's figure on Heart alone, and on Bank within a standard deviation of it; `HopfieldClassifier()`"
-        " is above that figure on all five"
-    )
-
-
-def between(model, other, what="accuracy"):
-    """The paired difference of two networks with prototypes, for each table."""
-    found = {}
-    for data in TABLES:
-        tested = [part for part in PAPERS if part["data"] == data and "auc" in part]
-        ((learned, scored),) = {tuple(part["rows"]) for part in tested}
-        runs = [
-            [part[what] for split in range(5) for part in tested if (part["model"], part["split"]) == (name, split)]
-            for name in (model, other)
-        ]
-        found[data] = paired(*runs, ratio=scored / learned)
-    return found
-
-
-def papers_gap():
-    ours = between("a-hop", "m-hop")
-    assert level(ours)
-    adult, heart = (
-        one("tabular-benchmark", "paper", data=data, model="a-hop")
-        - one("tabular-benchmark", "paper", data=data, model="m-hop")
-        for data in ("adult", "heart")
-    )
-    return (
-        f"The paper has {figure(adult)} on Adult and {figure(heart)} on Heart, ours {figure(ours['adult']['mean'])} and"
-        f" {figure(ours['heart']['mean'])}; every interval includes zero"
-    )
-
-
-def kernelized():
-    found = between("k2-hop", "a-hop")
-    assert level(found)
-    ahead = [gap["mean"] for gap in found.values()]
-    return f"is {figure(min(ahead))} to {figure(max(ahead))} ahead of `a-hop`, and every interval includes zero"
-
-
-def gaps_by_area():
-    adaptive, kernels = between("a-hop", "m-hop", "auc"), between("k2-hop", "a-hop", "auc")
-    purchase, vaccine = adaptive.pop("purchase"), kernels.pop("vaccine")
-    assert level(adaptive) and level(kernels)
-    return (
-        f"By the area `a-hop` is {figure(purchase['mean'])} ahead of `m-hop` on Purchase ({interval(purchase)}), and"
-        f" `k2-hop` {figure(vaccine['mean'])} ahead of `a-hop` on Vaccine ({interval(vaccine)}); all other intervals"
-        " include zero"
-    )
-
-
-def printed_as_areas():
-    def figures(data):
-        found = [one("tabular-benchmark", what, data=data, model="xgboost") for what in ("paper", "accuracy", "auc")]
-        return [figure(value) for value in found]
-
-    (bank, own, area), (purchase, same, other) = map(figures, ("bank", "purchase"))
-    return (
-        f"XGBoost has {bank} on Bank in the paper, and in our runs an accuracy of {own} and an area of {area};"
-        f" on Purchase {purchase}, and in our runs {same} and {other}"
-    )
-
-
-def gap_not_found():
-    gaps, kernels = between("a-hop", "m-hop"), between("k2-hop", "a-hop")
-    assert level(gaps) and level(kernels)
-    (area,) = (gap for gap in between("a-hop", "m-hop", "auc").values() if gap["low"] > 0)
-    return (
-        f"ours is {figure(gaps['adult']['mean'])} and {figure(gaps['heart']['mean'])} above, which five splits cannot"
-        " tell from chance, and k2-hop is level with a-hop. By the area, which the text announces for Purchase, ours is"
-        f" {figure(area['mean'])} above m-hop there, by more than chance"
-    )
-
-
-def alone():
-    own, trees = (one("tabular-cpu", "accuracy", data="adult", model=model) for model in ("default", "xgboost"))
-    times = one("tabular-cpu", "fit", data="adult", model="default")
-    return (
-        f"needs {times:.0f} times as long as a tuned XGBoost to learn Adult"
-        f" (accuracy {figure(own, 4)} against {figure(trees, 4)}"
-    )
-
-
 def on_embeddings(model):
     first, second, third = (measured(f"embeddings-{name}", model) for name in ("new", "new-photo", "wide"))
     return f"{first}, {second} and {third}"
 
 
 def tablets():
-    done = [part for part in read(ROOT / "results", "real")["done"] if part["data"] == "tablets"]
-    found = defaultdict(dict)
-    for part in done:
-        found[part["model"]][part["split"]] = part["accuracy"]
-    ours = {model: found.pop(model) for model in ("b-hop*", "b-hop", "b-hop 10")}
-    learned, scored = done[0]["items"]
+    found = {row["model"]: row["accuracy"]["runs"] for row in rows("real", data="tablets")}
+    learned, scored = next(
+        part["items"] for part in read(ROOT / "results", "real")["done"] if part["data"] == "tablets"
+    )
+    ours = {model: found.pop(model) for model in (*LEARNED, "b-hop 10")}
     for model in LEARNED:
-        gaps = {
-            other: paired(*([runs[split] for split in range(5)] for runs in (ours[model], theirs)), scored / learned)
-            for other, theirs in found.items()
-        }
-        unsure = {other for other, gap in gaps.items() if gap["low"] <= 0}
+        ahead = {other: paired(ours[model], theirs, scored / learned)["low"] > 0 for other, theirs in found.items()}
+        unsure = {other for other, sure in ahead.items() if not sure}
         assert unsure == {"self-taught projection", "orthogonal projection"}
     best = measured("tablets", "orthogonal projection")
     return f"ahead by more than chance, but for an orthogonal projection with all labels ({best})"
@@ -379,32 +172,6 @@ SENTENCES = {
         crowd,
         gas,
         spectra,
-    ),
-    "docs/results/tables.md": (
-        sound_tables,
-        areas,
-        votes_of_trees,
-        slow_to_learn,
-        papers_tables,
-        papers_areas,
-        papers_a_hop,
-        papers_gap,
-        kernelized,
-        gaps_by_area,
-        alone,
-    ),
-    "docs/what-we-found.md": (
-        printed_as_areas,
-        gap_not_found,
-    ),
-    "docs/results/bags.md": (
-        bags,
-        bags_with_the_max_beside,
-    ),
-    "docs/results/images.md": (
-        in_a_transformer,
-        long_training,
-        one_token,
     ),
     "docs/results/speed.md": (
         likelihood,

@@ -28,7 +28,7 @@ Seed = Annotated[int, typer.Option(help="Seed of the first run.")]
 Runs = Annotated[int, typer.Option(help="Repetitions, each with a seed of its own.")]
 Workers = Annotated[int, typer.Option(help="Processes that share the work; -1 for one per core.")]
 Join = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(metavar="FILE,FILE", help="Run nothing: make one report of these, which several machines wrote."),
 ]
 
@@ -114,10 +114,11 @@ def keep(result: dict[str, Any], out: Path | None) -> None:
 
 
 def joined(
-    join: Callable[[Any, tuple[str, ...]], dict[str, Any]], config: Any, files: str, out: Path | None
+    join: Callable[[Any, tuple[str, ...]], dict[str, Any]], config: Any, files: list[str], out: Path | None
 ) -> dict[str, Any]:
     """One report of several files, by the experiment's own ``join``, as it stands there."""
-    result = join(config, as_names(files, "join"))
+    # The option may be given more than once, too: none of the files is forgotten.
+    result = join(config, as_names(",".join(files), "join"))
     if out:
         report.write_as_is(result, out)
     return result

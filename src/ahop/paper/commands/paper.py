@@ -11,7 +11,7 @@ import typer
 
 from ahop._checks import as_device
 from ahop._files import require_writable
-from ahop.paper import paper, provenance
+from ahop.paper import paper, parts, provenance
 from ahop.paper.commands.common import Device, Workers, app, as_names, console, plain_errors
 
 
@@ -32,21 +32,21 @@ def run_paper(
 
     What is there already is not made again, and what was begun is gone on with, if the code is the same.
     """
-    known = [part.file for part in paper.PARTS]
+    known = [part.file for part in parts.PARTS]
     wanted = known if only is None else as_names(only, "only")
     for name in wanted:
         if name not in known:
             raise ValueError(f"only must name files of {', '.join(known)}; got {name!r}")
-    parts = [part for part in paper.PARTS if part.file in wanted]
+    chosen = [part for part in parts.PARTS if part.file in wanted]
     folder = folder or Path("paper-full" if full else "paper-quick")
-    run = paper.Run(folder, full, as_device(device), workers, time.monotonic() + 60 * minutes)
+    run = parts.Run(folder, full, as_device(device), workers, time.monotonic() + 60 * minutes)
     if listed:
-        _list(parts, run)
+        _list(chosen, run)
         return
     require_writable(folder / known[0])
-    paper.require_startable(parts, run, minutes)
+    paper.require_startable(chosen, run, minutes)
     left = []
-    for part in parts:
+    for part in chosen:
         became = paper.make(part, run)
         left += [part.file] if became == paper.LEFT else []
         console.print(f"{part.file}, {part.shows}: {became}", highlight=False)
@@ -55,8 +55,8 @@ def run_paper(
         raise typer.Exit(1)
 
 
-def _list(parts: list[paper.Part], run: paper.Run) -> None:
-    for part in parts:
+def _list(chosen: list[parts.Part], run: parts.Run) -> None:
+    for part in chosen:
         before = paper.there(part, run)
         state = (
             ""
@@ -65,5 +65,5 @@ def _list(parts: list[paper.Part], run: paper.Run) -> None:
         )
         pieces = "pieces of " * part.resumable
         console.print(f"{part.file}, {part.shows}, {pieces}{part.minutes} min{state}", highlight=False, soft_wrap=True)
-    for file, command in paper.BENCHMARKS.items():
+    for file, command in parts.BENCHMARKS.items():
         console.print(f"{file}: {command}", highlight=False)

@@ -70,15 +70,12 @@ def images(trained: Report, timed: Report) -> Grid:
     accuracy, costs = by(trained["rows"], "model"), by(timed["rows"], "model")
     models = [(model,) for model in each([*timed["rows"], *trained["rows"]], "model")]
 
-    def right(row: Row) -> str:
-        return with_spread(row["accuracy"])
-
     def cost(row: Row) -> str:
         return f"1 ({plain(row['milliseconds'])} ms)" if row["model"] == "m-hop" else plain(row["ratio"])
 
     most = max(len(row["accuracy"]["runs"]) for row in trained["rows"])
     lines = [
-        [f"accuracy, {most} seeds", *cells_of(accuracy, models, right)],
+        [f"accuracy, {most} seeds", *cells_of(accuracy, models, lambda row: with_spread(row["accuracy"]))],
         ["a training step", *cells_of(costs, models, cost)],
     ]
     return Grid(["", *("a-hop, one base" if model == "a-hop-1" else model for (model,) in models)], lines)
