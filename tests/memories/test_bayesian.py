@@ -112,6 +112,41 @@ def test_probabilities_mean_what_they_say_and_strangers_are_told():
     assert bool((memory.recall(stored.queries, reject=0.0).indices >= 0).all())
 
 
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("floored", [True, False])
+def test_strangers_are_told_after_learning_around_missing_values(labelled, floored):
+    random = torch.Generator().manual_seed(0)
+    patterns, others = torch.rand(2, 60, 16, generator=random) * (torch.rand(60, 16, generator=random) < 0.5)
+    patterns, others = (patterns, others) if floored else (uniform(60, 16), uniform(60, 16, seed=9))
+    world = Compose([Masked(0.1), Scaled(0.9)]) if floored else Mixed(0.1, 0.2, 0.3)
+    seen, test, strange = (
+        world.sample(some, n, random) for some, n in ((patterns, 80), (patterns, 200), (others, 200))
+    )
+    with_holes = [
+        torch.where(torch.rand(s.queries.shape, generator=random) < 0.2, torch.nan, s.queries)
+        for s in (seen, test, strange)
+    ]
+    memory = BayesianHopfield(patterns).fit(with_holes[0], seen.origins if labelled else None, observed="not-nan")
+    known, unknown = (memory.recall(rows, reject=0.1, observed="not-nan").indices == -1 for rows in with_holes[1:])
+    assert known.float().mean() < 0.2 < 0.4 < unknown.float().mean()
+
+
+@pytest.mark.parametrize("origins", [[0] * 12, [0] * 9 + [1], None])
+def test_strangers_are_told_whatever_origins_were_learned_from(origins):
+    queries = PATTERNS[:10] if origins is None else PATTERNS[origins]
+    memory = BayesianHopfield(PATTERNS).fit(queries + 0.1 * uniform(*queries.shape, seed=3), origins)
+    assert (memory.recall(torch.full((1, 32), 9.0), reject=0.1).indices == -1).all()
+
+
+@pytest.mark.parametrize("learn", [BayesianHopfield.fit, BayesianHopfield.partial_fit])
+def test_too_few_queries_to_hold_any_out_are_named_as_the_reason_that_no_stranger_is_told(learn, tmp_path):
+    memory = learn(BayesianHopfield(PATTERNS), PATTERNS[:3] + 0.1)
+    memory.save(tmp_path)
+    for one in (memory, ahop.load(tmp_path)):
+        with pytest.raises(ValueError, match=r"reject must be None: .* at least 4, and fit was given 3"):
+            one.recall(PATTERNS[:2], reject=0.1)
+
+
 def test_the_likelihood_is_a_density():
     likelihood = Likelihood(1, 2, low=-2, high=2)
     grid = torch.linspace(-12, 12, 24001)[:, None]

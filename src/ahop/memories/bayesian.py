@@ -283,8 +283,6 @@ class BayesianHopfield(AssociativeMemory):
         if reject is None:
             return self._recalled(queries, k, observed)
         level = self.similarity.least_familiar(within(reject, "reject", 0.0, 1.0))
-        if not int(self.similarity.genuine_count):
-            raise ValueError("reject must be None before fit: what genuine queries look like is learned there")
         found = self._recalled(queries, k, observed)
         strange = (self.familiarity(queries, observed=observed) < level)[..., None]
         return Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))

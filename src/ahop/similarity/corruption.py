@@ -138,6 +138,14 @@ class Corruption(Density):
         The k-th smallest of the genuine ones that were held out, with :math:`k = \lfloor (m + 1) \, share \rfloor`
         (split conformal prediction); minus infinity where they are too few to tell.
         """
+        if not int(self.genuine_count):
+            known = int(self.known)
+            if 0 < known < corruption.FEWEST:
+                raise ValueError(
+                    f"reject must be None: some queries are held out to learn what genuine ones look like, which takes "
+                    f"at least {corruption.FEWEST}, and fit was given {known}"
+                )
+            raise ValueError("reject must be None before fit: what genuine queries look like is learned there")
         place = int((int(self.genuine_count) + 1) * share)
         return float(self.genuine[place - 1]) if place else -math.inf
 

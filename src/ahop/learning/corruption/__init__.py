@@ -34,8 +34,8 @@ from ahop.learning.report import FitReport
 
 __all__ = ["Families", "Learned", "Lessons", "follow", "learn", "learn_correlated"]
 
-# Genuine queries that are kept to tell strangers by, at most.
-GENUINE = 512
+# Genuine queries that are kept to tell strangers by, at most; and the fewest of which some can be held out.
+GENUINE, FEWEST = 512, 4
 
 
 @dataclass(frozen=True)
@@ -136,37 +136,40 @@ def _evidence(here: Lessons, model: Any, beta: float) -> tuple[float, float]:
 
 
 def _halved(here: Lessons, chosen: Contestant, seed: int) -> list[tuple[Any, Tensor]]:
-    """A model of each half of the queries, and the rows of the other half; with labels, halves that share no origin.
+    """A model of each half of the queries, and the rows of the other half; with labels, halves that share no origin,
+    unless most queries have the same one.
 
     Nothing where the model cannot be fitted again, or there is too little.
     """
-    if chosen.refit is None or here.observed is not None or len(here.queries) < 4:
+    if chosen.refit is None or len(here.queries) < FEWEST:
         return []
     one, other = halves(len(here.queries), seed, here.queries.device)
     if here.origins is not None and here.labelled:
         _, group = here.origins.unique(return_inverse=True)
         side = torch.rand(int(group.max()) + 1, generator=torch.Generator().manual_seed(seed)).to(group.device)[group]
-        one, other = (side < side.median()).nonzero().squeeze(1), (side >= side.median()).nonzero().squeeze(1)
-        if not len(one):
-            return []
+        first = side < side.median()
+        if bool(first.any()):
+            one, other = first.nonzero().squeeze(1), (~first).nonzero().squeeze(1)
     return [(chosen.refit(one), other), (chosen.refit(other), one)]
 
 
 def _genuine(here: Lessons, chosen: Contestant, halved: list[tuple[Any, Tensor]], beta: float) -> Tensor:
     """How familiar queries are to a model that has not learned from them, at the temperature that it will have."""
-    if here.observed is not None or len(here.queries) < 4:
+    if len(here.queries) < FEWEST:
         return here.queries.new_empty(0)
     if chosen.refit is None:
-        return _familiarity(chosen.model, here, here.queries[:GENUINE], beta)
-    found = [_familiarity(model, here, here.queries[rows[: GENUINE // 2]], beta) for model, rows in halved]
+        every = torch.arange(len(here.queries), device=here.queries.device)
+        return _familiarity(chosen.model, here, every[:GENUINE], beta)
+    found = [_familiarity(model, here, rows[: GENUINE // 2], beta) for model, rows in halved]
     return torch.cat([here.queries.new_empty(0), *found])
 
 
-def _familiarity(model: Any, here: Lessons, queries: Tensor, beta: float) -> Tensor:
-    """The log of how much likelier queries are from stored patterns than from others that are like them, ``(Q,)``."""
+def _familiarity(model: Any, here: Lessons, rows: Tensor, beta: float) -> Tensor:
+    """The log of how much likelier these queries are from stored patterns than from others that are like them."""
+    some = here.part(rows)
     prior = -math.log(len(here.patterns)) if here.log_prior is None else here.log_prior
-    evidence = (beta * model(here.patterns, queries) + prior).logsumexp(-1)
-    return evidence - beta * model.stranger(here.patterns, queries)
+    evidence = (beta * model(some.patterns, some.queries, some.observed) + prior).logsumexp(-1)
+    return evidence - beta * model.stranger(some.patterns, some.queries, some.observed)
 
 
 # --- one kind alone, and a stream --------------------------------------------------------------------------------
