@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
@@ -80,6 +81,15 @@ class Component(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Component:
         return super()._apply(never_half(fn), recurse)
+
+    def __copy__(self: Part) -> Part:
+        """Another part that shares all tensors and parts; what is replaced in one of the two is not in the other."""
+        other = type(self).__new__(type(self))
+        # PyTorch keeps tensors, parts and hooks in dictionaries, which it would share as well.
+        vars(other).update(
+            {key: copy.copy(value) if isinstance(value, (dict, set)) else value for key, value in vars(self).items()}
+        )
+        return other
 
     def become(self: Part, other: Part) -> None:
         """Take over all that another part of the same kind is made of, which is then to be used no more."""

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ahop._blocks import split
-from ahop._checks import Observed, as_queries, whole
+from ahop._checks import Observed
 from ahop._component import single
-from ahop._recall import Recall, doubted
+from ahop._recall import Recall
 from ahop.index import view as views
 from ahop.index.host import Host
 from ahop.index.rough import Engine
 from ahop.index.storage import read, save
-from ahop.index.view import View
-
-# How many patterns are scored exactly for each query, unless told otherwise.
-CANDIDATES = 100
+from ahop.index.view import CANDIDATES, View
 
 
 class Agreement(NamedTuple):
@@ -87,7 +85,6 @@ class Index:
     def __repr__(self) -> str:
         return f"Index({self.memory!r})"
 
-    @torch.no_grad()
     def recall(self, queries: Any, k: int = 1, *, candidates: int = CANDIDATES, observed: Observed = None) -> Recall:
         """The k stored patterns that best explain each query, as from the memory.
 
@@ -102,27 +99,15 @@ class Index:
         Shape:
             ``indices`` and ``probabilities`` are ``(..., k)``, best first.
         """
-        view = self.fresh()
-        if whole(k, "k", 1) > len(view):
-            raise ValueError(f"k must lie in 1 to {len(view)}, the number of stored patterns; got {k}")
-        count = min(max(whole(candidates, "candidates", 1), k), len(view))
-        queries, mask = as_queries(queries, view.patterns, observed, self.memory.query_dim)
-        flat = single(queries.reshape(-1, queries.shape[-1]))
-        mask = None if mask is None else mask.reshape(flat.shape)
-        # Candidates take room: so many patterns, several times over.
-        parts = split(len(flat), 8 * count * view.patterns.shape[1] * flat.element_size())
-        found = [view.best(flat[part], None if mask is None else mask[part], count, k) for part in parts]
-        shape = (*queries.shape[:-1], k)
-        if not found:
-            return Recall(torch.empty(shape, dtype=torch.long), flat.new_empty(shape))
-        indices, sure = (torch.cat(some).reshape(shape) for some in zip(*found, strict=True))
-        return doubted(Recall(indices, sure), view.similarity.doubt, view.log_prior, len(view))
+        with self._asking() as (_, view):
+            return view.recall(queries, k, candidates=candidates, observed=observed)
 
     @torch.no_grad()
     def agreement(self, queries: Any, k: int = 10, *, candidates: int = CANDIDATES) -> Agreement:
         """How far answers to these queries agree with exact scoring of all patterns, which takes its time."""
-        k = min(k, len(self))
-        found, exact = self.recall(queries, k, candidates=candidates), self.memory.recall_exactly(queries, k)
+        with self._asking() as (now, view):
+            k = min(k, len(view))
+            found, exact = view.recall(queries, k, candidates=candidates), now.recall_exactly(queries, k)
         first = float((found.indices[..., 0] == exact.indices[..., 0]).double().mean())
         common = (found.indices[..., :, None] == exact.indices[..., None, :]).any(-1).double().mean()
         gap = (found.probabilities[..., 0] - exact.probabilities[..., 0]).abs()
@@ -131,10 +116,20 @@ class Index:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write memory and codes into ``folder``; :func:`ahop.load` opens them without reading them."""
         with self.memory.changing:
-            self.fresh()
-            save(self.memory, self.engine, folder)
+            now, engine = copy.copy(self.memory), self.fresh().engine
+        save(now, engine, folder)
 
     # --- in step with the memory -------------------------------------------------------------------------
+
+    @contextmanager
+    def _asking(self) -> Iterator[tuple[Host, View]]:
+        """The memory and its codes at one moment. Codes here are never written to; those in a database are."""
+        with ExitStack() as turn:
+            turn.enter_context(self.memory.changing)
+            now, view = copy.copy(self.memory), self.fresh()
+            if view.engine.local:
+                turn.close()
+            yield now, view
 
     def fresh(self) -> View:
         """The memory as it is now; codes are made anew if it has learned, was moved, or changed untold."""

@@ -16,10 +16,9 @@ from ahop._checks import Observed, as_origins, as_queries, as_tensor, positive, 
 from ahop._component import single
 from ahop._recall import Recall, doubted
 from ahop.index.host import Host
-from ahop.index.index import CANDIDATES
 from ahop.index.rough import Rough, seen
 from ahop.index.shard import Change, Lesson, Shard, State, cluster
-from ahop.index.view import rough_of
+from ahop.index.view import CANDIDATES, rough_of
 
 # What a fit learns from: so many patterns by chance, and so many that each query may have come from.
 _DRAWN, _LIKELY = 2048, 16

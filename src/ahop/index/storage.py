@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor
 
 from ahop._component import family, from_plain, to_plain
-from ahop._files import digest, whole_file, write_whole
+from ahop._files import OLD, digest, whole_file, write_whole
 from ahop._version import __version__
 from ahop.index.host import Host
 from ahop.index.products import Products
@@ -32,6 +33,7 @@ from ahop.similarity.codes import Steps
 PAGE = "index.json"
 FORMAT = "1"
 _STORED = ("patterns", "values", "prior")
+_OURS = re.compile(r"(large|small)-[0-9a-f]{16}\.safetensors")
 
 
 def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
@@ -54,7 +56,7 @@ def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
         },
         sort_keys=True,
     )
-    token, before = secrets.token_hex(8), _named(place)
+    token = secrets.token_hex(8)
     page: dict[str, Any] = {"format": FORMAT, "ahop": __version__, "recipe": recipe}
     for name, tensors in (("large", large), ("small", small)):
         still = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
@@ -62,19 +64,39 @@ def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
         with whole_file(path) as file:
             safetensors.torch.save_file(still, file.name)
         page[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": digest(recipe, still)}
+    before = _named(place) | {page["large"]["file"], page["small"]["file"]}
     write_whole(json.dumps(page, indent=1) + "\n", place / PAGE)
-    for old in before:
-        # Another process may have it open, or have removed it.
-        with suppress(OSError):
-            (place / old).unlink()
+    # Another may have saved meanwhile: the last one wins.
+    _tidy(place, before)
 
 
-def _named(place: Path) -> list[str]:
+def remove(folder: str | os.PathLike[str]) -> None:
+    """Take away the index that is in ``folder``, if there is one, and no file of others."""
+    place = Path(folder)
+    before = _named(place)
+    (place / PAGE).unlink(missing_ok=True)
+    _tidy(place, before)
+
+
+def _named(place: Path) -> set[str]:
     """The files of the index that is there, if any."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         page = json.loads((place / PAGE).read_text())
-        return [name for name in (page["large"]["file"], page["small"]["file"]) if Path(name).name == name]
-    return []
+        return {page["large"]["file"], page["small"]["file"]}
+    return set()
+
+
+def _tidy(place: Path, before: set[str]) -> None:
+    """Remove files that were named before and are not now, and those that killed writers left long ago."""
+    # Another process may have one open, or have removed it.
+    with suppress(OSError):
+        page, named = place / PAGE, _named(place)
+        now = page.stat().st_mtime if page.exists() else 0.0
+        for path in list(place.iterdir()):
+            with suppress(OSError):
+                ours = _OURS.fullmatch(path.name) and path.name not in named
+                if ours and (path.name in before or now - path.stat().st_mtime > OLD):
+                    path.unlink()
 
 
 def read(folder: str | os.PathLike[str]) -> tuple[Host, Engine]:
@@ -108,6 +130,17 @@ def verify(folder: str | os.PathLike[str]) -> None:
 
 
 def _read(place: Path) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
+    """The page and the tensors of both files, of one index even where others are saved meanwhile."""
+    while True:
+        before = _named(place)
+        try:
+            return _read_once(place)
+        except FileNotFoundError:
+            if _named(place) in (set(), before):
+                raise
+
+
+def _read_once(place: Path) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
     try:
         page = json.loads((place / PAGE).read_text())
         if page["format"] != FORMAT:

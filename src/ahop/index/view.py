@@ -10,7 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ahop._blocks import split
+from ahop._checks import Observed, as_queries, whole
 from ahop._component import single
+from ahop._recall import Recall, doubted
 from ahop.index.host import Host
 from ahop.index.products import Products
 from ahop.index.recorded import Recorded
@@ -18,6 +21,8 @@ from ahop.index.rough import Engine, Rough, seen
 from ahop.index.scan import Scan
 from ahop.similarity import Corruption
 
+# How many patterns are scored exactly for each query, unless told otherwise.
+CANDIDATES = 100
 # Root mean square error of a rough score.
 TOLERANCE = 0.1
 # The log of the share of a sum from which on it has to be right.
@@ -37,7 +42,7 @@ class View:
 
     def __init__(self, memory: Host, engine: Engine, made_for: int | None = None) -> None:
         self.patterns, self.prior, self.similarity = memory.patterns, memory.prior, memory.similarity
-        self.log_prior, self.engine = memory._log_prior(), engine
+        self.log_prior, self.query_dim, self.engine = memory._log_prior(), memory.query_dim, engine
         self.made_for = len(memory) if made_for is None else made_for
         self._learned = [*self.similarity.parameters(), *self.similarity.buffers()]
         self._marks = _marks([self.patterns, *self._learned])
@@ -66,6 +71,24 @@ class View:
         return near and all(codes.covers(new) for _, codes in self.engine.rough.parts)
 
     # --- from queries to answers -------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def recall(self, queries: Any, k: int = 1, *, candidates: int = CANDIDATES, observed: Observed = None) -> Recall:
+        """The k stored patterns that best explain each query; see :meth:`ahop.index.Index.recall`."""
+        if whole(k, "k", 1) > len(self):
+            raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
+        count = min(max(whole(candidates, "candidates", 1), k), len(self))
+        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
+        flat = single(queries.reshape(-1, queries.shape[-1]))
+        mask = None if mask is None else mask.reshape(flat.shape)
+        # Candidates take room: so many patterns, several times over.
+        parts = split(len(flat), 8 * count * self.patterns.shape[1] * flat.element_size())
+        found = [self.best(flat[part], None if mask is None else mask[part], count, k) for part in parts]
+        shape = (*queries.shape[:-1], k)
+        if not found:
+            return Recall(torch.empty(shape, dtype=torch.long), flat.new_empty(shape))
+        indices, sure = (torch.cat(some).reshape(shape) for some in zip(*found, strict=True))
+        return doubted(Recall(indices, sure), self.similarity.doubt, self.log_prior, len(self))
 
     def best(self, queries: Tensor, observed: Tensor | None, count: int, k: int) -> tuple[Tensor, Tensor]:
         """The k best of so many candidates and their probabilities, ``(Q, k)`` each."""

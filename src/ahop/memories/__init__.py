@@ -1,11 +1,12 @@
 """What stores, retrieves, recalls, grows and is kept: one base, and a short recipe for each network."""
 
 from ahop.memories.adaptive import AdaptiveHopfield
-from ahop.memories.base import AssociativeMemory, Memory, Recall
+from ahop.memories.base import AssociativeMemory, Recall
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.binary import ClassicalHopfield, DenseHopfield, ExponentialHopfield
 from ahop.memories.continuous import ModernHopfield, SparseHopfield, UniversalHopfield
 from ahop.memories.kernel import KernelHopfield
+from ahop.memories.moments import Memory
 from ahop.memories.names import create
 from ahop.memories.oracle import Oracle
 from ahop.memories.storage import load

@@ -6,11 +6,10 @@ import copy
 import math
 import os
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ahop._blocks import split
 from ahop._checks import (
@@ -18,19 +17,19 @@ from ahop._checks import (
     as_matrix,
     as_origins,
     as_queries,
-    as_tensor,
     require_finite,
-    stored_as,
     whole,
     within,
 )
-from ahop._component import Component, never_half, single
+from ahop._component import single
 from ahop._precision import in_range
 from ahop._recall import Recall
 from ahop._settle import settle
 from ahop.energy import parts_energy
 from ahop.learning.report import FitReport
 from ahop.memories import storage
+from ahop.memories.moments import of_one_moment
+from ahop.memories.stored import Stored
 from ahop.modulation import Modulation
 from ahop.separation import Exponential, Separation, Softmax
 from ahop.similarity import Density, Similarity
@@ -39,16 +38,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Memory(Component):
-    """The family of memories, which :func:`ahop.create` and :func:`ahop.load` look names up in."""
-
-
-class AssociativeMemory(Memory):
+class AssociativeMemory(Stored):
     r"""Stores patterns and retrieves the one that best explains a query.
 
     .. math:: y = V^\top \mathrm{sep}\big(\mathrm{sim}(\mathrm{mod}(\Xi), \mathrm{mod}(x)) + \tfrac1\beta \log \pi\big)
 
-    Every network of the library is one choice of the three parts; this class is the walk they share.
+    Every network of the library is one choice of the three parts; this class is the walk they share. Several threads
+    may ask, add, remove, learn and save at once: each answer and each file is that of the memory at one moment.
 
     Args:
         patterns: The stored patterns :math:`\Xi`, ``(N, d)``, one a row.
@@ -65,9 +61,6 @@ class AssociativeMemory(Memory):
     """
 
     name = "memory"
-    patterns: Tensor
-    values: Tensor | None
-    prior: Tensor | None
     report: FitReport | None = None
     """What the last fit says of itself; None before the first."""
 
@@ -95,26 +88,12 @@ class AssociativeMemory(Memory):
         # The parts follow the patterns, so that a float64 memory computes in float64 throughout.
         self.to(self.patterns)
 
-    def __len__(self) -> int:
-        return len(self.patterns)
-
     def extra_repr(self) -> str:
         return f"patterns={len(self)}, dim={self.patterns.shape[1]}"
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> AssociativeMemory:
-        # Patterns and values may be stored in half precision; the parts see to themselves, and counts do not fit.
-        prior = self.prior
-        for name in ("patterns", "values"):
-            stored = getattr(self, name)
-            if stored is not None and (like := fn(stored[:0])).dtype != stored.dtype:
-                stored_as(stored, like.to(stored.device), name)
-        nn.Module._apply(self, fn, recurse)
-        if prior is not None:
-            self.prior = never_half(fn)(prior)
-        return self
-
     # --- from a query to an answer ---------------------------------------------------------------------
 
+    @of_one_moment
     def scores(self, queries: Any, *, observed: Observed = None) -> Tensor:
         """How alike each stored pattern is to each query, the prior included.
 
@@ -131,11 +110,13 @@ class AssociativeMemory(Memory):
         scores = self._scores(flat, None if mask is None else mask.reshape(flat.shape))
         return scores.reshape(*queries.shape[:-1], len(self))
 
+    @of_one_moment
     def weights(self, queries: Any, *, observed: Observed = None) -> Tensor:
         """The weight of each stored pattern in the readout, ``(..., N)``; arguments as in :meth:`scores`."""
         weights: Tensor = self.separation(self.scores(queries, observed=observed))
         return weights
 
+    @of_one_moment
     def retrieve(
         self,
         queries: Any,
@@ -177,6 +158,7 @@ class AssociativeMemory(Memory):
     forward = retrieve
 
     @torch.no_grad()
+    @of_one_moment
     def recall(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
         """The k stored patterns that best explain each query, and how sure the memory is of each.
 
@@ -209,6 +191,7 @@ class AssociativeMemory(Memory):
             probabilities[part] = likely.gather(-1, indices[part]).to(probabilities.dtype)
         return Recall(indices.reshape(shape), probabilities.reshape(shape))
 
+    @of_one_moment
     def energy(self, queries: Any) -> Tensor:
         r"""The energy of each query, ``(...)``; lower is closer to what is stored.
 
@@ -245,50 +228,54 @@ class AssociativeMemory(Memory):
             return self._fit_modulation(queries, origins, observed, **options)
         if queries is None:
             raise ValueError(f"queries must be given: {type(self).__name__} learns from them")
-        queries, origins, mask = self._pairs(queries, origins, observed)
-        if not isinstance(self.similarity, Density):
-            queries, origins, mask = _known(queries, origins, mask)
-        # Learned in a copy, so that a fit that breaks off has changed nothing.
-        similarity = copy.deepcopy(self.similarity)
-        patterns, log_prior = single(self.patterns), self._log_prior()
-        if self.modulation is not None:
-            patterns, queries, mask = self.modulation(patterns).detach(), self.modulation(queries).detach(), None
-        report = similarity.fit(patterns, queries, origins, observed=mask, log_prior=log_prior, **options)
-        return self._take(similarity, report) if similarity.learns else self
+        with self.learning() as now:
+            queries, origins, mask = now._pairs(queries, origins, observed)
+            if not isinstance(now.similarity, Density):
+                queries, origins, mask = _known(queries, origins, mask)
+            # Learned in a copy of it, for others to go by the old one meanwhile.
+            similarity = copy.deepcopy(now.similarity)
+            patterns, log_prior = single(now.patterns), now._log_prior()
+            if now.modulation is not None:
+                patterns, queries, mask = now.modulation(patterns).detach(), now.modulation(queries).detach(), None
+            report = similarity.fit(patterns, queries, origins, observed=mask, log_prior=log_prior, **options)
+            if similarity.learns:
+                now._take(similarity, report)
+        return self._warned(report) if similarity.learns else self
 
     def _fit_modulation(self, queries: Any, origins: Any, observed: Observed, **options: Any) -> Self:
-        asked = known = None
-        if queries is not None:
-            asked, known, _ = _known(*self._pairs(queries, origins, observed))
-        beta, log_prior = self.separation.inverse_temperature, self._log_prior()
-        # A sample may come from a pattern that the prior rules out: a surprise, but no infinite one.
-        surprise = 0.0 if log_prior is None else log_prior.clamp_min(-1e4)
-        modulation = copy.deepcopy(self.modulation)
-        assert modulation is not None
+        with self.learning() as now:
+            asked = known = None
+            if queries is not None:
+                asked, known, _ = _known(*now._pairs(queries, origins, observed))
+            beta, log_prior = now.separation.inverse_temperature, now._log_prior()
+            # A sample may come from a pattern that the prior rules out: a surprise, but no infinite one.
+            surprise = 0.0 if log_prior is None else log_prior.clamp_min(-1e4)
+            modulation = copy.deepcopy(now.modulation)
+            assert modulation is not None
 
-        def score(patterns: Tensor, queries: Tensor) -> Tensor:
-            return beta * self.similarity(patterns, queries) + surprise
+            def score(patterns: Tensor, queries: Tensor) -> Tensor:
+                return beta * now.similarity(patterns, queries) + surprise
 
-        report = modulation.fit(score, single(self.patterns), asked, known, **options)
-        self.modulation = modulation
-        return self._learned(report)
+            now.report = modulation.fit(score, single(now.patterns), asked, known, **options)
+            now.modulation = modulation
+        return self._warned(now.report)
+
+    _learned: ClassVar[tuple[str, ...]] = ("similarity", "modulation", "report")
 
     @property
     def learns(self) -> bool:
         """Whether :meth:`fit` changes anything."""
         return self.similarity.learns or (self.modulation is not None and self.modulation.learns)
 
-    def _take(self, similarity: Similarity, report: FitReport) -> Self:
-        """What was learned, at once and only if it is sound."""
+    def _take(self, similarity: Similarity, report: FitReport) -> None:
+        """What was learned, if it is sound."""
         for learned in similarity.parameters():
             require_finite(learned, "what was learned from these patterns and queries")
-        self.similarity = similarity.to(single(self.patterns[:0]))
-        return self._learned(report)
+        self.similarity, self.report = similarity.to(single(self.patterns[:0])), report
 
-    def _learned(self, report: FitReport) -> Self:
-        """Keep what a fit says of itself, and warn where it had not come to its end."""
-        self.report = report
-        if not report.converged:
+    def _warned(self, report: FitReport | None) -> Self:
+        """Warn where a fit had not come to its end."""
+        if report is not None and not report.converged:
             # Scikit-learn takes a second to import, and it is the name that people filter by.
             from sklearn.exceptions import ConvergenceWarning
 
@@ -298,53 +285,9 @@ class AssociativeMemory(Memory):
             )
         return self
 
-    @torch.no_grad()
-    def add(self, patterns: Any, *, values: Any = None, prior: Any = None) -> AssociativeMemory:
-        """Store further patterns, with their values and prior counts where this memory has them."""
-        new = stored_as(as_matrix(patterns, "patterns"), self.patterns, "patterns")
-        if new.shape[1] != self.patterns.shape[1]:
-            have, came = self.patterns.shape[1], tuple(new.shape)
-            raise ValueError(f"patterns must have {have} values each, like those stored; got shape {came}")
-        for name, given, stored in (("values", values, self.values), ("prior", prior, self.prior)):
-            if given is None and stored is not None:
-                raise ValueError(f"{name} must be given for the new patterns: this memory has {name}")
-            if given is not None and stored is None:
-                raise ValueError(f"{name} must not be given: this memory was made without {name}")
-        if self.values is not None:
-            more = self._rows(values, "values", len(new)).to(self.values)
-            if more.shape[1] != self.values.shape[1]:
-                raise ValueError(f"values must have {self.values.shape[1]} numbers each, got shape {tuple(more.shape)}")
-            values = torch.cat([self.values, more])
-        if self.prior is not None:
-            prior = torch.cat([self.prior, self._counts(prior, len(new))])
-        kept, before = torch.arange(len(self), device=self.patterns.device), self.patterns
-        self.patterns, self.values, self.prior = torch.cat([self.patterns, new]), values, prior
-        self._resized(before, kept, len(new))
-        return self
-
-    @torch.no_grad()
-    def remove(self, indices: Any) -> AssociativeMemory:
-        """Forget the stored patterns at ``indices``; those behind them move up."""
-        gone = as_tensor(indices, "indices", whole=True).to(self.patterns.device).reshape(-1)
-        gone = as_origins(gone if gone.numel() else gone.long(), len(gone), len(self), "indices")
-        keep = torch.ones(len(self), dtype=torch.bool, device=self.patterns.device)
-        keep[gone] = False
-        if not bool(keep.any()):
-            raise ValueError(f"indices must leave at least one pattern, got all {len(self)} of them")
-        kept, before = keep.nonzero().squeeze(1), self.patterns
-        self.patterns = self.patterns[kept]
-        self.values = None if self.values is None else self.values[kept]
-        self.prior = None if self.prior is None else self.prior[kept]
-        self._resized(before, kept, 0)
-        return self
-
-    def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
-        """Let the parts follow: of the patterns before, these are kept, and so many were added behind them."""
-        self.similarity.resize(kept, added)
-
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the memory into ``folder``; :func:`ahop.load` reads it back. See :mod:`ahop.memories.storage`."""
-        storage.save(self, folder)
+        storage.save(copy.copy(self), folder)
 
     # --- the steps of the walk, for networks to replace --------------------------------------------------
 
@@ -392,7 +335,7 @@ class AssociativeMemory(Memory):
         # The last step is the readout. A given number of steps is made whether states rest or not.
         before, tolerance = (None, tolerance) if steps is None else (steps - 1, 0.0)
         state, known = settle(
-            self._step, queries, observed, steps=before, tolerance=tolerance, most=max_steps, stacklevel=4
+            self._step, queries, observed, steps=before, tolerance=tolerance, most=max_steps, stacklevel=5
         )
         return self._read(state, known)
 
@@ -434,23 +377,6 @@ class AssociativeMemory(Memory):
         if not bool(mask.any()):
             raise ValueError("observed must leave something to learn from, got queries of which nothing was observed")
         return single(queries), known, mask
-
-    def _rows(self, rows: Any, name: str, count: int) -> Tensor:
-        rows = as_matrix(rows, name)
-        if len(rows) != count:
-            raise ValueError(f"{name} must have one row per pattern, {count}; got shape {tuple(rows.shape)}")
-        return stored_as(rows, self.patterns, name)
-
-    def _counts(self, prior: Any, count: int) -> Tensor:
-        if not self.separation.probabilistic:
-            raise ValueError(f"prior needs a separation that gives probabilities, not {self.separation.name!r}")
-        prior = as_tensor(prior, "prior")
-        if prior.shape != (count,):
-            raise ValueError(f"prior must be one number per pattern, shape ({count},), got shape {tuple(prior.shape)}")
-        require_finite(prior, "prior")
-        if bool((prior < 0).any()) or not float(prior.sum()) > 0:
-            raise ValueError("prior must be counts or probabilities: not negative, and not all zero")
-        return stored_as(prior, single(self.patterns[:0]), "prior")
 
 
 def _known(queries: Tensor, origins: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor | None]:

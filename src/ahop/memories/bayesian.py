@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-import threading
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +16,7 @@ from ahop._component import single
 from ahop._precision import Units, reach
 from ahop._recall import Recall, doubted
 from ahop.memories.base import AssociativeMemory
+from ahop.memories.moments import of_one_moment
 from ahop.separation import Softmax
 from ahop.similarity import Corruption, Density, Likelihood, Similarity, quick
 from ahop.similarity.bridge import Adapter
@@ -25,6 +25,7 @@ from ahop.similarity.moved import Moved
 
 if TYPE_CHECKING:
     from ahop.index.index import Index
+    from ahop.index.view import View
 
 # Patterns from which on a recall goes by the index.
 _MANY = 2**16
@@ -96,15 +97,11 @@ class BayesianHopfield(AssociativeMemory):
         super().__init__(patterns, corruption, Softmax(), values=values, prior=prior)
         self._recent: _Window | None = None
         self._index: Index | None = None
-        self.changing = threading.RLock()
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Codes are made again where they are needed, and nobody else waits for a copy.
-        return {**self.__dict__, "_index": None, "changing": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self.changing = threading.RLock()
+    def _unshared(self) -> None:
+        super()._unshared()
+        # Codes are those of one memory alone, and made again where they are needed.
+        self._index = None
 
     @torch.no_grad()
     def fit(  # type: ignore[override]
@@ -142,21 +139,25 @@ class BayesianHopfield(AssociativeMemory):
             raise ValueError("queries must be given: b-hop learns the corruption from them")
         queries = as_tensor(queries, "queries")
         width = queries.shape[-1] if queries.ndim else None
-        window = _Window(*self._pairs(queries, origins, observed, width))
-        similarity = copy.deepcopy(self.similarity)
-        report = similarity.fit(
-            single(self.patterns),
-            *window[:2],
-            observed=window.observed,
-            log_prior=None if learn_prior else self._log_prior(),
-            hidden_causes=hidden_causes,
-            seed=seed,
-            verbose=verbose,
-        )
-        prior = self._frequencies(similarity, window) if learn_prior else self.prior
-        self._take(similarity, report)
-        self.prior, self._recent = prior, window.after(None)
-        return self
+        with self.learning() as now:
+            window = _Window(*now._pairs(queries, origins, observed, width))
+            similarity = copy.deepcopy(now.similarity)
+            report = similarity.fit(
+                single(now.patterns),
+                *window[:2],
+                observed=window.observed,
+                log_prior=None if learn_prior else now._log_prior(),
+                hidden_causes=hidden_causes,
+                seed=seed,
+                verbose=verbose,
+            )
+            if learn_prior:
+                now.prior = now._frequencies(similarity, window)
+            now._take(similarity, report)
+            now._recent = window.after(None)
+        return self._warned(report)
+
+    _learned: ClassVar[tuple[str, ...]] = ("similarity", "report", "prior", "_recent")
 
     @torch.no_grad()
     def partial_fit(self, queries: Any, origins: Any = None, *, observed: Observed = None) -> BayesianHopfield:
@@ -170,34 +171,28 @@ class BayesianHopfield(AssociativeMemory):
             origins: ``(n,)``, or None when nobody knows them.
             observed: As in :meth:`fit`; a memory that has found hidden causes needs whole queries.
         """
-        window = _Window(*self._pairs(queries, origins, observed)).after(self._recent)
-        similarity, log_prior = copy.deepcopy(self.similarity), self._log_prior()
-        report = similarity.follow(single(self.patterns), *window[:2], observed=window.observed, log_prior=log_prior)
-        if report is not None:
-            # A few steps at a time, as more queries come: nobody expects these to converge.
-            self._take(similarity, replace(report, converged=True))
-            self.report = report
-        self._recent = window
+        with self.learning() as now:
+            window = _Window(*now._pairs(queries, origins, observed)).after(now._recent)
+            similarity, log_prior = copy.deepcopy(now.similarity), now._log_prior()
+            report = similarity.follow(single(now.patterns), *window[:2], observed=window.observed, log_prior=log_prior)
+            # A few steps at a time, as more queries come: nobody expects these to converge, or to be warned.
+            if report is not None:
+                now._take(similarity, report)
+            now._recent = window
         return self
 
     def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
-        super()._resized(before, kept, added)
         if self._index is not None:
             self._index.follow(before, kept, added)
-
-    def add(self, patterns: Any, *, values: Any = None, prior: Any = None) -> BayesianHopfield:
-        """Store further patterns; see :meth:`~ahop.memories.base.AssociativeMemory.add`. An index follows."""
-        with self.changing:
-            super().add(patterns, values=values, prior=prior)
-        return self
-
-    def remove(self, indices: Any) -> BayesianHopfield:
-        """Forget the stored patterns at ``indices``; see :meth:`~ahop.memories.base.AssociativeMemory.remove`."""
-        with self.changing:
-            super().remove(indices)
         # The window's origins count the patterns as they were.
-        self._recent = None
-        return self
+        self._recent = self._recent if added else None
+
+    def _follow(self, kept: Tensor, added: int) -> None:
+        super()._follow(kept, added)
+        self._recent = self._recent if added else None
+        if self.prior is not None:
+            # Nobody has asked for new ones yet, and none is ruled out.
+            self.prior = torch.cat([self.prior[kept], self.prior.new_ones(added)])
 
     def _frequencies(self, similarity: Similarity, window: _Window, steps: int = 30) -> Tensor:
         """How often each pattern is asked for, with one count more for each so that none is ruled out."""
@@ -247,6 +242,7 @@ class BayesianHopfield(AssociativeMemory):
     # --- what is known of a query ------------------------------------------------------------------------
 
     @torch.no_grad()
+    @of_one_moment
     def log_evidence(self, queries: Any, *, observed: Observed = None) -> Tensor:
         r"""How well the stored patterns explain each query, :math:`\log \sum_k \pi_k \, p(x \mid \xi_k)`, ``(...)``.
 
@@ -257,6 +253,7 @@ class BayesianHopfield(AssociativeMemory):
         return scores.logsumexp(-1) - (math.log(len(self)) if self.prior is None else 0.0)
 
     @torch.no_grad()
+    @of_one_moment
     def familiarity(self, queries: Any, *, observed: Observed = None) -> Tensor:
         r"""The log of how much likelier a query is from a stored pattern than from one that is not stored, ``(...)``.
 
@@ -280,23 +277,36 @@ class BayesianHopfield(AssociativeMemory):
                 (:meth:`familiarity`) than all but this share of the genuine ones, as held out while learning, come from
                 no stored pattern: their indices are -1 and their probabilities 0. None refuses nothing.
         """
+        with ExitStack() as turn:
+            turn.enter_context(self.changing)
+            now, view = copy.copy(self), self._codes()
+            if view is None or view.engine.local:
+                # Codes here are never written to; those in a database are.
+                turn.close()
+            level = -math.inf if reject is None else now.similarity.least_familiar(within(reject, "reject", 0.0, 1.0))
+            found = now._recalled(view, queries, k, observed)
         if reject is None:
-            return self._recalled(queries, k, observed)
-        level = self.similarity.least_familiar(within(reject, "reject", 0.0, 1.0))
-        found = self._recalled(queries, k, observed)
-        strange = (self.familiarity(queries, observed=observed) < level)[..., None]
+            return found
+        strange = (now.familiarity(queries, observed=observed) < level)[..., None]
         return Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
 
-    def _recalled(self, queries: Any, k: int, observed: Observed) -> Recall:
+    def _codes(self) -> View | None:
+        """The index as it is now, where patterns are many and have one."""
         by_index = len(self) >= _MANY and self.patterns.dtype != torch.float64
         if by_index and type(self)._scores is AssociativeMemory._scores:
-            try:
-                return self.index().recall(queries, k, observed=observed)
-            except NoCodesError:
-                # No dot products can stand for this likelihood, or for queries of which values are missing.
-                pass
+            # No dot products can stand for some likelihoods.
+            with suppress(NoCodesError):
+                return self.index().fresh()
+        return None
+
+    def _recalled(self, view: View | None, queries: Any, k: int, observed: Observed) -> Recall:
+        if view is not None:
+            # Nor for queries of which values are missing.
+            with suppress(NoCodesError):
+                return view.recall(queries, k, observed=observed)
         return self._doubted(super().recall(queries, k, observed=observed))
 
+    @of_one_moment
     def recall_exactly(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
         """As :meth:`recall`, with every stored pattern scored exactly however many there are."""
         with quick.exact_alone():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -11,6 +11,9 @@ from ahop._checks import as_matrix, choice, whole
 from ahop.memories.base import AssociativeMemory
 from ahop.separation import Exponential, Identity, Power, Separation
 from ahop.similarity import Dot
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class _Binary(AssociativeMemory, abstract=True):
@@ -27,7 +30,7 @@ class _Binary(AssociativeMemory, abstract=True):
             raise ValueError(f"{name} of a {type(self).__name__} must be -1 or +1, got other values")
         return signs
 
-    def add(self, patterns: Any, *, values: Any = None, prior: Any = None) -> AssociativeMemory:
+    def add(self, patterns: Any, *, values: Any = None, prior: Any = None) -> Self:
         """Store further patterns of -1 and +1."""
         self._signs(patterns, "patterns")
         if values is not None:

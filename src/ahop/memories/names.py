@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ahop.memories.base import AssociativeMemory, Memory
+from ahop.memories.base import AssociativeMemory
 from ahop.memories.kernel import KernelHopfield
+from ahop.memories.moments import Memory
 
 
 def known_names() -> list[str]:
@@ -33,5 +34,5 @@ def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory:
         return KernelHopfield(patterns, loss="retrieval", **options)
     if name not in known_names():
         raise ValueError(f"unknown model {name!r}; known: {', '.join(known_names())}")
-    model: AssociativeMemory = Memory.named(name)(patterns, **options)  # type: ignore[assignment]
+    model: AssociativeMemory = Memory.named(name)(patterns, **options)  # type: ignore[assignment, call-arg]
     return model

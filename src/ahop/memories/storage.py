@@ -17,6 +17,8 @@ from ahop._files import digest, whole_file
 from ahop._version import __version__
 
 FILE = "memory.safetensors"
+# Of an index, which takes the place of a memory that was saved before it.
+PAGE = "index.json"
 FORMAT = "1"
 
 
@@ -24,7 +26,7 @@ def save(memory: Component, folder: str | os.PathLike[str]) -> None:
     """Write ``memory`` into ``folder``, which is made if need be.
 
     The file appears under its name only once it is complete on disk: a crash leaves what was there before, and of
-    several that save to one folder at a time the last one wins.
+    several that save to one folder the last one wins, be it a memory or an index.
     """
     arguments = {key: to_plain(value) for key, value in memory.arguments().items() if key not in _STORED}
     recipe = json.dumps({"name": memory.name, "arguments": arguments}, sort_keys=True)
@@ -32,6 +34,10 @@ def save(memory: Component, folder: str | os.PathLike[str]) -> None:
     metadata = {"format": FORMAT, "ahop": __version__, "recipe": recipe, "sha256": digest(recipe, tensors)}
     with whole_file(Path(folder) / FILE) as file:
         file.write(safetensors.torch.save(tensors, metadata))
+    if (Path(folder) / PAGE).exists():
+        from ahop.index.storage import remove
+
+        remove(folder)
 
 
 def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> Any:
@@ -46,10 +52,15 @@ def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> 
                 [0., 1.]])
     """
     device = as_device(str(device))
-    if (Path(folder) / "index.json").exists():
+    if (Path(folder) / PAGE).exists():
         from ahop.index.index import Index
 
-        return Index.open(folder, device)
+        try:
+            return Index.open(folder, device)
+        except FileNotFoundError:
+            # Another may have saved a memory in its place meanwhile.
+            if (Path(folder) / PAGE).exists():
+                raise
     path = Path(folder) / FILE
     metadata, tensors = _read(path)
     versions = f"written by ahop {metadata.get('ahop', '0.1.0 or earlier')}; this is ahop {__version__}"

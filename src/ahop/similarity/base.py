@@ -121,11 +121,13 @@ class Similarity(Component):
         """The k most probable patterns of that softmax and their probabilities, ``(Q, k)`` each, likewise."""
         return None
 
-    def resize(self, kept: Tensor, added: int) -> None:
-        """Follow a change of the stored patterns: ``kept`` indices stay, ``added`` new ones come behind them.
+    def resized(self, kept: Tensor, added: int) -> Similarity:
+        """This for other stored patterns: those at ``kept`` stay, ``added`` new ones come behind them.
 
-        Only similarities that learn something for each pattern have anything to do here.
+        Only similarities that learn something for each pattern have anything to do here; they give a copy, for others
+        may be going by this one.
         """
+        return self
 
 
 class Decomposable(Similarity, abstract=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -284,13 +285,17 @@ class Adaptive(Similarity):
         )
 
     @torch.no_grad()
-    def resize(self, kept: Tensor, added: int) -> None:
-        for base in self.bases:
-            base.resize(kept, added)  # type: ignore[operator]
+    def resized(self, kept: Tensor, added: int) -> Adaptive:
+        bases = [base.resized(kept, added) for base in self.bases]  # type: ignore[operator]
+        if self.deviation is None and all(new is base for new, base in zip(bases, self.bases, strict=True)):
+            return self
+        other = copy.copy(self)
+        other.bases = nn.ModuleList(bases)
         if self.deviation is not None:
             new = self.deviation.new_zeros(added, *self.deviation.shape[1:])
-            self.deviation = nn.Parameter(torch.cat([self.deviation[kept], new]))
-            self.patterns = len(self.deviation)
+            other.deviation = nn.Parameter(torch.cat([self.deviation[kept], new]))
+            other.patterns = len(other.deviation)
+        return other
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, sort={self.sort}"

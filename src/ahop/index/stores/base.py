@@ -69,7 +69,7 @@ def over(
             its id. False where the database has them.
 
     ``memory.add`` and ``memory.remove`` then write to the database as well. After anything else that changes the
-    memory, call this again. One thread at a time may change it, with nobody asking meanwhile.
+    memory, call this again. Threads of this process take turns at the database; other processes must not change it.
     """
     patterns, log_prior = single(memory.patterns).float(), memory._log_prior()
     numbers = _numbers(ids, len(memory))
