@@ -217,6 +217,56 @@ def test_every_answer_is_of_one_moment_while_patterns_come_and_go(ray, shards):
         )
 
 
+def test_a_shard_that_is_let_go_answers_first_what_it_was_asked(ray, shards):
+    wanted, answers = shards.recall(QUERIES), []
+    shards.actors[1].__ray_call__.remote(lambda self: time.sleep(2))
+    asking = threading.Thread(target=lambda: answers.append(shards.recall(QUERIES)))
+    asking.start()
+    time.sleep(0.5)
+    shards.remove(torch.arange(COUNT // 2, COUNT))
+    asking.join(60)
+    assert answers[0].indices.equal(wanted.indices) and answers[0].probabilities.equal(wanted.probabilities)
+
+
+def test_threads_learn_ask_add_and_let_whole_shards_go_at_once(ray):
+    memory = memory_of()
+    memory.remove(torch.arange(600, COUNT))
+    shards, done, wrong = Shards(memory, 4), [], []
+    kept = WORLD.sample(memory.patterns[:100], 40)
+
+    def over_and_over(work):
+        try:
+            while not done:
+                work()
+        except BaseException as error:
+            wrong.append(error)
+
+    def ask():
+        found = shards.recall(kept.queries, 3)
+        assert int(found.indices.max()) < 640 and float(found.probabilities.sum(1).max()) < 1.001
+
+    def learn():
+        shards.fit(*kept, hidden_causes=0, verbose=False)
+
+    threads = [threading.Thread(target=over_and_over, args=(work,)) for work in (ask, ask, learn)]
+    for thread in threads:
+        thread.start()
+    try:
+        for left in (450, 300, 150):
+            shards.add(memory.patterns[:40] * 0.9)
+            # The last shard goes as a whole, with what was added to it.
+            shards.remove(torch.arange(left, len(shards)))
+            time.sleep(1)
+    finally:
+        done.append(True)
+        for thread in threads:
+            thread.join(120)
+    assert not wrong and len(shards) == 150 and len(shards.actors) == 1
+    shards.close()
+    with pytest.raises(ShardError, match="these shards were closed"):
+        shards.recall(kept.queries)
+
+
 def test_bad_input_gets_one_clear_error(ray, shards):
     with pytest.raises(ValueError, match="shards must lie in 1 to"):
         Shards(memory_of(), COUNT + 1)

@@ -160,16 +160,16 @@ class Shards:
             queries, k, candidates, observed: As there; candidates are those of each shard.
             partial: Whether to answer without the shards that do not, and say what share was asked.
         """
-        if whole(k, "k", 1) > len(self):
-            raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
-        count = max(whole(candidates, "candidates", 1), k)
-        queries, mask = as_queries(queries, self.memory.patterns, observed, self.memory.query_dim)
-        flat = single(queries.reshape(-1, queries.shape[-1]))
-        flat_mask = None if mask is None else mask.reshape(flat.shape)
-        shape, width = queries.shape[:-1], self.memory.patterns.shape[1]
         # All is handed out at one moment, and so all answers are of one.
         with self._turn:
-            held, questions = self._held, []
+            held, questions = self._open(), []
+            if whole(k, "k", 1) > len(self):
+                raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
+            count = max(whole(candidates, "candidates", 1), k)
+            queries, mask = as_queries(queries, self.memory.patterns, observed, self.memory.query_dim)
+            flat = single(queries.reshape(-1, queries.shape[-1]))
+            flat_mask = None if mask is None else mask.reshape(flat.shape)
+            shape, width = queries.shape[:-1], self.memory.patterns.shape[1]
             for part in split(len(flat), 8 * count * width * flat.element_size()):
                 seen_of = None if flat_mask is None else flat_mask[part]
                 questions.append(held.asked("answer", flat[part], seen_of, count, k))
@@ -200,28 +200,36 @@ class Shards:
         """
         if options.get("learn_prior"):
             raise ValueError("learn_prior must be False: a sample does not tell how often each pattern is asked for")
-        asked, _ = as_queries(queries, self.memory.patterns, None, self.memory.query_dim)
-        drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(0))[:_DRAWN]
-        known = torch.full((len(asked),), -1)
-        if origins is not None:
-            known = as_origins(origins, len(asked), len(self), unknown=True)
-        likely = known[known >= 0]
-        if bool((known < 0).any()):
-            found = self.recall(asked[known < 0], min(_LIKELY, len(self))).indices
-            likely = torch.cat([likely, found.flatten()])
-        places = torch.cat([drawn, likely]).unique()
-        memory = type(self.memory)(self._rows(places), similarity=copy.deepcopy(self.memory.similarity))
+        # The sample is of one moment; what comes and goes while it is learned from does not matter to it.
+        with self._turn:
+            asked, _ = as_queries(queries, self.memory.patterns, None, self.memory.query_dim)
+            drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(0))[:_DRAWN]
+            known = torch.full((len(asked),), -1)
+            if origins is not None:
+                known = as_origins(origins, len(asked), len(self), unknown=True)
+            likely = known[known >= 0]
+            if bool((known < 0).any()):
+                found = self.recall(asked[known < 0], min(_LIKELY, len(self))).indices
+                likely = torch.cat([likely, found.flatten()])
+            places = torch.cat([drawn, likely]).unique()
+            memory = type(self.memory)(self._rows(places), similarity=copy.deepcopy(self.memory.similarity))
         new = torch.where(known >= 0, torch.searchsorted(places, known.clamp_min(0)), -1)
         memory.fit(asked, None if origins is None else new, **options)
         with self._turn:
-            self._teach(self._held, memory.similarity, single(memory.patterns).float())
-        self.report = memory.report
+            self._teach(self._open(), memory.similarity, single(memory.patterns).float())
+            self.report = memory.report
         return self
+
+    def _open(self) -> Held:
+        """All that a question goes by now."""
+        if not self._held.actors:
+            raise ShardError("these shards were closed: make new ones of the memory")
+        return self._held
 
     def _rows(self, places: Tensor) -> Tensor:
         """Patterns from all shards, by their places among all, in order."""
         with self._turn:
-            held = self._held
+            held = self._open()
             owner = torch.bucketize(places, torch.tensor(held.edges[1:-1], dtype=torch.long), right=True)
             wanted = [places[owner == number] - first for number, first in enumerate(held.edges[:-1])]
             asked = {
@@ -238,7 +246,7 @@ class Shards:
         Questions that are asked meanwhile wait; after an error everything is as it was.
         """
         with self._turn:
-            held = self._held
+            held = self._open()
             # Checked as any memory checks them.
             one = None if held.prior is None else torch.ones(1)
             checked = type(self.memory)(self.memory.patterns, prior=one).add(patterns, prior=prior)
@@ -262,7 +270,7 @@ class Shards:
         it was.
         """
         with self._turn:
-            held = self._held
+            held = self._open()
             gone = as_tensor(indices, "indices", whole=True).reshape(-1).long()
             gone = as_origins(gone, len(gone), len(self), "indices").unique()
             if len(gone) == len(self):
@@ -287,7 +295,8 @@ class Shards:
             self._take(smaller._replace(changes=tuple(changes)), self._rough)
             for number, count in enumerate(left):
                 if not count:
-                    cluster().kill(held.actors[number])
+                    # After what it was asked before.
+                    held.actors[number].__ray_terminate__.remote()
         return self
 
     def _change(self, kind: str, given: Tensor, prior: Tensor | None) -> Change:
@@ -318,9 +327,10 @@ class Shards:
 
     def close(self) -> None:
         """Let the shards go; the cluster stays."""
-        for shard in self._held.actors:
-            cluster().kill(shard)
-        self._held = self._held._replace(actors=(), changes=())
+        with self._turn:
+            for shard in self._held.actors:
+                cluster().kill(shard)
+            self._held = self._held._replace(actors=(), changes=())
 
 
 def _merged(held: Held, found: dict[int, tuple[Tensor, Tensor, Tensor]], k: int) -> Recall:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.memories.test_threads import at_once
 
 import ahop
 from ahop import BayesianHopfield
@@ -96,6 +97,46 @@ def test_it_follows_what_is_added_and_removed(make):
     asked = torch.cat([queries, memory.patterns[-20:] + 0.1])
     assert index.recall(asked).indices.equal(memory.recall_exactly(asked).indices)
     assert len(index.engine) == len(memory) == COUNT + 40 - 150
+
+
+def test_every_answer_is_of_one_moment_while_patterns_come_and_go(make):
+    memory, queries = memory_of(Likelihood)
+    memory.remove(torch.arange(200, COUNT))
+    index, queries, more = over(memory, make(width_of(memory))), queries[:4], drawn(30, DIM, seed=9)
+    moments = [index.recall(queries, k=3, candidates=200)]
+    memory.add(more)
+    moments.append(index.recall(queries, k=3, candidates=200))
+    memory.remove(torch.arange(200, 230))
+
+    def change(turn):
+        memory.add(more)
+        memory.remove(torch.arange(200, 230))
+
+    def ask(turn):
+        found = index.recall(queries, k=3, candidates=200)
+        assert any(found.indices.equal(one.indices) and found.probabilities.equal(one.probabilities) for one in moments)
+
+    at_once([change, ask, ask], 0.2)
+    assert len(memory) == len(index.engine) == 200
+
+
+def test_an_addition_that_the_database_breaks_off_changes_nothing(make):
+    memory, queries = memory_of(Likelihood)
+    store = make(width_of(memory))
+    index = over(memory, store)
+    before, upsert = index.recall(queries, k=3), store.upsert
+
+    def breaks(ids, vectors):
+        if len(ids) < 1000:
+            raise StoreError("gone")
+        upsert(ids, vectors)
+
+    store.upsert = breaks
+    with pytest.raises(StoreError, match="gone"):
+        memory.add(memory.patterns[:1100])
+    assert len(memory) == len(index.engine) == COUNT
+    after = index.recall(queries, k=3)
+    assert after.indices.equal(before.indices) and after.probabilities.equal(before.probabilities)
 
 
 def test_an_upload_that_broke_off_can_be_repeated(make):

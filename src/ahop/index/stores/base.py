@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -130,7 +131,14 @@ class Stored:
 
     def add(self, patterns: Tensor, log_prior: Tensor | None) -> None:
         first = int(self.ids[-1]) + 1 if len(self.ids) else 0
-        self.hold(patterns, log_prior, np.arange(first, first + len(patterns)), upload=True)
+        new = np.arange(first, first + len(patterns))
+        try:
+            self.hold(patterns, log_prior, new, upload=True)
+        except BaseException:
+            # What was stored of them would be found, and is nothing that the memory has.
+            with suppress(StoreError):
+                self.store.delete(new)
+            raise
 
     def keep(self, kept: Tensor) -> None:
         gone = np.ones(len(self.ids), bool)
