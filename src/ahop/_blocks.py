@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from ahop._setting import Setting
+
 MEBIBYTE = 2**20
-_budget = 256 * MEBIBYTE
+_budget = Setting(256 * MEBIBYTE)
 # A block that stays in the processor's cache is worked on several times faster than one that does not.
 _CPU_BLOCK = 8 * MEBIBYTE
 
@@ -26,29 +28,25 @@ def memory_budget(bytes: int) -> Iterator[None]:
         >>> with ahop.memory_budget(64 * 2**20):
         ...     indices = memory.recall(torch.eye(4)).indices
     """
-    global _budget
     if bytes < MEBIBYTE:
         raise ValueError(f"bytes must be at least 1 MiB ({MEBIBYTE}), got {bytes}")
-    before, _budget = _budget, bytes
-    try:
+    with _budget.set_to(bytes):
         yield
-    finally:
-        _budget = before
 
 
 def budget() -> int:
     """The bytes that one temporary tensor may take now."""
-    return _budget
+    return _budget.value
 
 
 def block_budget(like: Tensor) -> int:
     """The bytes that a block of pairs may take on this tensor's device."""
-    return _budget if like.is_cuda else min(_budget, _CPU_BLOCK)
+    return budget() if like.is_cuda else min(budget(), _CPU_BLOCK)
 
 
 def split(count: int, bytes_each: int) -> list[slice]:
     """Cut ``count`` rows of ``bytes_each`` into the fewest slices that keep to the budget."""
-    size = max(1, _budget // max(1, bytes_each))
+    size = max(1, budget() // max(1, bytes_each))
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 

@@ -49,7 +49,7 @@ def test_what_a_backend_cannot_do_is_an_error():
         kernels.scores(normal(2, 5000), normal(1, 5000), ones(1, 5000), ["dot"])
     with pytest.raises(ValueError, match="backend must be one of"), kernels.use("gpu"):
         pass
-    assert dispatch._forced is None
+    assert dispatch._forced.value is None
 
 
 def test_bad_input_is_refused():

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import torch
 
 from ahop._checks import choice
+from ahop._setting import Setting
 from ahop.kernels.backend import Backend, Pairs
 from ahop.kernels.cuda import Cuda
 from ahop.kernels.reference import Reference
@@ -29,7 +30,7 @@ _MOST_DIMENSIONS = {"cpu": 4096, "cuda": 1024}
 # For the weights of all of them to fit beside a query in 1,024 dimensions.
 _MOST_BASES = 8
 
-_forced: str | None = None
+_forced: Setting[str | None] = Setting(None)
 _last = "reference"
 _sorted_so_far: Counter[tuple[str, int]] = Counter()
 
@@ -48,12 +49,8 @@ def use(backend: str) -> Iterator[None]:
         >>> ahop.kernels.last_used()
         'cpu'
     """
-    global _forced
-    before, _forced = _forced, choice(backend, "backend", tuple(_LOADERS))
-    try:
+    with _forced.set_to(choice(backend, "backend", tuple(_LOADERS))):
         yield
-    finally:
-        _forced = before
 
 
 def last_used() -> str:
@@ -72,7 +69,7 @@ def backend_for(pairs: Pairs) -> Backend:
         backend = _LOADERS[name]()
     except ImportError as error:
         # The compiler may lag behind a new Python or NumPy.
-        if _forced:
+        if _forced.value:
             raise ValueError(f"the {name} kernels cannot run this: {error}") from error
         name, backend = "reference", Reference()
     _last = name
@@ -81,9 +78,10 @@ def backend_for(pairs: Pairs) -> Backend:
 
 def _chosen(pairs: Pairs) -> str:
     """The forced backend, or that of the patterns' device where it can run and pays."""
-    name = _forced or pairs.patterns.device.type
+    forced = _forced.value
+    name = forced or pairs.patterns.device.type
     obstacle = _obstacle(name, pairs)
-    if not _forced:
+    if not forced:
         return name if obstacle is None and _worth_compiling(name, pairs) else "reference"
     if obstacle:
         raise ValueError(f"the {name} kernels cannot run this: {obstacle}")
