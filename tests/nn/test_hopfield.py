@@ -441,3 +441,9 @@ def test_the_hopfield_space_can_be_normalised():
     heads = layer._project(layer._check(inputs(), None, None))
     for side in (heads.stored, heads.state):
         torch.testing.assert_close(side.square().mean(-1), torch.ones(side.shape[:-1]), atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("layer", [ahop.nn.Hopfield, ahop.nn.HopfieldLayer, ahop.nn.HopfieldPooling])
+def test_a_second_number_without_a_name_is_refused_and_not_taken_for_heads(layer):
+    with pytest.raises(TypeError, match="positional arguments but 3 were given"):
+        layer(32, 4)

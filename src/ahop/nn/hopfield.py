@@ -81,6 +81,8 @@ class Hopfield(nn.Module):
     def __init__(
         self,
         input_size: int | None = None,
+        # By name alone: torch.nn.MultiheadAttention has its heads where others have the width of a space.
+        *,
         hidden_size: int | None = None,
         output_size: int | None = None,
         pattern_size: int | None = None,
@@ -88,7 +90,6 @@ class Hopfield(nn.Module):
         scaling: float | Sequence[float] | Tensor | None = None,
         update_steps_max: int | None = 0,
         update_steps_eps: float = 1e-4,
-        *,
         similarity: Similarity | str | Sequence[Similarity] = "dot",
         separation: Separation | str = "softmax",
         modulation: Modulation | None = None,
