@@ -23,6 +23,7 @@ setup: .venv/installed
 
 demo: setup
 	$(BIN)/ahop retrieval --quick --models m-hop,a-hop,b-hop --difficulty 0.4
+	mkdir -p demo
 	$(BIN)/ahop retrieval --quick --models m-hop,a-hop,b-hop --data digits --difficulty 0.4 --picture demo/digits.png
 
 # A page on this computer to see memories at work; Ctrl+C stops it.

@@ -10,7 +10,7 @@ def names(folder):
 
 
 def test_a_file_takes_its_name_when_it_is_complete(tmp_path):
-    path = tmp_path / "deep" / "x.txt"
+    path = tmp_path / "x.txt"
     write_whole("before", path)
     with whole_file(str(path)) as file:
         file.write(b"after")
@@ -76,6 +76,14 @@ def test_a_path_that_cannot_be_written_is_refused_in_one_line_and_nothing_is_lef
     ):
         with pytest.raises(ValueError, match=r"cannot be written: [^\n]+$"):
             require_writable(path)
-    for path in (tmp_path / "x.json", tmp_path / "new" / "folder" / "x.json"):
-        require_writable(str(path))
+    require_writable(str(tmp_path / "x.json"))
     assert names(tmp_path) == ["file"]
+
+
+def test_a_folder_that_nobody_made_is_not_made(tmp_path):
+    path = tmp_path / "new" / "x.json"
+    with pytest.raises(ValueError, match=r"x\.json cannot be written: the folder '.*new' does not exist"):
+        require_writable(path)
+    with pytest.raises(FileNotFoundError, match=r"the folder '.*new' does not exist"):
+        write_whole("", path)
+    assert not names(tmp_path)

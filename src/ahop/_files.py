@@ -20,13 +20,13 @@ OLD = 3600.0
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write into, which takes its name only when the block ends, complete on disk.
+    """A file to write into, which takes its name only when the block ends, complete on disk; its folder must be there.
 
     Of several writers, threads or processes, the last one wins; a reader sees what one of them wrote, all of it. After
     an error or a crash everything is as it was. What killed writers of this name left long ago is removed.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _require_parent(path)
     # Not by the number of the process: threads share it, and so may processes of two machines.
     temporary = path.with_name(f".{path.name}-{secrets.token_hex(8)}.part")
     try:
@@ -51,15 +51,28 @@ def write_whole(text: str, path: str | os.PathLike[str]) -> None:
 def require_writable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that :func:`whole_file` could not write, and leave nothing behind."""
     path = Path(path)
-    folder = next(place for place in path.absolute().parents if place.exists())
-    probe = folder / f".{path.name}-{secrets.token_hex(8)}.part"
+    probe = path.with_name(f".{path.name}-{secrets.token_hex(8)}.part")
     try:
         if path.is_dir():
             raise IsADirectoryError("it is a folder")
+        _require_parent(path)
         probe.open("xb").close()
         probe.unlink()
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def own_folder(folder: str | os.PathLike[str]) -> Path:
+    """A folder, made if need be; the one that it lies in must be there, since nobody asked for that."""
+    folder = Path(folder)
+    _require_parent(folder)
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _require_parent(path: Path) -> None:
+    if not path.parent.exists():
+        raise FileNotFoundError(f"the folder {str(path.parent)!r} does not exist")
 
 
 def _tidy(path: Path, now: float) -> None:

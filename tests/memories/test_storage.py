@@ -40,19 +40,27 @@ def memories():
 
 @pytest.mark.parametrize("memory", list(memories()), ids=lambda m: type(m).__name__)
 def test_what_is_loaded_scores_like_what_was_saved(memory, tmp_path):
-    memory.save(tmp_path / "deep" / "folder")
-    loaded = ahop.load(tmp_path / "deep" / "folder")
+    memory.save(tmp_path / "folder")
+    loaded = ahop.load(tmp_path / "folder")
     assert type(loaded) is type(memory)
     queries = noise(5, 6, seed=1).sign().to(memory.patterns)
     assert torch.equal(loaded.scores(queries), memory.scores(queries))
     assert torch.equal(loaded.retrieve(queries, steps=2), memory.retrieve(queries, steps=2))
-    assert [path.name for path in (tmp_path / "deep" / "folder").iterdir()] == [FILE]
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == [FILE]
 
 
 def test_saving_again_replaces_the_file(tmp_path):
     for seed in (0, 1):
         ahop.ModernHopfield(noise(3, 4, seed=seed)).save(tmp_path)
     assert torch.equal(ahop.load(tmp_path).patterns, noise(3, 4, seed=1))
+
+
+def test_saving_makes_a_folder_but_not_the_one_that_it_should_lie_in(tmp_path):
+    memory = ahop.BayesianHopfield(noise(3, 4))
+    for saved in (memory, memory.index()):
+        with pytest.raises(FileNotFoundError, match=r"the folder '.*mistyped' does not exist"):
+            saved.save(tmp_path / "mistyped" / "folder")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_truncated_file_is_refused(tmp_path):

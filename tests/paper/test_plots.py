@@ -7,7 +7,7 @@ from ahop.similarity import Likelihood
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
 @pytest.mark.parametrize("kind", [str, lambda path: path])
 def test_a_picture_goes_where_a_path_or_a_word_says(tmp_path, kind, ending):
-    path = tmp_path / "deep" / f"x{ending}"
+    path = tmp_path / f"x{ending}"
     plots.corruption(Likelihood(3), kind(path))
     start = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[ending]
     assert path.read_bytes().startswith(start)

@@ -20,7 +20,7 @@ def call(*arguments):
 
 def test_the_benchmark_writes_what_it_prints(tmp_path, monkeypatch):
     monkeypatch.setattr(Perceptron.__init__, "__defaults__", (16, 0))
-    out, plot = tmp_path / "deep" / "out.json", tmp_path / "plot.png"
+    out, plot = tmp_path / "out.json", tmp_path / "plot.png"
     result = call(
         "retrieval", *SMALL, "--runs", "1", "--dim", "8", "--setting", "0.5,0,0", "--out", str(out), "--plot", str(plot)
     )

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from ahop._component import family, from_plain, to_plain
-from ahop._files import OLD, digest, whole_file, write_whole
+from ahop._files import OLD, digest, own_folder, whole_file, write_whole
 from ahop._version import __version__
 from ahop.index.host import Host
 from ahop.index.products import Products
@@ -37,8 +37,7 @@ _OURS = re.compile(r"(large|small)-[0-9a-f]{16}\.safetensors")
 
 
 def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
-    """Write a memory and its codes into ``folder``, which is made if need be."""
-    place = Path(folder)
+    """Write a memory and its codes into ``folder``, which is made if need be; the one that it lies in must be there."""
     arguments = {key: to_plain(value) for key, value in memory.arguments().items() if key not in _STORED}
     small = {f"memory.{key}": value for key, value in memory.state_dict().items() if key not in _STORED}
     for number, (_, codes) in enumerate(engine.rough.parts):
@@ -56,7 +55,7 @@ def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
         },
         sort_keys=True,
     )
-    token = secrets.token_hex(8)
+    token, place = secrets.token_hex(8), own_folder(folder)
     page: dict[str, Any] = {"format": FORMAT, "ahop": __version__, "recipe": recipe}
     for name, tensors in (("large", large), ("small", small)):
         still = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}

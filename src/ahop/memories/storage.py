@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ahop._checks import as_device, require_finite
 from ahop._component import Component, family, from_plain, to_plain
-from ahop._files import digest, whole_file
+from ahop._files import digest, own_folder, whole_file
 from ahop._version import __version__
 
 FILE = "memory.safetensors"
@@ -23,7 +23,7 @@ FORMAT = "1"
 
 
 def save(memory: Component, folder: str | os.PathLike[str]) -> None:
-    """Write ``memory`` into ``folder``, which is made if need be.
+    """Write ``memory`` into ``folder``, which is made if need be; the one that it lies in must be there.
 
     The file appears under its name only once it is complete on disk: a crash leaves what was there before, and of
     several that save to one folder the last one wins, be it a memory or an index.
@@ -32,7 +32,7 @@ def save(memory: Component, folder: str | os.PathLike[str]) -> None:
     recipe = json.dumps({"name": memory.name, "arguments": arguments}, sort_keys=True)
     tensors = {key: value.detach().cpu().clone().contiguous() for key, value in memory.state_dict().items()}
     metadata = {"format": FORMAT, "ahop": __version__, "recipe": recipe, "sha256": digest(recipe, tensors)}
-    with whole_file(Path(folder) / FILE) as file:
+    with whole_file(own_folder(folder) / FILE) as file:
         file.write(safetensors.torch.save(tensors, metadata))
     if (Path(folder) / PAGE).exists():
         from ahop.index.storage import remove

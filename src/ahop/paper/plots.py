@@ -175,6 +175,6 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
 
 
 def write(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Into a file, of the kind that its ending says, and the folder it asks for."""
+    """Into a file, of the kind that its ending says."""
     with whole_file(path) as file:
         figure.savefig(file, dpi=150, format=Path(path).suffix[1:] or "png")

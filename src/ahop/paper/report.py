@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ahop._files import write_whole
+from ahop._files import require_writable, write_whole
 from ahop._version import __version__
 from ahop.paper import provenance
 
@@ -182,6 +182,9 @@ class Journal:
         free: Sequence[str],
         summary: Callable[[dict[str, Any], list[dict[str, Any]]], dict[str, Any]],
     ) -> None:
+        if out is not None:
+            # Before the work, not after it.
+            require_writable(out)
         self.out, self.summary = out, summary
         self.head, self.done = resume(out, head, free)
         with reading(out):

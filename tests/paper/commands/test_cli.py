@@ -103,6 +103,30 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_work(command, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.json"]
 
 
+@pytest.mark.parametrize("command", taking("out"))
+def test_a_report_in_a_folder_that_is_not_there_is_refused_before_the_work(command, tmp_path):
+    assert refused(command, "--out", "resluts/x.json") == (
+        "error: resluts/x.json cannot be written: the folder 'resluts' does not exist"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_pictures_and_folders_that_are_not_there_are_refused_before_the_work(tmp_path):
+    for option in ("--plot", "--picture"):
+        line = refused("retrieval", "--data", "digits", option, "new/x.png")
+        assert line == "error: new/x.png cannot be written: the folder 'new' does not exist"
+    for command in ("figures", "paper"):
+        assert refused(command, "--folder", "new").endswith("the folder 'new' does not exist")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_folder_that_a_command_names_itself_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr("ahop.paper.paper.make", lambda part, run: "made")
+    for command, own in (("figures", "figures"), ("paper", "paper-quick")):
+        assert CliRunner().invoke(app, [command]).exit_code == 0
+        assert (tmp_path / own).is_dir()
+
+
 def test_pictures_and_folders_that_could_not_be_written_are_refused_before_the_work(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     for option in ("--plot", "--picture"):

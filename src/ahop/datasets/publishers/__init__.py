@@ -89,6 +89,7 @@ def checksum(content: Content) -> str:
 def _keep(content: Content, file: DataFile) -> Path:
     """Write it where the loader looks, and beside it the checksum that the loader will ask for."""
     path = cache_folder() / file.path
+    path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, str):
         data = gzip.compress(content.encode(), mtime=0)
     else:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 import ahop
 from ahop._extras import MissingExtraError
-from ahop._files import require_writable
+from ahop._files import own_folder, require_writable
 from ahop.paper import report
 from ahop.paper.pages.markdown import Grid
 
@@ -84,6 +84,13 @@ def require_file(path: Path | None, *endings: str) -> None:
     if path.suffix not in endings or path.is_dir():
         raise ValueError(f"{path} must be a file that ends in {' or '.join(sorted(endings))}")
     require_writable(path)
+
+
+def as_folder(given: Path | None, own: str) -> Path:
+    """A folder to write into: the one that was asked for, which must be there, or the command's own, which is made."""
+    folder = own_folder(own) if given is None else given
+    require_writable(folder / "x")
+    return folder
 
 
 def show(grid: Grid, title: str) -> None:

@@ -7,18 +7,17 @@ from typing import Annotated
 
 import typer
 
-from ahop._files import require_writable
 from ahop.paper import figures
-from ahop.paper.commands.common import app, console, plain_errors
+from ahop.paper.commands.common import app, as_folder, console, plain_errors
 
 
 @app.command("figures")
 @plain_errors
 def draw_figures(
-    folder: Annotated[Path, typer.Option(help="Where to put clouds.png and example.png.")] = Path("figures"),
+    folder: Annotated[Path | None, typer.Option(help="Where to put clouds.png and example.png; figures.")] = None,
 ) -> None:
     """Draw what corruptions do to a pattern, and how a footprint sees through one: the paper's explanatory figures."""
-    require_writable(folder / "clouds.png")
+    folder = as_folder(folder, "figures")
     for name, draw in (("clouds.png", figures.draw_clouds), ("example.png", figures.draw_example)):
         draw(folder / name)
         console.print(f"figure: {folder / name}")

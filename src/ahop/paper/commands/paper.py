@@ -10,9 +10,8 @@ from typing import Annotated
 import typer
 
 from ahop._checks import as_device
-from ahop._files import require_writable
 from ahop.paper import paper, parts, provenance
-from ahop.paper.commands.common import Device, Workers, app, as_names, console, plain_errors
+from ahop.paper.commands.common import Device, Workers, app, as_folder, as_names, console, plain_errors
 
 
 @app.command("paper")
@@ -38,13 +37,13 @@ def run_paper(
         if name not in known:
             raise ValueError(f"only must name files of {', '.join(known)}; got {name!r}")
     chosen = [part for part in parts.PARTS if part.file in wanted]
-    folder = folder or Path("paper-full" if full else "paper-quick")
-    run = parts.Run(folder, full, as_device(device), workers, time.monotonic() + 60 * minutes)
+    own = "paper-full" if full else "paper-quick"
+    run = parts.Run(folder or Path(own), full, as_device(device), workers, time.monotonic() + 60 * minutes)
     if listed:
         _list(chosen, run)
         return
-    require_writable(folder / known[0])
     paper.require_startable(chosen, run, minutes)
+    as_folder(folder, own)
     left = []
     for part in chosen:
         became = paper.make(part, run)
