@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -260,3 +261,42 @@ def test_what_was_learned_can_be_drawn(similarity, tmp_path):
 def test_only_what_was_learned_can_be_drawn(tmp_path):
     with pytest.raises(TypeError, match=r"similarity must be a likelihood \(a Density\), got Distance"):
         plots.corruption(Distance(), tmp_path / "learned.png")
+
+
+@pytest.fixture
+def fresh(monkeypatch, tmp_path):
+    """A machine without data, and what a run would be of."""
+    monkeypatch.delenv("AHOP_DATA", raising=False)
+    monkeypatch.setenv("AHOP_CACHE", str(tmp_path / "cache"))
+    configs = []
+
+    def run(config, out, workers):
+        configs.append(config)
+        return {"rows": [], "quick": True}
+
+    monkeypatch.setattr(real, "run", run)
+    return configs
+
+
+def test_a_quick_run_leaves_out_what_is_not_here_and_says_so(fresh, monkeypatch):
+    gas = replace(datasets.ENTRIES["gas"], files=())
+    monkeypatch.setitem(datasets.ENTRIES, "gas", gas)
+    result = CliRunner().invoke(app, ["real", "--quick"])
+    assert result.exit_code == 0 and fresh[0].data == ("gas",)
+    line = result.output.splitlines()[0]
+    assert line.startswith("Not here, and left out: tablets, wifi,") and line.endswith("how to get one.")
+
+
+def test_a_quick_run_needs_no_data(fresh, monkeypatch):
+    result = CliRunner().invoke(app, ["real", "--quick"])
+    assert result.exit_code == 0 and fresh[0].data == ("digits-again",)
+    assert "Instead of all: digits-again." in result.output
+    monkeypatch.undo()
+    done = real.score("digits-again", "b-hop*", 0, fresh[0])
+    assert done["accuracy"] > 0.5
+
+
+def test_a_whole_run_and_one_that_names_its_data_are_of_just_those(fresh):
+    for arguments, data in (([], datasets.names_of(Measured)), (["--quick", "--data", "gas"], ("gas",))):
+        assert CliRunner().invoke(app, ["real", *arguments]).exit_code == 0
+        assert fresh.pop().data == data

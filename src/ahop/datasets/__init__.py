@@ -5,7 +5,7 @@ from ahop.datasets.bags import Bags, frequency_check, standard_check
 from ahop.datasets.base import ENTRIES, Dataset, load, names_of, register
 from ahop.datasets.photos import Photos
 from ahop.datasets.publishers import Prepared, prepare
-from ahop.datasets.real import Measured
+from ahop.datasets.real import Drawn, Measured
 from ahop.datasets.tables import Table, table
 
 # Every file here may hold data sets, which register themselves.
@@ -15,6 +15,7 @@ __all__ = [
     "ENTRIES",
     "Bags",
     "Dataset",
+    "Drawn",
     "Measured",
     "Photos",
     "Prepared",

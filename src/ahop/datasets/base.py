@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from torch import Tensor
@@ -43,15 +44,23 @@ class Entry:
     kind: type
     origin: Origin | None = None
 
+    @property
+    def folder(self) -> Path | None:
+        """Where its files are, if they are on this machine."""
+        if self.copy is not None and (path := find(self.copy)) is not None:
+            return path.parent
+        found = [path for file in self.files if (path := find(file)) is not None]
+        return found[0].parent if found and len(found) == len(self.files) else None
+
+    @property
+    def here(self) -> bool:
+        """Whether it can be loaded without a download."""
+        return not self.files or self.folder is not None
+
     def where(self) -> str:
         """Where its files are now."""
-        if not self.files:
-            return "always there"
-        if self.copy is not None and (path := find(self.copy)) is not None:
-            return str(path.parent)
-        found = [path for file in self.files if (path := find(file)) is not None]
-        if len(found) == len(self.files):
-            return str(found[0].parent)
+        if self.here:
+            return str(self.folder or "always there")
         if all(file.url for file in self.files) or (self.origin and self.origin.url):
             return "to be downloaded"
         return "to be fetched by hand" if self.origin and self.origin.files else "not here: set AHOP_DATA"

@@ -11,6 +11,7 @@ from torch import Tensor
 from ahop.datasets import origins
 from ahop.datasets.base import register
 from ahop.datasets.files import DataFile, fetch
+from ahop.datasets.images import digits
 
 TABLETS = DataFile(
     path="real/nir_tablets2002.npz",
@@ -58,6 +59,10 @@ class Measured(NamedTuple):
     queries: Tensor
     origins: Tensor
     learn: Tensor
+
+
+class Drawn(Measured):
+    """Items whose second measurement was drawn: to try what is meant for real ones where there are none."""
 
 
 @register(
@@ -163,6 +168,20 @@ def _register_embeddings(version: str, about: str) -> None:
 
 for _version, _about in VERSIONS.items():
     _register_embeddings(_version, _about)
+
+
+@register(
+    "digits-again",
+    title="digits, drawn again",
+    about="1,797 digits, and again as by a worse scanner: drawn",
+)
+def digits_again() -> Drawn:
+    """Every pixel has a gain, a shift and a noise of its own; half of the digits may be learned from."""
+    random, patterns = torch.Generator().manual_seed(0), digits().patterns
+    gain, shift, noise = (torch.rand(patterns.shape[1], generator=random) for _ in range(3))
+    queries = (0.5 + gain) * patterns + shift + noise * torch.randn(patterns.shape, generator=random)
+    items = torch.arange(len(patterns))
+    return Drawn(patterns, queries, items, items % 2 == 0)
 
 
 def _measured(patterns: Any, queries: Any, origins: Any, learn: Any) -> Measured:

@@ -14,7 +14,7 @@ import torch
 from ahop import datasets
 from ahop._checks import choice, whole
 from ahop._progress import progress
-from ahop.datasets import Measured
+from ahop.datasets import Drawn, Measured
 from ahop.memories.base import AssociativeMemory
 from ahop.metrics import calibration_gap
 from ahop.paper import report as reports
@@ -45,7 +45,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for name in self.data:
-            choice(name, "data", datasets.names_of(Measured))
+            choice(name, "data", (*datasets.names_of(Measured), *datasets.names_of(Drawn)))
         for name in self.models:
             MODELS.named(name)
         for kind, chosen in (("data sets", self.data), ("models", self.models)):
@@ -57,6 +57,13 @@ class Config:
     @property
     def splits(self) -> range:
         return range(self.seed, self.seed + self.runs)
+
+
+def at_hand() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The sets of items measured twice that are on this machine, and those that are not; a drawn one if none is."""
+    names = datasets.names_of(Measured)
+    here = tuple(name for name in names if datasets.ENTRIES[name].here)
+    return here or datasets.names_of(Drawn), tuple(name for name in names if name not in here)
 
 
 def quick(config: Config) -> Config:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -44,7 +43,7 @@ def _list() -> None:
     for column in ("what it is", "where"):
         table.add_column(column)
     for name, entry in sorted(datasets.ENTRIES.items()):
-        table.add_row(name, entry.about, "here" if Path(entry.where()).is_absolute() else entry.where())
+        table.add_row(name, entry.about, entry.where() if entry.folder is None else "here")
     console.print(table)
     console.print('ahop datasets NAME says more. Load one with ahop.datasets.load("digits").', highlight=False)
 

@@ -28,9 +28,12 @@ from ahop.paper.pages import tables
 @plain_errors
 def run_real(
     data: Annotated[
-        str,
-        typer.Option(help=f"Data sets, separated by commas: {', '.join(real.Config().data)}.", show_default="all"),
-    ] = ",".join(real.Config().data),
+        str | None,
+        typer.Option(
+            help=f"Data sets, separated by commas: {', '.join(real.Config().data)}.",
+            show_default="all; with --quick, those that are here",
+        ),
+    ] = None,
     models: Annotated[
         str,
         typer.Option(
@@ -49,7 +52,8 @@ def run_real(
 
     With --out, a run is resumable. Machines can share it, by sets or models, each with a file of its own for --join.
     """
-    config = real.Config(as_names(data, "data"), as_names(models, "models"), runs, seed, device=as_device(device))
+    chosen = as_names(data, "data") if data is not None else _at_hand() if quick else real.Config().data
+    config = real.Config(chosen, as_names(models, "models"), runs, seed, device=as_device(device))
     if quick:
         config = real.quick(config)
     result = real.run(config, out, workers) if join is None else joined(real.join, config, join, out)
@@ -59,3 +63,13 @@ def run_real(
             show(grid, table.__doc__ or "")
     if out:
         console.print(f"report: {out}")
+
+
+def _at_hand() -> tuple[str, ...]:
+    """What can be tried on this machine; what is left out is said."""
+    here, away = real.at_hand()
+    if away:
+        instead = "" if set(here) <= set(real.Config().data) else f" Instead of all: {', '.join(here)}."
+        told = f"Not here, and left out: {', '.join(away)}; ahop datasets NAME says how to get one.{instead}"
+        console.print(told, highlight=False, soft_wrap=True)
+    return here
