@@ -1,7 +1,9 @@
 import gzip
 import http.server
 import importlib.util
+import io
 import threading
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,6 +124,29 @@ def test_a_file_that_is_missing_is_named_beside_what_came(tmp_path):
     (tmp_path / "broken.zip").write_bytes(b"PK no archive")
     with pytest.raises(ValueError, match=r"broken.zip is damaged"):
         datasets.prepare("adult", [tmp_path / "broken.zip"])
+
+
+def test_archives_that_are_made_to_do_harm_are_refused_in_one_line(tmp_path, monkeypatch):
+    inside = b"x"
+    for name in ("a.csv", "a.zip", "b.zip", "c.zip", "d.zip"):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"../../{name}", inside)
+        inside = file.getvalue()
+    (tmp_path / "deep.zip").write_bytes(inside)
+    with pytest.raises(ValueError, match=r"b\.zip lies in 3 archives, one in another"):
+        datasets.prepare("adult", [tmp_path / "deep.zip"])
+    monkeypatch.setattr("ahop.datasets.publishers.given._MOST", 2**20)
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("adult.data", bytes(2**21))
+    with pytest.raises(ValueError, match=r"adult\.data has 2,097,152 bytes; at most 1,048,576 are read"):
+        datasets.prepare("adult", [tmp_path / "bomb.zip"])
+    whole = (tmp_path / "bomb.zip").read_bytes()
+    for place in (60, 200):
+        (tmp_path / "cut.zip").write_bytes(whole[:place] + b"?????" + whole[place + 5 :])
+        monkeypatch.setattr("ahop.datasets.publishers.given._MOST", 2**22)
+        with pytest.raises(ValueError, match=r"cut\.zip is damaged: [^\n]+$"):
+            datasets.prepare("adult", [tmp_path / "cut.zip"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import base64
 import io
 import re
+from html import unescape
 
 import numpy as np
 import torch
@@ -56,4 +57,5 @@ def test_every_point_lies_on_the_chart(rows, log):
 
 @given(text=st.text())
 def test_text_of_others_is_neither_markup_nor_a_template(text):
-    assert not set(draw.safe(text)) & set("<>\"'{}$`")
+    assert not set(draw.safe(text)) & set("<>\"'{}$`\\")
+    assert unescape(draw.safe(text)) == text

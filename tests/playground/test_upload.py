@@ -2,6 +2,7 @@ import base64
 import io
 import json
 import struct
+import tracemalloc
 import zipfile
 import zlib
 
@@ -43,7 +44,12 @@ def test_files_arrive_as_they_were():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "no", "[]", "{}", "3", '[{"name": "a"}]', '[{"name": "a", "data": "%"}]', "[null]"]
+    "text",
+    [
+        *("", "no", "[]", "{}", "3", '[{"name": "a"}]', '[{"name": "a", "data": "%"}]', "[null]"),
+        *("[" * 10**5, '[{"name": "a", "data": "é"}]'),
+    ],
+    ids=lambda text: text[:40],
 )
 def test_what_is_no_list_of_files_is_refused_in_a_sentence(text):
     with pytest.raises(UploadError, match=r"\.$"):
@@ -122,6 +128,42 @@ def test_an_array_that_would_fill_the_memory_is_refused_by_its_head():
             archive.writestr("patterns.npy", head.getvalue())
         with pytest.raises(UploadError, match="at most 1000 rows of 256 columns"):
             upload.data(File("x.npz", file.getvalue()))
+
+
+def packed(array):
+    """An NPZ file of zeros, of which the array's own text is given."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("patterns.npy", "w") as part:
+        part.write(array)
+        for _ in range(64):
+            part.write(bytes(2**20))
+    return file.getvalue()
+
+
+def headed(shape):
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return head.getvalue()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [headed((3, 3)), headed((-(10**9), 3)), headed((-1, -1)), b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**26)],
+    ids=["small", "negative", "twice negative", "all head"],
+)
+def test_no_more_of_an_archive_is_unpacked_than_the_bounds_allow(array):
+    bomb = File("x.npz", packed(array))
+    tracemalloc.start()
+    with pytest.raises(UploadError):
+        upload.data(bomb)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2**23
+
+
+def test_an_origin_that_is_too_large_is_not_taken_for_an_unknown_one():
+    with pytest.raises(UploadError, match="origins must lie in 0 to 3"):
+        upload.data(File("x.npz", npz(patterns=PATTERNS, queries=QUERIES, origins=np.full(5, 2**64 - 1, np.uint64))))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from html import unescape
 
 import torch
 
-from ahop.playground import views
+from ahop.playground import views, widgets
 from ahop.playground.damage import Sliders
 from ahop.playground.pictures import Pictures
 from ahop.playground.recall import Answer, Task
@@ -32,6 +32,15 @@ def test_names_of_files_are_shown_and_never_run():
     text = card(True, False)
     assert "<script>" not in text and "${x}" not in text and "{{y}}" not in text
     assert all(name in unescape(text) for name in ("<script>", "${x}"))
+
+
+def test_names_of_files_are_no_code_in_the_template_of_a_picker():
+    names = ("${alert(1)}", "\\u", "`", "{{y}}", '"><script>')
+    pictures = Pictures(torch.eye(5), (1, 5), names)
+    shown = [one["name"] for one in widgets.thumbnails(pictures, 0)]
+    assert not set("".join(shown)) & set("<>\"'{}$`\\") and [unescape(name) for name in shown] == list(names)
+    # What is HTML already is put in as it is.
+    assert widgets._PICK.count("{{{this.name}}}") == widgets._PICK.count("this.name") == 2
 
 
 def test_the_best_figures_of_a_table_are_bold_and_a_problem_is_said():

@@ -33,14 +33,14 @@ class Line(NamedTuple):
 
 
 def safe(text: object) -> str:
-    """Text of somebody else as HTML; braces and dollars too, which mean something in the page's templates.
+    """Text of somebody else as HTML; signs too that mean something in the page's templates, which are run as code.
 
     Example:
         >>> safe("<b>${x}")
         '&lt;b&gt;&#36;&#123;x&#125;'
     """
     plain = escape(str(text))
-    return plain.replace("{", "&#123;").replace("}", "&#125;").replace("$", "&#36;").replace("`", "&#96;")
+    return plain.translate({ord(sign): f"&#{ord(sign)};" for sign in "{}$`\\"})
 
 
 def _greys(pictures: Tensor, shape: tuple[int, int]) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import csv
 import io
 import json
@@ -26,6 +25,8 @@ MOST_PATTERNS = MOST_QUERIES = 1000
 MOST_COLUMNS = 256
 _MOST_PIXELS = 25_000_000
 _SIDE = 12
+# Bytes in which the head of an array must end.
+_HEAD = 2**14
 _KINDS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 _WHOLE_NUMBERS, _NUMBERS = "iu", "iufb"
 
@@ -59,7 +60,7 @@ def files(text: str, most: int = 1) -> list[File]:
     try:
         sent = json.loads(text)
         pairs = [(str(one["name"]), one["data"]) for one in sent]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise UploadError("The page sent no files that can be read.") from error
     if not 1 <= len(pairs) <= most:
         raise UploadError(
@@ -72,7 +73,7 @@ def files(text: str, most: int = 1) -> list[File]:
             raise UploadError(f"{name} is too large: at most {MOST_BYTES // 2**20} MB are read.")
         try:
             found.append(File(name, base64.b64decode(data, validate=True)))
-        except binascii.Error as error:
+        except ValueError as error:
             raise UploadError(f"{name} did not arrive whole. Please try again.") from error
     return found
 
@@ -139,7 +140,9 @@ def _npz(file: File) -> Data:
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
             found = {name: _array(archive, name) for name in ("patterns", "queries", "origins")}
-    except zipfile.BadZipFile as error:
+    except UploadError:
+        raise
+    except Exception as error:  # Damaged archives fail in many ways.
         raise UploadError(f"{file.name} is not an NPZ file, or not a whole one.") from error
     patterns, queries = found["patterns"], found["queries"]
     if patterns is None or queries is None:
@@ -154,23 +157,29 @@ def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray | None:
     most = MOST_PATTERNS if name == "patterns" else MOST_QUERIES
     try:
         with archive.open(f"{name}.npy") as part:
-            version = np.lib.format.read_magic(part)
-            head = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, kind = head(part)
+            # No more is unpacked than the bounds allow, whatever the archive and the array's head say.
+            start = part.read(_HEAD)
+            shape, kind = _head(io.BytesIO(start))
+            rest = part.read(max(0, min(math.prod(shape), most * MOST_COLUMNS)) * kind.itemsize)
         wanted = 1 if name == "origins" else 2
         if len(shape) != wanted or kind.kind not in (_WHOLE_NUMBERS if name == "origins" else _NUMBERS):
             what = "whole numbers, one a query" if name == "origins" else "a table of numbers"
             raise UploadError(f"{name} must be {what}; the array has shape {shape} and type {kind}.")
         if shape[0] > most or (wanted == 2 and shape[1] > MOST_COLUMNS):
             raise UploadError(f"{name} has shape {shape}; at most {most} rows of {MOST_COLUMNS} columns are read.")
-        with archive.open(f"{name}.npy") as part:
-            # The limit is on what is unpacked, whatever the archive says of itself.
-            whole = part.read(math.prod(shape) * kind.itemsize + 2**16)
-        return np.load(io.BytesIO(whole), allow_pickle=False)
+        return np.load(io.BytesIO(start + rest), allow_pickle=False)
     except UploadError:
         raise
     except Exception as error:  # Damaged archives fail in many ways.
         raise UploadError(f"{name} in this NPZ file cannot be read.") from error
+
+
+def _head(file: io.BytesIO) -> tuple[tuple[int, ...], np.dtype]:
+    """The shape and the type that an array says it has."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, kind = read(file)
+    return shape, kind
 
 
 def _csv(file: File) -> Data:
@@ -249,6 +258,9 @@ def _checked(patterns: np.ndarray, queries: np.ndarray, origins: np.ndarray | No
     known = None
     if origins is not None:
         try:
+            if origins.dtype == np.uint64:
+                # The largest would come out as -1, which means something.
+                origins = np.minimum(origins, np.uint64(np.iinfo(np.int64).max))
             known = as_origins(torch.from_numpy(origins.astype(np.int64)), len(queries), len(patterns), unknown=True)
         except ValueError as error:
             raise UploadError(f"{error}.") from error

@@ -14,7 +14,7 @@ from ahop.playground.upload import MOST_BYTES
 TEXT = Path(__file__).parent / "text"
 YOURS = "yours"
 _PICK = """<div class="picker" role="group" aria-label="${label}">{{#each pictures}}
-<button data-index="{{@index}}" aria-pressed="{{this.chosen}}" aria-label="{{this.name}}" title="{{this.name}}">
+<button data-index="{{@index}}" aria-pressed="{{this.chosen}}" aria-label="{{{this.name}}}" title="{{{this.name}}}">
 <img class="pixels" src="{{this.address}}" alt=""></button>{{/each}}</div>"""
 _PAINT = """<div class="painter"><img src="${picture}" alt=""><canvas width="352" height="352" data-rows="${rows}"
 data-columns="${columns}" role="img" aria-label="paint on this picture"></canvas><div class="tools">
@@ -83,7 +83,8 @@ def thumbnails(pictures: Pictures, chosen: int) -> list[dict[str, str]]:
     return [
         {
             "address": draw.picture(pattern, pictures.shape),
-            "name": name,
+            # Gradio runs the filled template as code: escaping HTML, as two braces do, is not enough.
+            "name": draw.safe(name),
             "chosen": str(index == chosen).lower(),
         }
         for index, (pattern, name) in enumerate(zip(pictures.patterns, pictures.names, strict=True))

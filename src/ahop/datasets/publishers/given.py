@@ -8,10 +8,15 @@ import shutil
 import subprocess
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 _TAR = (".tgz", ".tar.gz", ".tar")
+# Archives in archives, and bytes of one file in them; what goes beyond was made to do harm.
+_DEEPEST, _MOST = 3, 2**31
+# What archives are refused with that are cut short, altered, locked, or packed in a way that Python does not know.
+_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, RuntimeError)
 
 
 class Given:
@@ -55,24 +60,34 @@ class Given:
                     yield from _open(PurePosixPath(file.as_posix()), file.read_bytes())
 
 
-def _open(path: PurePosixPath, content: bytes) -> Iterator[tuple[PurePosixPath, bytes]]:
+def _open(path: PurePosixPath, content: bytes, depth: int = 0) -> Iterator[tuple[PurePosixPath, bytes]]:
     """The file itself or, if it is an archive, what is in it."""
+    if path.suffix != ".zip" and not path.name.endswith(_TAR):
+        yield path, content
+        return
+    if depth == _DEEPEST:
+        raise ValueError(f"{path} lies in {depth} archives, one in another; unpack them first")
     try:
         if path.suffix == ".zip":
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                for name in archive.namelist():
-                    if not name.endswith("/"):
-                        yield from _open(path.parent / name, archive.read(name))
-        elif path.name.endswith(_TAR):
+                for info in archive.infolist():
+                    if not info.is_dir():
+                        _require_small(info.filename, info.file_size)
+                        yield from _open(path.parent / info.filename, archive.read(info), depth + 1)
+        else:
             with tarfile.open(fileobj=io.BytesIO(content)) as tar:
                 for member in tar:
                     file = tar.extractfile(member) if member.isfile() else None
                     if file is not None:
-                        yield from _open(path.parent / member.name, file.read())
-        else:
-            yield path, content
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
+                        _require_small(member.name, member.size)
+                        yield from _open(path.parent / member.name, file.read(), depth + 1)
+    except _DAMAGED as error:
         raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def _require_small(name: str, size: int) -> None:
+    if size > _MOST:
+        raise ValueError(f"{name} has {size:,} bytes; at most {_MOST:,} are read")
 
 
 def _expand(content: bytes, name: str) -> bytes:
