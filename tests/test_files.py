@@ -1,8 +1,13 @@
+import math
 import os
 
 import pytest
+import safetensors.torch
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ahop._files import require_writable, whole_file, write_whole
+from ahop._files import require_writable, whole_file, write_tensors, write_whole
 
 
 def names(folder):
@@ -57,6 +62,25 @@ def test_a_writer_that_still_writes_is_left_alone_however_long_ago_it_began(tmp_
         slow.flush()
         write_whole("fast", path)
     assert path.read_text() == "slow" and names(tmp_path) == ["x.txt"]
+
+
+@given(st.data())
+def test_tensors_are_read_back_as_they_were_written(tmp_path_factory, data):
+    whole, broken = [torch.int64, torch.int8, torch.uint8, torch.bool], [torch.float64, torch.float32, torch.bfloat16]
+    names = st.text(max_size=5).filter(lambda name: name != "__metadata__")
+    shapes = data.draw(st.dictionaries(names, st.lists(st.integers(0, 3), max_size=3)))
+    tensors = {
+        name: torch.arange(math.prod(shape)).reshape(shape).to(data.draw(st.sampled_from(whole + broken)))
+        for name, shape in shapes.items()
+    }
+    path = tmp_path_factory.getbasetemp() / "tensors"
+    with whole_file(path) as file:
+        write_tensors(tensors, file)
+        opened = os.fstat(file.fileno()).st_ino
+    assert path.stat().st_ino == opened
+    found = safetensors.torch.load_file(path)
+    assert found.keys() == tensors.keys()
+    assert all(found[name].dtype == tensors[name].dtype and torch.equal(found[name], tensors[name]) for name in tensors)
 
 
 def test_a_file_has_the_rights_that_any_new_file_has(tmp_path):

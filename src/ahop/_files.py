@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
 
 # Seconds without a write after which a temporary file is what a killed writer left.
 OLD = 3600.0
+# What safetensors calls types of numbers.
+_KINDS = {
+    **{torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"},
+    **{torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8"},
+    torch.bool: "BOOL",
+}
 
 
 @contextmanager
@@ -96,11 +103,35 @@ def _sync(folder: Path) -> None:
             os.close(handle)
 
 
+def write_tensors(tensors: dict[str, Tensor], file: BinaryIO) -> None:
+    """Write tensors into an open file in the form of safetensors, one after another.
+
+    The library itself takes the name of a file, and puts another one in the place of that which is open.
+    """
+    head: dict[str, Any] = {}
+    end = 0
+    # The widest first, so that each lies where its numbers can be read from.
+    order = sorted(tensors, key=lambda key: (-tensors[key].element_size(), key))
+    for key in order:
+        start, end = end, end + tensors[key].nbytes
+        shape, kind = list(tensors[key].shape), _KINDS[tensors[key].dtype]
+        head[key] = {"dtype": kind, "shape": shape, "data_offsets": [start, end]}
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for key in order:
+        file.write(_bytes(tensors[key]))
+
+
 def digest(recipe: str, tensors: dict[str, Tensor]) -> str:
     """The checksum of a recipe and its tensors."""
     digest = hashlib.sha256(recipe.encode())
     for key in sorted(tensors):
         tensor = tensors[key]
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+        digest.update(_bytes(tensor))
     return digest.hexdigest()
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    return tensor.reshape(-1).view(torch.uint8).numpy().data

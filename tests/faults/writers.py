@@ -1,5 +1,6 @@
 """Processes that save without end and are killed on the way: ``python writers.py FOLDER KILLS``."""
 
+import functools
 import os
 import random
 import signal
@@ -13,7 +14,7 @@ import ahop
 from ahop.paper import report
 
 COUNT = 9
-REPORT = "report.json"
+REPORT, INDEX = "report.json", "index"
 # Once: it asks for the commit, and the time is for writing.
 HEAD = report.stamp("some", {}, __file__)
 
@@ -21,6 +22,18 @@ HEAD = report.stamp("some", {}, __file__)
 def memory(kind):
     """The memories differ in all that a file holds: size, every value, settings."""
     return ahop.ModernHopfield(torch.full((500 + kind, 64), float(kind)), beta=1.0 + kind)
+
+
+@functools.cache
+def index(kind):
+    """One of a memory that differs from others as well."""
+    return ahop.BayesianHopfield(torch.full((300 + kind, 4), float(kind)), values=[[kind]] * (300 + kind)).index()
+
+
+def is_whole_index(opened):
+    kind, patterns = int(opened.memory.patterns[0, 0]), opened.memory.patterns
+    whole = len(opened.engine) == len(patterns) == 300 + kind and bool((patterns == kind).all())
+    return whole and bool((opened.memory.values == kind).all())
 
 
 def is_whole(loaded):
@@ -32,6 +45,7 @@ def is_whole(loaded):
 
 def save(folder, kind):
     memory(kind).save(folder)
+    index(kind).save(folder / INDEX)
     report.write({**HEAD, "done": [{"kind": kind}] * 500 * (kind + 1)}, folder / REPORT)
 
 
@@ -47,6 +61,9 @@ def _writer(folder, kind):
 
 
 def main(folder, kills):
+    for kind in range(COUNT):
+        # Before processes part: libraries that have threads of their own do not like to be parted.
+        index(kind)
     # As in two containers.
     os.getpid = lambda: 1
     print("ready", flush=True)

@@ -1,6 +1,7 @@
 """An index on disk: opened without being read, whole or not at all."""
 
 import json
+import os
 
 import pytest
 import torch
@@ -96,3 +97,13 @@ def test_a_save_that_breaks_off_leaves_what_was_there(tmp_path, monkeypatch):
         memory.index().save(tmp_path)
     monkeypatch.undo()
     assert ahop.load(tmp_path).recall(queries).indices.equal(wanted)
+
+
+def test_what_the_page_names_was_on_disk_before_it(tmp_path, monkeypatch):
+    synced, sync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda number: (synced.append(os.fstat(number).st_ino), sync(number)))
+    memory, _ = memory_of("likelihood")
+    memory.index().save(tmp_path)
+    (large,), (small,), page = tmp_path.glob("large-*"), tmp_path.glob("small-*"), tmp_path / "index.json"
+    large, small, page = (synced.index(path.stat().st_ino) for path in (large, small, page))
+    assert max(large, small) < page

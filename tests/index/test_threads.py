@@ -79,9 +79,10 @@ def test_an_index_that_is_saved_again_while_it_is_opened_is_opened_as_it_is_then
 def test_what_killed_writers_of_an_index_left_long_ago_is_removed(tmp_path):
     memory, _ = memory_of("likelihood")
     old, young, other = (tmp_path / f"large-{token}.safetensors" for token in ("0" * 16, "f" * 16, "mine"))
-    for path in (old, young, other):
+    half = tmp_path / f".{old.name}-0123456789abcdef.part"
+    for path in (old, young, other, half):
         path.touch()
-    for path in (old, other):
+    for path in (old, other, half):
         os.utime(path, (0, 0))
     memory.index().save(tmp_path)
-    assert not old.exists() and young.exists() and other.exists()
+    assert not old.exists() and not half.exists() and young.exists() and other.exists()

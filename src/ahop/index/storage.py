@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import safetensors
-import safetensors.torch
 import torch
 from torch import Tensor
 
 from ahop._component import family, from_plain, to_plain
-from ahop._files import OLD, digest, own_folder, whole_file, write_whole
+from ahop._files import OLD, digest, own_folder, whole_file, write_tensors, write_whole
 from ahop._version import __version__
 from ahop.index.host import Host
 from ahop.index.products import Products
@@ -33,7 +32,9 @@ from ahop.similarity.codes import Steps
 PAGE = "index.json"
 FORMAT = "1"
 _STORED = ("patterns", "values", "prior")
-_OURS = re.compile(r"(large|small)-[0-9a-f]{16}\.safetensors")
+# The files of any index, and those that are being written.
+_TENSORS = r"(large|small)-[0-9a-f]{16}\.safetensors"
+_OURS = re.compile(rf"{_TENSORS}|\.{_TENSORS}-[0-9a-f]+\.part")
 
 
 def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
@@ -61,7 +62,7 @@ def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
         still = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
         path = place / f"{name}-{token}.safetensors"
         with whole_file(path) as file:
-            safetensors.torch.save_file(still, file.name)
+            write_tensors(still, file)
         page[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": digest(recipe, still)}
     before = _named(place) | {page["large"]["file"], page["small"]["file"]}
     write_whole(json.dumps(page, indent=1) + "\n", place / PAGE)
