@@ -52,7 +52,7 @@ def test_an_opened_index_grows_and_is_saved_over_itself(tmp_path):
     ahop.index.verify(tmp_path)
 
 
-@pytest.mark.parametrize("damage", ["cut", "small", "page", "gone", "format"])
+@pytest.mark.parametrize("damage", ["cut", "small", "page", "gone", "format", "unsigned", "recipe"])
 def test_damaged_folders_get_one_clear_error(tmp_path, damage):
     memory, _ = memory_of("likelihood")
     memory.index().save(tmp_path)
@@ -68,7 +68,10 @@ def test_damaged_folders_get_one_clear_error(tmp_path, damage):
     elif damage == "gone":
         large.unlink()
     else:
-        page.write_text(json.dumps({**json.loads(page.read_text()), "format": "9"}))
+        told = json.loads(page.read_text())
+        unsigned = {key: value for key, value in told["small"].items() if key != "sha256"}
+        changes = {"format": {"format": "9"}, "recipe": {"recipe": 3}, "unsigned": {"small": unsigned}}
+        page.write_text(json.dumps({**told, **changes[damage]}))
     with pytest.raises((ValueError, FileNotFoundError), match=r"damaged|holds no whole index|format"):
         ahop.load(tmp_path)
 

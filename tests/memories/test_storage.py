@@ -91,6 +91,12 @@ def test_a_foreign_file_and_an_empty_folder_are_refused(tmp_path):
         ahop.load(tmp_path)
 
 
+def test_a_link_that_leads_nowhere_is_refused_in_one_line(tmp_path):
+    (tmp_path / FILE).symlink_to(FILE)
+    with pytest.raises(ValueError, match=r"memory\.safetensors cannot be read: "):
+        ahop.load(tmp_path)
+
+
 def test_what_cannot_be_written_as_data_is_refused_and_leaves_nothing(tmp_path):
     world = Masked(0.5, fill=lambda shape, generator: torch.zeros(shape))
     with pytest.raises(ValueError, match="cannot save <function"):

@@ -152,11 +152,13 @@ def _read_once(place: Path) -> tuple[dict[str, Any], dict[str, Tensor], dict[str
                 raise ValueError(f"{path.name} must be a file of {size} bytes beside it")
             with safetensors.safe_open(path, "pt") as file:
                 found.append({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118
+        checksums = [page[name]["sha256"] for name in ("small", "large")]
+        intact = digest(page["recipe"], found[0]) == checksums[0]
     except FileNotFoundError as error:
         raise FileNotFoundError(f"folder {str(place)!r} holds no whole index: {error}") from error
     except Exception as error:  # Safetensors and JSON have errors of many kinds.
         raise ValueError(f"{place / PAGE} is damaged: {' '.join(str(error).split())}") from error
-    if digest(page["recipe"], found[0]) != page["small"]["sha256"]:
+    if not intact:
         raise ValueError(f"{place / page['small']['file']} is damaged: its contents do not match their checksum")
     return page, found[0], found[1]
 

@@ -83,6 +83,8 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise FileNotFoundError(f"folder {str(path.parent)!r} holds no saved memory ({path.name})") from error
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     try:
         tensors = safetensors.torch.load(data)
         head = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
