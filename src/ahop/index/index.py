@@ -88,7 +88,7 @@ class Index:
     def recall(self, queries: Any, k: int = 1, *, candidates: int = CANDIDATES, observed: Observed = None) -> Recall:
         """The k stored patterns that best explain each query, as from the memory.
 
-        Several threads may ask while one adds and removes: each answer is that of the memory at one moment.
+        Several threads may ask while others add, remove and learn: each answer is that of the memory at one moment.
 
         Args:
             queries: ``(..., d)``.

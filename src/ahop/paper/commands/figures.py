@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ahop._extras import require
 from ahop.paper import figures
 from ahop.paper.commands.common import app, as_folder, console, plain_errors
 
@@ -17,6 +18,7 @@ def draw_figures(
     folder: Annotated[Path | None, typer.Option(help="Where to put clouds.png and example.png; figures.")] = None,
 ) -> None:
     """Draw what corruptions do to a pattern, and how a footprint sees through one: the paper's explanatory figures."""
+    require("matplotlib")
     folder = as_folder(folder, "figures")
     for name, draw in (("clouds.png", figures.draw_clouds), ("example.png", figures.draw_example)):
         draw(folder / name)
