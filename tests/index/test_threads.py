@@ -44,6 +44,9 @@ def test_every_answer_and_every_saved_index_is_that_of_one_moment(tmp_path, seco
         exact = opened.memory.recall_exactly(queries)
         torch.testing.assert_close(opened.recall(queries).probabilities, exact.probabilities, atol=0.02, rtol=0)
 
+    # What is compiled on first use is compiled before.
+    for work in (ask, keep):
+        work(0)
     # A fit beside threads that never rest takes seconds.
     at_once([change, change, *[learn] * (seconds > 1), ask, keep, keep], seconds)
     assert len(memory) == len(index) == 100
