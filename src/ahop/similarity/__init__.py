@@ -15,6 +15,7 @@ from ahop.similarity.footprint import Adaptive, footprint, k_optimal
 from ahop.similarity.likelihood import Likelihood
 from ahop.similarity.mahalanobis import Mahalanobis
 from ahop.similarity.moved import Moved
+from ahop.similarity.nearest import Nearest, NearestCodes
 from ahop.similarity.regimes import Regimes
 from ahop.similarity.transformed import Transformed
 
@@ -42,6 +43,8 @@ __all__ = [
     "Manhattan",
     "Matches",
     "Moved",
+    "Nearest",
+    "NearestCodes",
     "OneHot",
     "Precision",
     "Regimes",

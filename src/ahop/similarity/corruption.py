@@ -18,10 +18,11 @@ from ahop.similarity.density import Density
 from ahop.similarity.floor import Floor
 from ahop.similarity.likelihood import Likelihood
 from ahop.similarity.moved import Moved
+from ahop.similarity.nearest import Nearest
 from ahop.similarity.regimes import Regimes
 from ahop.similarity.transformed import Transformed
 
-_FAMILIES = corruption.Families(Likelihood, Regimes, Correlated, Floor, Moved, Transformed)
+_FAMILIES = corruption.Families(Likelihood, Regimes, Correlated, Floor, Moved, Transformed, Nearest)
 # A stream is learned from anew as long as its queries are few.
 _FEW = 256
 _LEAST = 32
@@ -165,7 +166,7 @@ class Corruption(Density):
         if not anew and len(queries) < _LEAST:
             return None
         if anew or not steps:
-            causes = 0 if steps else None
+            causes = 0 if steps or isinstance(self.model, Nearest) else None
             return self.fit(patterns, queries, origins, observed=observed, log_prior=log_prior, hidden_causes=causes)
         lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
         self.model, report = corruption.follow(self.model, lessons, _FAMILIES)

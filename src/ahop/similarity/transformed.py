@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ahop.similarity.codes import Asked, Codes
 from ahop.similarity.density import Density
@@ -22,16 +23,22 @@ class Transformed(Density):
 
     .. math:: s(\xi, x) = \log p(v(x) \mid v(\xi))
 
-    v takes the logarithm, the square root or the rank of every value, and with ``own_scale`` subtracts the mean of each
-    row and divides by its standard deviation: a query that is brighter, or of a more diluted sample, is then the same
-    query. What is learned is the likelihood p; :mod:`ahop.learning.corruption` chooses v by retrieval. Scores are
-    densities of v(x), which tell patterns apart as those of x would: the difference is a constant of the query.
+    v takes the logarithm, the square root or the rank of every value; then, of columns that have an order, the
+    derivative; and with ``own_scale`` subtracts the mean of each row and divides by its standard deviation (standard
+    normal variates): a query that is brighter, or of a more diluted sample, is then the same query. What is learned is
+    the likelihood p; :mod:`ahop.learning.corruption` chooses v by retrieval. Scores are densities of v(x), which tell
+    patterns apart as those of x would: the difference is a constant of the query.
 
     Args:
         likelihood: Of the values as they are seen.
         scale: "as it is", "logarithm", "square root" or "rank" (within its row).
         own_scale: Whether each row is freed of its mean and standard deviation.
         low, unit: Values are counted from ``low`` in units of ``unit`` first.
+        shape: The order of columns: ``(d,)`` of a spectrum or a series, ``(height, width)`` of an image, row by row;
+            empty where they have none.
+        derivative: 0 for values as they are, 1 for slopes, 2 for curvatures. Along one axis by the filter of Savitzky
+            and Golay (1964); of an image the differences between neighbours along both axes, one after the other.
+        window: Columns that the filter looks at, an odd number.
 
     Shape:
         patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
@@ -52,13 +59,21 @@ class Transformed(Density):
         own_scale: bool = False,
         low: float = 0.0,
         unit: float = 1.0,
+        shape: Sequence[int] = (),
+        derivative: int = 0,
+        window: int = 7,
     ) -> None:
         super().__init__()
         if scale not in SCALES:
             raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}; got {scale!r}")
-        assert likelihood.dim is not None
+        if derivative not in (0, 1, 2) or (derivative and len(shape) != 1 and (len(shape), derivative) != (2, 1)):
+            raise ValueError(f"derivative must be 0, 1 or (along one axis) 2, got {derivative} of shape {tuple(shape)}")
+        if derivative and len(shape) == 1 and not 2 < window <= shape[0]:
+            raise ValueError(f"window must lie in 3 to {shape[0]} columns, got {window}")
         self.likelihood, self.scale, self.own_scale = likelihood, scale, own_scale
-        self.low, self.unit, self.dim = low, unit, likelihood.dim
+        self.low, self.unit, self.shape, self.derivative, self.window = low, unit, tuple(shape), derivative, window
+        assert likelihood.dim is not None
+        self.dim = likelihood.dim // max(1, len(shape)) if derivative else likelihood.dim
 
     def view(self, rows: Tensor) -> Tensor:
         """Rows as they are seen."""
@@ -69,16 +84,34 @@ class Transformed(Density):
             values = values.clamp_min(0).sqrt()
         elif self.scale == "rank":
             values = _ranks(values)
+        if self.derivative:
+            values = self._slopes(values)
         if not self.own_scale:
             return values
         spread = values.std(-1, keepdim=True, unbiased=False)
         return (values - values.mean(-1, keepdim=True)) / torch.where(spread > 0, spread, 1.0)
 
+    def _slopes(self, rows: Tensor) -> Tensor:
+        """Derivatives along the order of the columns, ``(..., d)`` or ``(..., 2 d)``."""
+        if len(self.shape) == 2:
+            image = rows.reshape(*rows.shape[:-1], *self.shape)
+            # The last row and column have no neighbour: nothing changes there.
+            across = nn.functional.pad(image.diff(dim=-1), (0, 1))
+            down = nn.functional.pad(image.diff(dim=-2), (0, 0, 0, 1))
+            return torch.cat([across.flatten(-2), down.flatten(-2)], -1)
+        # SciPy takes a while to import.
+        from scipy.signal import savgol_coeffs
+
+        filter = torch.tensor(savgol_coeffs(self.window, 2, deriv=self.derivative, use="dot")).to(rows)
+        reach = self.window // 2
+        flat = nn.functional.pad(rows.reshape(-1, 1, rows.shape[-1]), (reach, reach), "replicate")
+        return nn.functional.conv1d(flat, filter[None, None]).reshape(rows.shape)
+
     def whole(self, observed: Tensor | None) -> Tensor | None:
         """The mask to ask with; refused where this scale mixes dimensions and some are missing."""
-        mixes = self.own_scale or self.scale == "rank"
+        mixes = self.own_scale or self.scale == "rank" or self.derivative > 0
         if mixes and observed is not None and not bool(observed.all()):
-            raise ValueError("observed must be None: this memory compares each query in a scale of its own")
+            raise ValueError("observed must be None: this memory compares queries in a scale that takes all of a row")
         return None if mixes else observed
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -103,13 +136,17 @@ class Transformed(Density):
     def describe(self) -> str:
         """What happens to queries, in words."""
         seen = "Values are compared as they are" if self.scale == "as it is" else f"Each value's {self.scale} counts"
+        slopes = ("", ", by its slopes", ", by its curvature")[self.derivative]
         own = ", each query in a scale of its own" if self.own_scale else ""
-        return f"{seen}{own}.\n{self.likelihood.describe()}"
+        return f"{seen}{slopes}{own}.\n{self.likelihood.describe()}"
 
     def rescaled(self, unit: float, shift: float) -> Transformed:
         """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""
-        low = unit * self.low + shift
-        return Transformed(self.likelihood, self.scale, self.own_scale, low, unit * self.unit)
+        return self.around(self.likelihood, low=unit * self.low + shift, unit=unit * self.unit)
+
+    def around(self, likelihood: Density, **changed: float) -> Transformed:
+        """Another likelihood of values that are seen in the same way, but for what has changed."""
+        return Transformed(**{**self.arguments(), "likelihood": likelihood, **changed})
 
     def codes(self, patterns: Tensor, tolerance: float) -> SeenCodes:
         """The likelihood's own codes, of what is seen."""

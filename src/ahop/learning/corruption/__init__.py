@@ -68,7 +68,7 @@ def learn(
     here = lessons.measured(units)
     with progress("learning a corruption", show=show) as bar:
         choose = with_labels.choose if here.labelled else without_labels.choose
-        chosen, tried, converged, iterations = choose(here, families, hidden_causes, seed, bar)
+        chosen, tried, converged, iterations, expected = choose(here, families, hidden_causes, seed, bar)
         bar.advance("how sure to be")
         learned = _trusted(here, chosen, seed)
     # Where no map to another space was found, nobody knows how often answers are right.
@@ -80,7 +80,7 @@ def learn(
         converged,
         tuple(tried),
         chosen.name,
-        math.nan if lost else learned.report.accuracy,
+        math.nan if lost else learned.report.accuracy if math.isnan(expected) else expected,
         learned.report.confidence,
     )
     return replace(learned, model=units.leave(learned.model), report=report)
@@ -183,7 +183,7 @@ def learn_correlated(lessons: Lessons, kind: Any, rank: int, seed: int = 0) -> t
     here = lessons.measured(units)
     if here.labelled:
         assert here.origins is not None
-        one = with_labels.causes_of(here, kind, rank, Jury(here.patterns, here.queries, here.origins, seed))
+        one = with_labels.causes_of(here, kind, rank, Jury(here.patterns, here.queries, here.origins, seed), seed)
         assert one.judgement is not None
         one.model.log_beta.fill_(one.judgement.log_beta)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ahop.learning.corruption.held_out import Judgement
+from ahop.learning.corruption.views import View
 from ahop.learning.report import Trial
 
 _OF_THEIR_OWN = 1_000_003
@@ -33,14 +35,22 @@ class Contestant(NamedTuple):
             return Trial(self.name)
         return Trial(self.name, self.judgement.accuracy, float(self.judgement.log_posterior.mean()))
 
+    def seen(self, view: View) -> Contestant:
+        """A kind of model of rows that are looked at in some way, for rows as they are."""
+        refit = self.refit
+        again = None if refit is None else lambda rows: view.wrap(refit(rows))
+        return self._replace(name=view.named(self.name), model=view.wrap(self.model), refit=again)
+
 
 class Outcome(NamedTuple):
-    """What was chosen, what was tried, and how the last steps went."""
+    """What was chosen, what was tried, how the last steps went, and how often the first choice should be right where
+    the choice among many was made allowance for."""
 
     chosen: Contestant
     tried: list[Trial]
     converged: bool = True
     iterations: int = 1
+    expected: float = math.nan
 
 
 def halves(count: int, seed: int, device: torch.device) -> tuple[Tensor, Tensor]:

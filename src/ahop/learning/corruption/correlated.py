@@ -144,9 +144,9 @@ def fit_pairs(queries: Tensor, origins: Tensor, form: Form) -> Any:
     return model
 
 
-def judged(jury: Jury, form: Form) -> Judgement:
+def judged(jury: Jury, form: Form, against: Judgement | None = None) -> Judgement:
     """The judgement on one form, fitted anew for each fold."""
-    return jury.each(lambda rows: fit_rows(jury, rows, form))
+    return jury.each(lambda rows: fit_rows(jury, rows, form), against)
 
 
 def fit_rows(jury: Jury, rows: Tensor, form: Form) -> Any:
@@ -167,7 +167,7 @@ def _climb(jury: Jury, forms: list[Form]) -> tuple[Form, Judgement]:
 
 
 @torch.no_grad()
-def by_retrieval(jury: Jury, kind: Any, rank: int | None = None) -> tuple[Form, Judgement]:
+def by_retrieval(jury: Jury, kind: Any, rank: int | None = None) -> Form:
     """The form that retrieves best on origins it has not seen; ``rank`` fixes the number of hidden causes."""
     ranks = ladder(len(jury.queries), jury.patterns.shape[1]) if rank is None else [rank]
     form, judgement = _climb(jury, [Form(kind, candidate) for candidate in ranks])
@@ -176,9 +176,7 @@ def by_retrieval(jury: Jury, kind: Any, rank: int | None = None) -> tuple[Form, 
         if judged(jury, Form(kind, form.rank, tails, shared)).surer_than(judgement):
             form, judgement = _climb(jury, [Form(kind, candidate, tails, shared) for candidate in ranks])
     gained = replace(form, learn_gain=True)
-    if (second := judged(jury, gained)).surer_than(judgement):
-        form, judgement = gained, second
-    return form, judgement
+    return gained if judged(jury, gained).surer_than(judgement) else form
 
 
 # --- without labels ------------------------------------------------------------------------------------------

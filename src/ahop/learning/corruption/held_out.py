@@ -16,15 +16,23 @@ _FEW, _FEW_FOLDS = 64, 12
 _FOLDS = 8
 # Enough queries and rivals to tell two models apart; more would only take longer.
 _JUDGED = 2048
-# Standard errors by which one model has to be right more often than another, or surer of what is right.
-_RIGHT, _SURE = 0.7, 2.0
+# What a nat of log posterior is worth beside an origin found, and below what it counts no more.
+_SURENESS, _LOST = 0.5, -8.0
+# Standard errors by which doubt has to explain more than a temperature alone.
+_SURE = 2.0
 # Rounds in which a temperature and a doubt take turns, and rows that they are found on.
 _TURNS, _WITNESSES = 50, 1024
 # Logarithms of temperatures that chance alone may bring about.
 _ABOUT = 0.4
 _RIVALS = 1024
 # Values that a model is learned from to be judged, and rows it has at least.
-_LESSONS, _LEAST = 2**18, 512
+_LESSONS, _LEAST = 2**18, 256
+# The size of a jury that screens many candidates: folds, queries, rivals, and rows to learn from.
+_SCREENED_FOLDS, _SCREENED = 4, 256
+# Scores of all patterns that a last judgement may look at, and queries it has at least.
+_LAST, _LAST_QUERIES = 2**23, 256
+# A candidate is given up when it is behind by so many standard errors, in both, on so many queries.
+_BEHIND, _SEEN = 2.5, 24
 
 
 @dataclass
@@ -42,14 +50,28 @@ class Judgement:
     def accuracy(self) -> float:
         return float(self.right.double().mean())
 
-    def beats(self, other: Judgement) -> bool:
-        """By more than chance: in how often it is right or, where the two are level in that, in the log posterior."""
-        right = self._gain(self.right.double(), other.right.double())
-        return right > _RIGHT or (right >= 0 and self._gain(self.log_posterior, other.log_posterior) > _SURE)
+    @property
+    def worth(self) -> float:
+        """What a choice goes by: how often it is right, and how sure of what is right."""
+        return self.accuracy + _SURENESS * float(self.log_posterior.clamp_min(_LOST).mean())
+
+    @property
+    def error(self) -> float:
+        """The standard error of the worth, as if of one query at least that went the other way."""
+        each = self.right.double() + _SURENESS * self.log_posterior.clamp_min(_LOST)
+        return max(float(each.std(unbiased=False)), 1 / math.sqrt(len(each))) / math.sqrt(len(each))
 
     def surer_than(self, other: Judgement) -> bool:
         """By more than chance, in the log posterior: for one kind of model in two forms."""
         return self._gain(self.log_posterior, other.log_posterior) > 1
+
+    def hopeless(self, other: Judgement) -> bool:
+        """Whether it is clearly behind, on the first queries of the other that it was judged on, in both."""
+        seen = len(self.right)
+        if seen < min(_SEEN, len(other.right)):
+            return False
+        right = self._gain(self.right.double(), other.right[:seen].double())
+        return right < -_BEHIND and self._gain(self.log_posterior, other.log_posterior[:seen]) < -_BEHIND
 
     def _gain(self, ours: Tensor, theirs: Tensor) -> float:
         """The mean gain in standard errors; queries of one origin are no independent witnesses."""
@@ -62,7 +84,9 @@ class Judgement:
 class Jury:
     """Queries with known origins, cut into folds that share no origin, on which models are judged by retrieval."""
 
-    def __init__(self, patterns: Tensor, queries: Tensor, origins: Tensor, seed: int) -> None:
+    def __init__(
+        self, patterns: Tensor, queries: Tensor, origins: Tensor, seed: int, *, screening: bool = False
+    ) -> None:
         self.generator = torch.Generator().manual_seed(seed)
         self.patterns, self.queries, self.origins = patterns, queries, origins
         known, group = origins.unique(return_inverse=True)
@@ -70,11 +94,13 @@ class Jury:
             raise ValueError(
                 f"origins must be of at least two patterns to look for hidden causes, got {known.tolist()}"
             )
-        folds = min(len(known), _FEW_FOLDS) if len(known) <= _FEW else _FOLDS
+        folds = _FEW_FOLDS if len(known) <= _FEW else _FOLDS
+        folds = min(len(known), _SCREENED_FOLDS if screening else folds)
         fold = self._permutation(len(known)) % folds
-        self.rivals = self._permutation(len(patterns))[:_RIVALS]
+        self.rivals = self._permutation(len(patterns))[: _SCREENED if screening else _RIVALS]
+        self.most = _SCREENED if screening else max(_LEAST, _LESSONS // queries.shape[1])
         judged = torch.zeros_like(origins, dtype=torch.bool)
-        judged[self._permutation(len(origins))[:_JUDGED]] = True
+        judged[self._permutation(len(origins))[: _SCREENED if screening else _JUDGED]] = True
         # Rows to learn from, and rows to judge on.
         self.parts = [
             ((fold[group] != index).nonzero().squeeze(1), ((fold[group] == index) & judged).nonzero().squeeze(1))
@@ -89,7 +115,8 @@ class Jury:
         table = torch.cat(scores)
         logs, log_beta = tempered(table)
         right = table[:, 0] > table[:, 1:].amax(1)
-        return Judgement(logs, torch.cat([self.origins[rows] for _, rows in self.parts]), log_beta, right, table)
+        origins = torch.cat([self.origins[rows] for _, rows in self.parts[: len(scores)]])
+        return Judgement(logs, origins, log_beta, right, table)
 
     def score(self, similarity: Any, rows: Tensor) -> Tensor:
         """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing."""
@@ -103,24 +130,40 @@ class Jury:
         other.patterns, other.queries = view(self.patterns), view(self.queries)
         return other
 
-    def each(self, fit: Callable[[Tensor], Any]) -> Judgement:
-        """The judgement on a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold."""
-        return self.judge([self.score(fit(self.thinned(learn)), rows) for learn, rows in self.parts])
+    def each(self, fit: Callable[[Tensor], Any], against: Judgement | None = None) -> Judgement:
+        """The judgement on a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold.
+
+        A race (Maron and Moore, 1994): it ends early, with a judgement of the first folds alone, where that is
+        hopelessly behind another judgement.
+        """
+        scores: list[Tensor] = []
+        for learn, rows in self.parts:
+            scores.append(self.score(fit(self.thinned(learn)), rows))
+            found = self.judge(scores)
+            if against is not None and found.hopeless(against):
+                break
+        return found
 
     def thinned(self, rows: Tensor) -> Tensor:
         """As many rows as tell how well a kind of model does."""
-        most = max(_LEAST, _LESSONS // self.queries.shape[1])
-        return rows if len(rows) <= most else rows[self._permutation(len(rows))[:most]]
+        return rows if len(rows) <= self.most else rows[self._permutation(len(rows))[: self.most]]
+
+    def against_all(self) -> Jury:
+        """The same jury with every pattern as a rival, for a last word on the model that was chosen."""
+        other = copy.copy(self)
+        other.rivals = torch.arange(len(self.patterns), device=self.patterns.device)
+        most = max(_LAST_QUERIES, _LAST // len(self.patterns))
+        share = min(1.0, most / sum(len(rows) for _, rows in self.parts))
+        other.parts = [(learn, rows[: math.ceil(share * len(rows))]) for learn, rows in self.parts]
+        return other
 
 
 def beside_rivals(similarity: Any, patterns: Tensor, queries: Tensor, origins: Tensor, rivals: Tensor) -> Tensor:
     """Scores of each query's own pattern, first, and of some rivals ``(R,)``, to ``(n, 1 + R)``."""
-    own, against = patterns[origins], similarity(patterns[rivals], queries)
-    # Each query against its own pattern alone, without a table of all pairs.
-    mine = [similarity(own[i : i + 16], queries[i : i + 16]).diagonal() for i in range(0, len(queries), 16)]
-    mine.append(against.new_empty(0))
-    same = origins[:, None] == rivals
-    return torch.cat([torch.cat(mine)[:, None], against.masked_fill(same, -torch.inf)], 1)
+    some, places = torch.cat([rivals, origins]).unique(return_inverse=True)
+    table = similarity(patterns[some], queries)
+    own, against = table.gather(1, places[len(rivals) :, None]), table[:, places[: len(rivals)]]
+    return torch.cat([own, against.masked_fill(origins[:, None] == rivals, -torch.inf)], 1)
 
 
 def tempered(scores: Tensor) -> tuple[Tensor, float]:
@@ -135,7 +178,7 @@ def tempered(scores: Tensor) -> tuple[Tensor, float]:
     logs, plain = (torch.log_softmax(math.exp(at) * gaps, 1)[:, 0] for at in (log_beta, 0.0))
     gain = logs - plain
     # A likelihood that is about right needs none.
-    if abs(log_beta) < _ABOUT and float(gain.mean()) <= 2 * float(gain.std()) / math.sqrt(len(gain)):
+    if abs(log_beta) < _ABOUT and float(gain.mean()) <= 2 * float(gain.std(unbiased=False)) / math.sqrt(len(gain)):
         return plain, 0.0
     return logs, log_beta
 
@@ -184,3 +227,23 @@ def _stepped(gaps: Tensor, posterior: Tensor, log_beta: float, weights: Tensor) 
     spread = (posterior * safe.square()).sum(1) - mean.square()
     bend = float((weights * spread).mean()) * math.exp(2 * log_beta)
     return min(max(log_beta + slope / (bend + abs(slope) + 1e-12), -12.0), 3.0)
+
+
+def corrected(judgements: list[Judgement], seed: int, draws: int = 200) -> float:
+    """How often the first choice is right of the judgement of most worth, freed of the luck of having been chosen.
+
+    Bootstrap bias corrected cross-validation (Tsamardinos, Greasidou and Borboudakis, 2018): the choice is made again
+    on origins drawn with replacement, and counted on those that were not drawn.
+    """
+    right = torch.stack([one.right.double() for one in judgements])
+    worth = right + _SURENESS * torch.stack([one.log_posterior.double().clamp_min(_LOST) for one in judgements])
+    known, group = judgements[0].origins.unique(return_inverse=True)
+    generator, total, count = torch.Generator().manual_seed(seed), 0.0, 0.0
+    for _ in range(draws):
+        drawn = torch.randint(len(known), (len(known),), generator=generator).bincount(minlength=len(known))
+        weight = drawn.to(right)[group]
+        out = weight == 0
+        if bool(out.any()):
+            best = int((worth @ weight).argmax())
+            total, count = total + float(right[best, out].sum()), count + float(out.sum())
+    return total / count if count else judgements[0].accuracy

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop._precision import reach
-from ahop.learning.corruption import correlated, em, terms
+from ahop.learning.corruption import correlated, em, residuals, terms
 from ahop.learning.corruption.lessons import Families, Lessons
 from ahop.learning.corruption.terms import Evidence, Shrinkage
 from ahop.learning.report import FitReport
@@ -30,10 +30,6 @@ _LEFT_OUT = 1e-3
 _WORK = 2**21
 # Queries on which starts are compared.
 _TRIED = 256
-# So many pairs soon outvote what a model knew of others before it learned from them again.
-_OUTVOTED = 256
-# Something else is looked for when residuals are so much more correlated than shuffled ones.
-_CORRELATED = 1.5
 # Where unlabelled learning starts: the share of lost values, and the noise in units of the patterns' spread.
 _NOISY = ((0.3, 0.7), (0.5, 1.0))
 _LOSSY = ((0.8, 0.15),)
@@ -134,10 +130,21 @@ class Problem:
         priors = patterns.new_full(origins.shape, level) if log_prior is None else log_prior[origins]
         return Evidence(queries, patterns[origins], owner, priors, self.lessons.observed)
 
+    def forget_dimensions(self, state: State, rows: Tensor) -> None:
+        """Begin anew, in place, with what differs between dimensions, from these pairs alone."""
+        lessons = self.lessons.part(rows)
+        assert lessons.origins is not None
+        bias = replace(self, lessons=lessons).mean(lessons.queries - lessons.patterns[lessons.origins])
+        for regime in state.regimes:
+            regime.bias.copy_(bias)
+            regime.log_scale.zero_()
+            regime.mask_logits.fill_(float(regime.mask_rate.mean().logit()))
+
     def iterate(self, state: State, evidence: Evidence, steps: int) -> list[float]:
         """Expectation maximisation, in place; the bound after every step."""
         learner = terms.Learner(evidence, state.regimes, state.log_rho, state.shrinkage, self.floor)
-        return em.iterate(learner, steps, tolerance=1e-4)
+        # The bound is a sum over dimensions.
+        return em.iterate(learner, steps, tolerance=max(1e-4, 1e-5 * evidence.queries.shape[1]))
 
 
 @dataclass
@@ -172,38 +179,26 @@ class Fit:
 
     def leaves_causes(self, seed: int) -> bool:
         """Whether residuals are more correlated than they would be if every dimension had been hit by itself."""
-        gaps = self.residuals()
-        gaps = (gaps - gaps.mean(0)) / gaps.std(0, unbiased=False).clamp_min(1e-12)
-        generator = torch.Generator().manual_seed(seed)
-        order = torch.rand(gaps.shape, generator=generator).argsort(0).to(gaps.device)
-        strength, by_chance = (torch.linalg.matrix_norm(m, 2).square() for m in (gaps, gaps.gather(0, order)))
-        return len(gaps) >= 16 and bool(strength > _CORRELATED * by_chance)
+        return residuals.are_correlated(self.residuals(), seed)
 
-    def leaves_a_map(self, seed: int) -> bool:
-        """Whether residuals of known pairs go with other dimensions of their patterns, by more than chance."""
-        gaps, stored = self.residuals(), self.evidence.candidates
-        gaps, stored = ((rows - rows.mean(0)) / rows.std(0, unbiased=False).clamp_min(1e-12) for rows in (gaps, stored))
-        other = stored[torch.randperm(len(stored), generator=torch.Generator().manual_seed(seed)).to(stored.device)]
-        strength, by_chance = (
-            torch.linalg.matrix_norm(_off_diagonal(gaps.mT @ m), 2).square() for m in (stored, other)
-        )
-        return len(gaps) >= 16 and bool(strength > _CORRELATED * by_chance)
+    def on(self, lessons: Lessons) -> Fit:
+        """The same fit to go on from, with other values of the very queries it was made for."""
+        kept = self.problem.kept
+        lessons = lessons if kept is None else lessons.part(kept)
+        return replace(self, problem=replace(self.problem, lessons=lessons))
 
     def relearned(self, rows: Tensor) -> Any:
         """The corruption as these queries alone show it, as a similarity; of the same form."""
         state = copy.deepcopy(self.state)
         if self.problem.lessons.labelled:
-            # Few are learned from to the end: all queries led to the start, which tells of those that are left out.
-            self.problem.iterate(state, self.evidence.part(rows), steps=60 if len(rows) < _OUTVOTED else 8)
+            # What is learned of each dimension is learned anew: the start must not know the pairs that are left out.
+            self.problem.forget_dimensions(state, rows)
+            self.problem.iterate(state, self.evidence.part(rows), steps=60)
             return self.problem.similarity(state)
         if self.problem.kept is not None:
             rows = torch.isin(self.problem.kept, rows).nonzero().squeeze(1)
         fewer = replace(self.problem, lessons=self.problem.lessons.part(rows), kept=None)
         return settled(fewer, state, 3).similarity()
-
-
-def _off_diagonal(matrix: Tensor) -> Tensor:
-    return matrix - torch.diag(matrix.diagonal())
 
 
 # --- the first fit ---------------------------------------------------------------------------------------------------

@@ -19,11 +19,11 @@ _SEEN = 2**16
 @dataclass(frozen=True)
 class Families:
     """The kinds of likelihood that may be found: terms for single dimensions, regimes of them, hidden causes, values
-    at a floor, a moved space, and values in another scale.
+    at a floor, a moved space, values in another scale, and plain metrics.
 
     Classes such as :class:`ahop.similarity.Likelihood`, :class:`~ahop.similarity.Regimes`,
-    :class:`~ahop.similarity.Correlated`, :class:`~ahop.similarity.Floor`, :class:`~ahop.similarity.Moved` and
-    :class:`~ahop.similarity.Transformed`; None where a kind is not wanted.
+    :class:`~ahop.similarity.Correlated`, :class:`~ahop.similarity.Floor`, :class:`~ahop.similarity.Moved`,
+    :class:`~ahop.similarity.Transformed` and :class:`~ahop.similarity.Nearest`; None where a kind is not wanted.
     """
 
     independent: Any
@@ -32,13 +32,16 @@ class Families:
     floor: Any = None
     moved: Any = None
     transformed: Any = None
+    nearest: Any = None
 
 
 @dataclass(frozen=True)
 class Lessons:
     """What there is to learn from: patterns ``(N, d)``, queries ``(n, d)``, and what else is known of them.
 
-    An origin of -1 is one that nobody knows; None: nobody knows any.
+    An origin of -1 is one that nobody knows; None: nobody knows any. ``zero`` is where values of nought lie, and
+    ``order`` what was said of the order of columns: ``(d,)`` of a curve, ``(height, width)`` of an image, ``()`` for
+    none; None: nobody has said.
     """
 
     patterns: Tensor
@@ -46,6 +49,8 @@ class Lessons:
     origins: Tensor | None = None
     observed: Tensor | None = None
     log_prior: Tensor | None = None
+    zero: float = 0.0
+    order: tuple[int, ...] | None = None
 
     @cached_property
     def step(self) -> float:
@@ -73,8 +78,15 @@ class Lessons:
         observed = None if self.observed is None else self.observed[rows]
         return replace(self, queries=self.queries[rows], origins=origins, observed=observed)
 
+    def seen(self, view: Any) -> Lessons:
+        """The same of rows that are looked at in some way (:class:`.views.View`)."""
+        if not view.name:
+            return self
+        return replace(self, patterns=view.of(self.patterns), queries=view.of(self.queries), zero=0.0)
+
     def measured(self, units: Units) -> Lessons:
-        return replace(self, patterns=units.measure(self.patterns), queries=units.measure(self.queries))
+        zero = (self.zero - units.centre) / units.unit
+        return replace(self, patterns=units.measure(self.patterns), queries=units.measure(self.queries), zero=zero)
 
     def log_density_of(self, units: Units) -> float:
         """What the log density of a query owes to the unit of its values, on average."""

@@ -17,8 +17,9 @@ from ahop.learning.corruption.terms import Evidence
 from ahop.learning.fifth import fifth
 
 
-def refined(fit: Fit) -> Fit:
-    """Let dimensions differ, noise be of several kinds, queries of several regimes, where a held-out fifth gains."""
+def refined(fit: Fit, *, first: bool = False) -> Fit:
+    """Let dimensions differ, noise be of several kinds, queries of several regimes, where a held-out fifth gains;
+    only the first of these to be quick."""
     problem, queries = fit.problem, fit.evidence.queries
     here, there = (fit.evidence.part(rows) for rows in fifth(len(queries), problem.seed, queries.device))
     if len(there.queries) < 8:
@@ -32,7 +33,7 @@ def refined(fit: Fit) -> Fit:
     current = copy.deepcopy(fit.state)
     base = judged(current)
     regimes = 2 * (partial(_more_regimes, floor=problem.floor),) if problem.families.regimes is not None else ()
-    for changes in ((_differing,), (_more_kinds, _more_kinds), regimes):
+    for changes in ((_differing,),) if first else ((_differing,), (_more_kinds, _more_kinds), regimes):
         for change in changes:
             trial = change(copy.deepcopy(current), here)
             value = judged(trial)

@@ -6,22 +6,36 @@ import copy
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ahop._progress import Bar
-from ahop.learning.corruption import alignment, correlated, floor, independent, moved, richer, trust, with_labels
+from ahop.learning.corruption import (
+    alignment,
+    completed,
+    correlated,
+    floor,
+    independent,
+    moved,
+    richer,
+    trust,
+    with_labels,
+)
 from ahop.learning.corruption.contest import Contestant, Outcome, halves
 from ahop.learning.corruption.held_out import Jury
 from ahop.learning.corruption.lessons import Families, Lessons
+from ahop.learning.corruption.views import View
 from ahop.learning.report import Trial
 
 # Queries x patterns that hidden causes are looked for in.
 _TABLE = 2**24
 # Halves of the queries veto hidden causes if they agree on so many fewer origins than those of a simpler model.
 _BY = 0.03
+# Fewer queries have no halves to compare models on.
+_FEWEST = 8
 # A moved space is looked for when queries tell less than this share of what there is to know of their origins.
 _TOLD = 0.5
 # It takes so many queries and patterns, or pairs, and dimensions.
@@ -45,6 +59,9 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
                 stacklevel=6,
             )
         return outcome
+    if families.nearest is not None and not causes and len(here.queries) < _FEWEST:
+        one = _distance(here, families)
+        return Outcome(one, [one.trial])
     if families.floor is not None and causes is None and floor.has_floor(here):
         bar.advance("a floor")
         return _found_floor(here, families.floor, seed)
@@ -58,10 +75,44 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
         if outcome.converged:
             return outcome
         tried += outcome.tried
+    plainest = _plainest(here, families, causes, seed, bar)
+    view = View() if plainest is None else plainest.view
+    structured = _structured(here.seen(view), families, causes, seed, bar)
+    best, report = structured.chosen, structured.fit.report()
+    tried += structured.tried
+    if plainest is not None:
+        tried.append(plainest.contestant.trial)
+        if not _tells_more(here.seen(view), structured, plainest, seed):
+            best = plainest.contestant
+    best = best.seen(view)
+    mapped = _moved_by_pairs(here, families, best, seed) if causes is None else None
+    if mapped is not None:
+        best = mapped
+        tried = [*(one for one in tried if one.name != best.name), best.trial]
+    converged = report.converged or best.name != "single dimensions"
+    return Outcome(best, tried, converged, report.iterations)
+
+
+def _distance(here: Lessons, families: Families) -> Contestant:
+    """The nearest pattern by plain distance, which fewer queries than have halves cannot improve on."""
+    nearest = torch.cdist(here.queries, here.patterns).argmin(1)
+    origins = nearest if here.origins is None else torch.where(here.origins < 0, nearest, here.origins)
+    return with_labels.plain_distance(replace(here, origins=origins), families)
+
+
+class Structured(NamedTuple):
+    """A likelihood with parts to learn, what was tried on the way, and the fit of single dimensions it began with."""
+
+    chosen: Contestant
+    tried: list[Trial]
+    fit: independent.Fit
+
+
+def _structured(here: Lessons, families: Families, causes: int | None, seed: int, bar: Bar) -> Structured:
+    """Single dimensions, or hidden causes if the queries ask for them."""
     problem = independent.Problem(here, families, seed)
     fit, runner_up = independent.from_queries(problem, lambda: bar.advance("single dimensions"))
-    tried.append(Trial("single dimensions"))
-    best = None
+    tried, best = [Trial("single dimensions")], None
     if causes is None and families.correlated is not None and here.observed is None and fit.leaves_causes(seed):
         bar.advance("hidden causes")
         one = causes_of(here, families.correlated, None, seed, bar)
@@ -73,12 +124,40 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
         bar.advance("single dimensions")
         fit = richer.of_either_start(richer.refined(fit), runner_up)
         best = Contestant("single dimensions", fit.similarity(), None, fit.relearned)
-    mapped = _moved_by_pairs(here, families, best, seed) if causes is None else None
-    if mapped is not None:
-        best = mapped
-        tried = [*(one for one in tried if one.name != best.name), best.trial]
-    report = fit.report()
-    return Outcome(best, tried, report.converged or best.name != "single dimensions", report.iterations)
+    return Structured(best, tried, fit)
+
+
+def _plainest(here: Lessons, families: Families, causes: int | None, seed: int, bar: Bar) -> completed.Plain | None:
+    """The best of the metrics that anyone would try first; None where only something else is wanted."""
+    if families.nearest is None or causes is not None or here.observed is not None or len(here.queries) < _FEWEST:
+        return None
+    bar.advance("plain metrics")
+    return completed.best_plain(here, families, seed)
+
+
+def _tells_more(here: Lessons, structured: Structured, plainest: completed.Plain, seed: int) -> bool:
+    """Whether a likelihood with more to learn finds more of the known origins, if enough are known, or else explains
+    held-out queries and their origins better than a plain metric."""
+    one, other = structured.chosen, plainest.contestant
+    assert one.refit is not None and other.refit is not None
+    told, rival = (_told(here, refit, seed) for refit in (one.refit, other.refit))
+    if told is not None and rival is not None and abs(told - rival) > _BY:
+        return told > rival
+    blurry = completed.blurred(here, seed)
+    refit = one.refit
+    if blurry is not here:
+        refit = (
+            structured.fit.on(blurry).relearned if one.name == "single dimensions" else _causes_refit(blurry, one.model)
+        )
+    return completed.completed(blurry, refit, seed).beats(plainest.completed)
+
+
+def _told(here: Lessons, refit: Callable[[Tensor], Any], seed: int) -> float | None:
+    """The share of known origins that a model finds which was learned from the other half; None where few are known."""
+    if here.origins is None:
+        return None
+    one, other = halves(len(here.queries), seed, here.queries.device)
+    return trust.by_labels([(refit(one), other), (refit(other), one)], here, 0.5)
 
 
 def _moved_by_pairs(here: Lessons, families: Families, best: Contestant, seed: int) -> Contestant | None:
@@ -93,7 +172,7 @@ def _moved_by_pairs(here: Lessons, families: Families, best: Contestant, seed: i
     one = with_labels.moved_space(families.moved, jury, seed)
     assert one.judgement is not None
     own = jury.judge([jury.score(best.model, rows) for _, rows in jury.parts])
-    return one._replace(refit=None) if one.judgement.beats(own) else None
+    return one._replace(refit=None) if one.judgement.worth > own.worth else None
 
 
 def _enough(here: Lessons) -> int:
@@ -110,7 +189,14 @@ def causes_of(here: Lessons, kind: Any, rank: int | None, seed: int, bar: Bar) -
         asked, origins = asked[order], None if origins is None else origins[order]
     ranks = correlated.ladder(len(asked), stored.shape[1]) if rank is None else [rank]
     model = correlated.by_information(kind, stored, asked, origins, ranks, lambda: bar.advance("hidden causes"))
-    form = correlated.Form.of(model)
+    model = model.to(here.patterns)
+    return Contestant("hidden causes", model, None, _causes_refit(here, model))
+
+
+def _causes_refit(here: Lessons, model: Any) -> Callable[[Tensor], Any]:
+    """Fits the form of a model to some of the queries."""
+    stored, form = here.patterns.double(), correlated.Form.of(model)
+    most = max(64, _TABLE // len(stored))
 
     def refit(rows: Tensor) -> Any:
         # From where all queries led to: what is there by chance does not stay in every half of them.
@@ -118,7 +204,7 @@ def causes_of(here: Lessons, kind: Any, rank: int | None, seed: int, bar: Bar) -
         known = None if here.origins is None else here.origins[rows]
         return correlated.fit_queries(stored, here.queries[rows].double(), form, 8, start, known).to(here.patterns)
 
-    return Contestant("hidden causes", model.to(here.patterns), None, refit)
+    return refit
 
 
 def _explains_better(here: Lessons, model: Any, fit: independent.Fit) -> bool:
