@@ -99,6 +99,36 @@ def pairwise(
     return table
 
 
+def of_pairs(
+    function: Callable[..., Tensor],
+    patterns: Tensor,
+    queries: Tensor,
+    rows: Tensor,
+    columns: Tensor,
+    *,
+    width: int,
+    per_query: tuple[Tensor | None, ...] = (),
+) -> Tensor:
+    """Some entries of that table, at these rows and columns ``(m,)`` of it with all leading dimensions laid out below
+    each other. ``function`` meets a row of patterns and one of queries for each.
+
+    Shape:
+        ``(m,)``.
+    """
+    learning, count = _learning(patterns, queries, *per_query), queries.shape[-2]
+    stored = columns if patterns.ndim == 2 else columns + rows // count * patterns.shape[-2]
+    patterns, queries = patterns.flatten(0, -2), queries.flatten(0, -2)
+    extras = [t if t is None else t.flatten(0, -2) for t in per_query]
+
+    def some(part: slice) -> Tensor:
+        own = [t if t is None else t[rows[part]] for t in extras]
+        return _run(function, learning, patterns[stored[part]], queries[rows[part]], *own)
+
+    step = max(1, block_budget(patterns) // (width * patterns.element_size()))
+    parts = [some(slice(start, start + step)) for start in range(0, len(rows), step)]
+    return torch.cat(parts) if parts else queries.new_empty(0)
+
+
 def _many_tables(
     function: Callable[..., Tensor],
     pairs: int,

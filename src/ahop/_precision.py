@@ -10,26 +10,52 @@ import torch
 from torch import Tensor, nn
 
 from ahop._component import single
+from ahop._extremes import two_best
 
 # Scores all smaller than this are what is left of squares that vanished in float32.
 _VANISHED = 1e-25
+# By how much a score in float32 may be wrong: in units of itself, and of the terms that it is the sum of.
+_OF_ITSELF, _OF_TERMS = 2**-14, 2**-21
+# Up to where float32 holds rows, in units of the noise that they are compared in, times the root of their length.
+_HELD = 2**13
 
 
-def in_range(similarity: nn.Module, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
-    """The scores of a similarity, computed again in float64 where values are too large or too small for float32.
+def in_range(
+    similarity: Any,
+    patterns: Tensor,
+    queries: Tensor,
+    observed: Tensor | None,
+    modulation: Any = None,
+    added: Tensor | None = None,
+) -> Tensor:
+    """The scores of a similarity, computed again in float64 for queries whose best pattern float32 cannot tell.
+
+    Args:
+        similarity: What scores them; its ``magnitude`` says how large the terms are that it sums.
+        modulation: The space in which they are compared; None is their own.
+        added: What will be added to the scores, ``(N,)``; minus infinity rules a pattern out.
 
     Shape:
         patterns ``(N, d)``, queries ``(Q, d)``, to ``(Q, N)``.
     """
-    scores: Tensor = similarity(patterns, queries, observed)
+    space = modulation or (lambda rows: rows)
+    stored, asked = space(patterns), space(queries)
+    scores: Tensor = similarity(stored, asked, observed)
     if not scores.numel():
         return scores
-    low, high = (float(end) for end in torch.aminmax(scores.detach()))
-    if scores.dtype != torch.float64 and not _VANISHED <= max(-low, high) < float("inf"):
-        wide = {name: part.double() if part.is_floating_point() else part for name, part in _tensors(similarity)}
-        exact = torch.func.functional_call(similarity, wide, (patterns.double(), queries.double(), observed))
-        # Scores that are zero in any precision need none of it.
-        scores = exact if bool(exact.any()) else scores
+    if scores.dtype != torch.float64:
+        rows = _unsure(scores.detach(), similarity.magnitude(stored, asked), added, patterns)
+        if len(rows):
+            wide = {name: part.double() if part.is_floating_point() else part for name, part in _tensors(similarity)}
+            sides = (
+                space(patterns.double()),
+                space(queries[rows].double()),
+                None if observed is None else observed[rows],
+            )
+            exact = torch.func.functional_call(similarity, wide, sides)
+            # Scores that are zero in any precision need none of it.
+            if bool(exact.any()):
+                scores = exact if len(rows) == len(scores) else scores.double().index_copy(0, rows, exact)
     # The best score of a query must be a number; minus infinity is a pattern that is ruled out.
     if not bool(torch.isfinite(scores.detach().amax(-1)).all()):
         largest = float(torch.maximum(patterns.detach().abs().max(), queries.detach().abs().max()))
@@ -37,6 +63,36 @@ def in_range(similarity: nn.Module, patterns: Tensor, queries: Tensor, observed:
             f"patterns and queries must be scaled: values as large as {largest:.3g} have no finite scores in float64"
         )
     return scores
+
+
+@torch.no_grad()
+def _unsure(scores: Tensor, terms: Tensor | None, added: Tensor | None, patterns: Tensor) -> Tensor:
+    """The queries whose scores have left the range of float32, or whose best pattern may be another, ``(m,)``."""
+    low, high = scores.amin(1), scores.amax(1)
+    held = (torch.maximum(-low, high) >= _VANISHED) & low.isfinite() & high.isfinite()
+    if added is not None:
+        scores = scores + added
+    best, second = two_best(scores)
+    rows = (~held | tied(best, second, terms)).nonzero().squeeze(1)
+    if not len(rows) or not bool(held[rows].all()):
+        return rows
+    # Patterns that are stored twice are tied in any precision.
+    near = scores[rows] >= (best - _error(best, terms))[rows, None]
+    if int(near.sum()) > 4 * len(rows):
+        return rows
+    row, column = near.nonzero(as_tuple=True)
+    unlike = (patterns[column] != patterns[scores[rows].argmax(1)[row]]).any(1)
+    return rows[row[unlike].unique()]
+
+
+def tied(best: Tensor, second: Tensor, terms: Tensor | None) -> Tensor:
+    """Whether float32 cannot tell which of two scores is better, which are sums of terms as large as ``terms``."""
+    return ~(second < best - _error(best, terms))
+
+
+def _error(best: Tensor, terms: Tensor | None) -> Tensor:
+    error = _OF_ITSELF * best.abs()
+    return error if terms is None else error + _OF_TERMS * terms
 
 
 @dataclass(frozen=True)
@@ -87,6 +143,27 @@ def unit_of(patterns: Tensor, queries: Tensor | None = None) -> float:
             "scale them, or store them in float64"
         )
     return unit
+
+
+def can_look(values: Tensor) -> bool:
+    """Whether what is done next may depend on these numbers: not while a compiler or a GPU writes down the steps, nor
+    where one tensor stands for many."""
+    if torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(values):
+        return False
+    return not (values.is_meta or (values.is_cuda and torch.cuda.is_current_stream_capturing()))
+
+
+def holds(finest: Tensor, *sides: Tensor) -> bool:
+    """Whether float32 holds rows ``(..., d)``, counted from amid them, finely enough to compare them in this noise.
+
+    Their squared distances in units of it are then right to a thousandth. No, where that cannot be looked at.
+    """
+    if sides[0].dtype == torch.float64:
+        return True
+    if not can_look(sides[0]):
+        return False
+    largest = max(float(side.detach().abs().amax()) for side in sides if side.numel())
+    return largest * math.sqrt(sides[0].shape[-1]) < _HELD * float(finest.detach())
 
 
 def reach(values: Tensor) -> tuple[float, float]:

@@ -18,7 +18,7 @@ _IMPOSSIBLE = -1e30
 
 
 class Products:
-    """Codes of all patterns, in half precision where a GPU multiplies them and their sums allow it.
+    """Codes of all patterns, in half precision where a GPU multiplies them and their sums allow it, else as they come.
 
     Args:
         rough: What to score by.
@@ -56,7 +56,7 @@ class Products:
 
     def _encoded(self, patterns: Tensor) -> list[Tensor]:
         found = zip(self.rough.encode(patterns), self.halves, strict=True)
-        return [codes.half() if half else codes.float() for codes, half in found]
+        return [codes.half() if half else codes for codes, half in found]
 
     def keep(self, kept: Tensor) -> None:
         self.codes = [codes[kept] for codes in self.codes]
@@ -84,7 +84,7 @@ class Products:
 
         def logits(products: list[Tensor], places: Tensor | slice) -> Tensor:
             scaled = [some * scale for some, (_, scale) in zip(products, asked, strict=True)]
-            scores = self.rough.logits(question, scaled)
+            scores = self.rough.logits(question, scaled).float()
             # Impossible patterns are worse than any, but not as bad as none.
             return scores if log_prior is None else scores + log_prior[places].clamp_min(_IMPOSSIBLE)
 
@@ -150,7 +150,7 @@ def _bounded(codes: Codes) -> bool:
 def _ready(codes: Tensor, half: bool) -> tuple[Tensor, Tensor]:
     """Codes to ask with, in half precision in units of their largest value, and those units ``(Q, 1)``."""
     if not half:
-        return codes.float(), torch.ones_like(codes[:, :1], dtype=torch.float32)
+        return codes, torch.ones_like(codes[:, :1], dtype=torch.float32)
     scale = codes.abs().amax(1, keepdim=True).clamp_min(1e-30)
     return (codes / scale).half(), scale.float()
 

@@ -20,7 +20,7 @@ import safetensors
 import torch
 from torch import Tensor
 
-from ahop._component import family, from_plain, to_plain
+from ahop._component import family, from_plain, single, to_plain
 from ahop._files import OLD, digest, own_folder, whole_file, write_tensors, write_whole
 from ahop._version import __version__
 from ahop.index.host import Host
@@ -189,5 +189,5 @@ def _scan(rough: Rough, large: dict[str, Tensor], small: dict[str, Tensor]) -> S
 
 def _products(rough: Rough, large: dict[str, Tensor], small: dict[str, Tensor]) -> Products:
     products = Products(rough, torch.device("cpu"))
-    products.codes = [large[f"{number}"].float() for number in range(len(rough.parts))]
+    products.codes = [single(large[f"{number}"]) for number in range(len(rough.parts))]
     return products

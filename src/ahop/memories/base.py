@@ -103,7 +103,7 @@ class AssociativeMemory(Stored):
                 (True = trusted); the rest is ignored. ``"not-nan"`` trusts all but NaN. None trusts all.
 
         Shape:
-            ``(..., N)``, in float32 or better; in float64 where values are so large or small that float32 cannot tell.
+            ``(..., N)``, in float32 or better; in float64 where float32 cannot tell which pattern is the best.
         """
         queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = queries.reshape(-1, queries.shape[-1])
@@ -292,19 +292,18 @@ class AssociativeMemory(Stored):
     # --- the steps of the walk, for networks to replace --------------------------------------------------
 
     def _scores(self, queries: Tensor, observed: Tensor | None) -> Tensor:
-        patterns, queries = single(self.patterns), single(queries)
-        if self.modulation is not None:
-            patterns, queries, observed = self.modulation(patterns), self.modulation(queries), None
-        # Under autocast, a score in half precision could not tell close patterns apart.
-        with torch.autocast(patterns.device.type, enabled=False):
-            scores = in_range(self.similarity, patterns, queries, observed)
         log_prior = self._log_prior()
-        if log_prior is None:
+        added = None if log_prior is None else log_prior / self.separation.inverse_temperature
+        # Under autocast, a score in half precision could not tell close patterns apart.
+        with torch.autocast(self.patterns.device.type, enabled=False):
+            patterns, queries = single(self.patterns), single(queries)
+            seen = observed if self.modulation is None else None
+            scores = in_range(self.similarity, patterns, queries, seen, self.modulation, added)
+        if log_prior is None or added is None:
             return scores
         # As low as a number can be where a pattern is never asked for. Not minus infinity: a weight of zero times that
         # would be no number.
-        possible = scores + log_prior / self.separation.inverse_temperature
-        return torch.where(log_prior == -torch.inf, torch.finfo(scores.dtype).min, possible)
+        return torch.where(log_prior == -torch.inf, torch.finfo(scores.dtype).min, scores + added)
 
     def _log_prior(self) -> Tensor | None:
         """The log share of each pattern, minus infinity for one that is never asked for; None where all are alike."""

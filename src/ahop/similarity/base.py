@@ -93,6 +93,11 @@ class Similarity(Component):
         """What an energy adds for states ``(..., d)`` to fall along retrieval, ``(...)``; None adds nothing."""
         return None
 
+    def magnitude(self, patterns: Tensor, queries: Tensor) -> Tensor | None:
+        """How large the terms are that a query's scores are sums of, ``(Q,)``, where they may cancel; None where scores
+        are as exact as they are large."""
+        return None
+
     def blend(
         self,
         patterns: Tensor,

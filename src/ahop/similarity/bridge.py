@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._checks import as_tensor, choice
-from ahop.similarity.codes import Asked, Codes, refuse_masks
+from ahop.similarity.codes import Asked, Codes, refuse_masks, right_in_float32
 
 # How strongly an adapter may draw queries to the patterns' mean, and how many queries are drawn to choose.
 _BELIEFS = (0.03, 0.1, 0.3, 1.0)
@@ -43,7 +43,7 @@ class Bridge(Codes):
 
     Args:
         likelihood: What was learned.
-        centre: c, a point amid the patterns ``(d,)``, from which all are counted; None is zero.
+        centre: c, a point amid the patterns ``(d,)``, from which all are counted; None is zero. Codes are of its type.
     """
 
     dim: int
@@ -53,19 +53,33 @@ class Bridge(Codes):
         super().__init__()
         self.likelihood, self.dim, self.query_dim = likelihood, likelihood.dim, likelihood.query_dim
         zero = torch.zeros_like(likelihood.matrix[0].detach())
-        self.register_buffer("centre", zero if centre is None else centre.to(zero))
+        given = zero if centre is None else centre.to(zero.device, torch.promote_types(centre.dtype, zero.dtype))
+        self.register_buffer("centre", given)
+
+    @classmethod
+    @torch.no_grad()
+    def around(cls, likelihood: Map, patterns: Tensor) -> Bridge:
+        """Codes for patterns like these; in float64 as in :class:`~ahop.similarity.Whitened`."""
+        codes = cls(likelihood, patterns.mean(0))
+        return codes if codes.covers(patterns) else cls(likelihood, codes.centre.double())
+
+    def covers(self, patterns: Tensor) -> bool:
+        return self.centre.dtype == torch.float64 or self.fit_float32(patterns)
+
+    def fit_float32(self, patterns: Tensor) -> bool:
+        return right_in_float32(self.encode_patterns(patterns).detach())
 
     def encode_patterns(self, patterns: Tensor) -> Tensor:
         """The codes to store, ``(N, d' + 1)``."""
         patterns = as_tensor(patterns, "patterns").to(self.centre)
-        rows = self.likelihood.whiten((patterns - self.centre) @ self.likelihood.matrix.mT)
+        rows = self.likelihood.whiten((patterns - self.centre) @ self.likelihood.matrix.mT.to(patterns))
         return torch.cat([rows, -0.5 * rows.square().sum(-1, keepdim=True)], -1)
 
     def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with, ``(Q, d' + 1)``."""
         refuse_masks(observed, self)
         queries = as_tensor(queries, "queries").to(self.centre)
-        rows = self.likelihood.whiten(queries - self.likelihood.bias - self.likelihood.matrix @ self.centre)
+        rows = self.likelihood.whiten(queries - self.likelihood.bias - self.likelihood.matrix.to(queries) @ self.centre)
         own, volume = rows.square().sum(-1, keepdim=True), self.likelihood.log_factor.diagonal().sum()
 
         def bend(products: Tensor) -> Tensor:

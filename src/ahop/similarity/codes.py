@@ -115,6 +115,10 @@ class Codes(Similarity, abstract=True):
         """Whether codes of these patterns are as good as of those that they were made for."""
         return True
 
+    def fit_float32(self, patterns: Tensor) -> bool:
+        """Whether dot products with codes of these patterns are right in float32."""
+        return True
+
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         return self.ask(queries, observed).codes @ self.encode_patterns(patterns).mT
 
@@ -201,7 +205,7 @@ class Whitened(Codes):
 
     Args:
         likelihood: What was learned.
-        centre: c, a point amid the patterns ``(d,)``, from which all are counted; None is zero.
+        centre: c, a point amid the patterns ``(d,)``, from which all are counted; None is zero. Codes are of its type.
     """
 
     dim: int
@@ -212,7 +216,21 @@ class Whitened(Codes):
         super().__init__()
         self.likelihood, self.dim = likelihood, likelihood.dim
         zero = torch.zeros_like(likelihood.bias.detach())
-        self.register_buffer("centre", zero if centre is None else centre.to(zero))
+        given = zero if centre is None else centre.to(zero.device, torch.promote_types(centre.dtype, zero.dtype))
+        self.register_buffer("centre", given)
+
+    @classmethod
+    def around(cls, likelihood: Whitening, patterns: Tensor) -> Whitened:
+        """Codes for patterns like these: in float64, where they lie so far apart that float32 would lose what tells
+        neighbours from each other."""
+        codes = cls(likelihood, patterns.mean(0))
+        return codes if codes.covers(patterns) else cls(likelihood, codes.centre.double())
+
+    def covers(self, patterns: Tensor) -> bool:
+        return self.centre.dtype == torch.float64 or self.fit_float32(patterns)
+
+    def fit_float32(self, patterns: Tensor) -> bool:
+        return right_in_float32(self.encode_patterns(patterns))
 
     # The coordinates differ with gradients and without: both codes must be of one kind.
     @torch.no_grad()
@@ -237,6 +255,12 @@ class Whitened(Codes):
             return beta * self.likelihood.density(squares, log_determinant, self.dim)
 
         return Asked(beta * torch.cat([rows, torch.ones_like(rows[..., :1])], -1), bend=bend)
+
+
+def right_in_float32(codes: Tensor) -> bool:
+    """Whether distances by dot products with codes ``(N, d + 1)`` that end in half a square are right to one: a square
+    in units of the noise, so that rounding is no more than noise is."""
+    return not len(codes) or 2 * float(codes[:, -1].abs().max()) < 2**23
 
 
 def refuse_masks(observed: Tensor | None, codes: Similarity) -> None:
@@ -265,6 +289,9 @@ class Tempered(Codes):
 
     def covers(self, patterns: Tensor) -> bool:
         return self.codes.covers(patterns)
+
+    def fit_float32(self, patterns: Tensor) -> bool:
+        return self.codes.fit_float32(patterns)
 
     def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with."""

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import pairwise
+from ahop._precision import holds
 from ahop.learning import corruption
 from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 from ahop.similarity.codes import Whitened
 from ahop.similarity.density import Density
-from ahop.similarity.fixed import Distance
+from ahop.similarity.squares import squared_distances
 
 
 class Correlated(Density):
@@ -74,14 +75,14 @@ class Correlated(Density):
 
         ``beside`` is variance to be added to :math:`\psi`.
         """
-        variance = self.log_psi.exp() + beside
+        loading, variance = self.loading.to(rows), self.log_psi.to(rows).exp() + beside
         if torch.is_grad_enabled():
             # Its gradient exists even where hidden causes are equally strong.
-            factor = torch.linalg.cholesky(self.loading @ self.loading.mT + torch.diag(variance))
+            factor = torch.linalg.cholesky(loading @ loading.mT + torch.diag(variance))
             whitened = torch.linalg.solve_triangular(factor, rows.mT, upper=False).mT
             return whitened, 2 * factor.diagonal().log().sum()
         # The symmetric root of the inverse, by way of the few hidden causes.
-        causes = self.loading / variance.sqrt()[:, None]
+        causes = loading / variance.sqrt()[:, None]
         strength, turn = torch.linalg.eigh(causes.mT @ causes)
         strength = strength.clamp_min(0)
         root, causes = (1 + strength).sqrt(), causes @ turn
@@ -98,39 +99,41 @@ class Correlated(Density):
         return level - log_determinant / 2 - half * torch.log1p(squares / self.tails)
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        if observed is not None and not bool(observed.all()):
-            return self._of_the_observed(patterns, queries, observed.to(queries.dtype))
+        dtype = queries.dtype
         # Around the patterns' mean, so that a common offset costs no digits.
         centre = patterns.detach().mean(-2, keepdim=True)
-        asked = queries - centre - (self.bias + (self.gain - 1) * centre)
-        rows, log_determinant = self.whiten(torch.cat([self.gain * (patterns - centre), asked], -2))
+        if not holds(self.noise.min(), patterns - centre, queries - centre):
+            patterns, queries, centre = patterns.double(), queries.double(), centre.double()
+        stored, asked = self.gain * (patterns - centre), queries - centre - (self.bias + (self.gain - 1) * centre)
+        if observed is not None and not bool(observed.all()):
+            return self._of_the_observed(stored, asked, observed.to(queries.dtype)).to(dtype)
+        rows, log_determinant = self.whiten(torch.cat([stored, asked], -2))
         count = patterns.shape[-2]
-        squares = -Distance()(rows[..., :count, :], rows[..., count:, :])
-        return self.log_beta.exp() * self.density(squares.clamp_min(0), log_determinant, self.dim)
+        squares = squared_distances(rows[..., :count, :], rows[..., count:, :])
+        return (self.log_beta.exp() * self.density(squares, log_determinant, self.dim)).to(dtype)
 
-    def _of_the_observed(self, patterns: Tensor, queries: Tensor, mask: Tensor) -> Tensor:
+    def _of_the_observed(self, stored: Tensor, asked: Tensor, mask: Tensor) -> Tensor:
         """Each query has a covariance of its own, inverted by way of its few hidden causes (Woodbury)."""
-        precision = mask * (-self.log_psi).exp()
-        inner = torch.eye(self.rank).to(queries) + torch.einsum(
-            "...i,ir,is->...rs", precision, self.loading, self.loading
-        )
+        loading, log_psi = self.loading.to(asked), self.log_psi.to(asked)
+        precision = mask * (-log_psi).exp()
+        inner = torch.eye(self.rank).to(asked) + torch.einsum("...i,ir,is->...rs", precision, loading, loading)
         factor = torch.linalg.cholesky(inner)
-        log_determinant = (mask * self.log_psi).sum(-1) + 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        log_determinant = (mask * log_psi).sum(-1) + 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
         def block(
-            patterns: Tensor, queries: Tensor, mask: Tensor, precision: Tensor, factor: Tensor, log_determinant: Tensor
+            stored: Tensor, asked: Tensor, mask: Tensor, precision: Tensor, factor: Tensor, log_determinant: Tensor
         ) -> Tensor:
-            gaps = (queries - self.bias).unsqueeze(-2) - self.gain * patterns.unsqueeze(-3)
+            gaps = asked.unsqueeze(-2) - stored.unsqueeze(-3)
             weighed = gaps * precision.unsqueeze(-2)
-            moved = torch.linalg.solve_triangular(factor, (weighed @ self.loading).mT, upper=False)
+            moved = torch.linalg.solve_triangular(factor, (weighed @ loading).mT, upper=False)
             squares = (gaps * weighed).sum(-1) - moved.square().sum(-2)
             count = mask.sum(-1, keepdim=True)
             return self.log_beta.exp() * self.density(squares.clamp_min(0), log_determinant[..., None], count)
 
         return pairwise(
             block,
-            patterns,
-            queries,
+            stored,
+            asked,
             width=2 * (self.dim + self.rank),
             per_query=(mask, precision, factor, log_determinant),
             learned=self.parameters(),
@@ -143,7 +146,7 @@ class Correlated(Density):
 
     def codes(self, patterns: Tensor, tolerance: float) -> Whitened:
         """See :class:`~ahop.similarity.codes.Whitened`; they need no tolerance."""
-        return Whitened(copy.deepcopy(self), patterns.mean(0))
+        return Whitened.around(copy.deepcopy(self), patterns)
 
     @torch.no_grad()
     def rescaled(self, unit: float, shift: float) -> Correlated:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ahop._checks import as_tensor, require_finite
 from ahop.similarity.base import Decomposable, Similarity
+from ahop.similarity.squares import squared_distances
 
 
 class Dot(Decomposable):
@@ -23,6 +24,11 @@ class Dot(Decomposable):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         return (queries if observed is None else queries * observed) @ patterns.mT
 
+    def magnitude(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        r""":math:`\lVert x\rVert \max \lVert\xi\rVert`."""
+        longest = torch.linalg.vector_norm(patterns.detach(), dim=-1).amax()
+        return torch.linalg.vector_norm(queries.detach(), dim=-1) * longest
+
     def bowl(self, state: Tensor) -> Tensor:
         r"""Half of :math:`\lVert x\rVert^2`."""
         return 0.5 * state.square().sum(-1)
@@ -31,8 +37,7 @@ class Dot(Decomposable):
 class Distance(Decomposable):
     r"""The negative squared distance :math:`-\lVert \xi - x \rVert_2^2`.
 
-    Computed as a matrix product, so distances far below the spread of the patterns are lost in rounding: scale
-    your data, or store it in float64, if patterns lie closer together than about a thousandth of their spread.
+    Computed as a matrix product, and by differences wherever that would lose digits.
 
     Example:
         >>> Distance()(torch.eye(2), torch.tensor([[1.0, 0.0]]))
@@ -43,15 +48,7 @@ class Distance(Decomposable):
         return -(patterns - queries).square()
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        # Expanded into a matrix product, around the patterns' mean so that a common offset costs no digits.
-        centre = patterns.detach().mean(-2, keepdim=True)
-        patterns, queries = patterns - centre, queries - centre
-        if observed is None:
-            lengths = patterns.square().sum(-1).unsqueeze(-2)
-            return 2 * queries @ patterns.mT - lengths - queries.square().sum(-1, keepdim=True)
-        mask = observed.to(queries.dtype)
-        queries = queries * mask
-        return 2 * queries @ patterns.mT - mask @ patterns.square().mT - queries.square().sum(-1, keepdim=True)
+        return 0 - squared_distances(patterns, queries, observed)
 
 
 class Euclidean(Similarity):
@@ -66,15 +63,21 @@ class Euclidean(Similarity):
     """
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        # In units of the largest value, whose squares do not vanish where the distance itself would not.
-        size = patterns.detach().abs().amax().clamp_min(torch.finfo(patterns.dtype).tiny)
-        patterns, queries = patterns / size, queries / size
-        if observed is not None or queries.element_size() < 4:
-            squares = -Distance()(patterns, queries, observed)
-            # Kept off zero, where the root has no slope.
-            return -size * squares.clamp_min(torch.finfo(squares.dtype).tiny).sqrt()
-        centre = patterns.detach().mean(-2, keepdim=True)
-        return -size * torch.cdist(queries - centre, patterns - centre, compute_mode="use_mm_for_euclid_dist")
+        # In units near the largest value, whose squares do not vanish where the distance itself would not.
+        unit = _power_of_two(patterns, queries)
+        squares = squared_distances(patterns / unit, queries / unit, observed)
+        if not squares.requires_grad:
+            return 0 - unit * squares.sqrt()
+        # At zero the root has no slope.
+        zero = squares == 0
+        return 0 - unit * squares.masked_fill(zero, 1.0).sqrt().masked_fill(zero, 0.0)
+
+
+def _power_of_two(*sides: Tensor) -> Tensor:
+    """The largest below all values, which changes no digit of what it divides; 1 of zeros."""
+    largest = torch.stack([side.detach().abs().amax() for side in sides if side.numel()]).amax()
+    largest = torch.where(largest > 0, largest, 1.0)
+    return largest / (2 * torch.frexp(largest).mantissa)
 
 
 class Manhattan(Decomposable):

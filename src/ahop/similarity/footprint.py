@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from ahop import kernels
 from ahop._blocks import pairwise
 from ahop._checks import as_tensor
+from ahop._component import single
+from ahop._precision import tied
 from ahop.learning.footprint import fit_adaptive
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Decomposable, Similarity
@@ -19,6 +21,8 @@ from ahop.similarity.fixed import Distance, Dot, Manhattan
 
 # The bases that kernels exist for; a subclass may have other terms.
 _KERNELS: dict[type[nn.Module], str] = {Distance: "distance", Dot: "dot", Manhattan: "manhattan"}
+# How large terms that cancel may be for a logit in float32 to be right to a hundredth.
+_PRECISE = 0.01 * 2**23
 
 
 def footprint(patterns: Tensor, queries: Tensor, base: Decomposable | str = "distance") -> Tensor:
@@ -222,6 +226,18 @@ class Adaptive(Similarity):
         assert isinstance(total, Tensor)
         return total
 
+    def magnitude(self, patterns: Tensor, queries: Tensor) -> Tensor | None:
+        """Products alone cancel: the terms of other bases are differences."""
+        weights = self.order_weights().detach().abs()
+        if self.deviation is not None:
+            weights = weights + self.deviation.detach().abs().amax(0)
+        sizes = [
+            heaviest * size
+            for base, heaviest in zip(self.bases, weights.amax(-1), strict=True)
+            if (size := base.magnitude(patterns, queries)) is not None  # type: ignore[operator]
+        ]
+        return torch.stack(sizes).sum(0) if sizes else None
+
     def blend(
         self,
         patterns: Tensor,
@@ -232,7 +248,7 @@ class Adaptive(Similarity):
         log_prior: Tensor | None,
     ) -> Tensor | None:
         names, weights = self.kernel_bases(patterns), beta * self.order_weights()
-        if names is None or not _fits(patterns, queries, weights):
+        if names is None or not self._fits(patterns, queries, weights, beta):
             return None
         blend = kernels.retrieve(patterns, queries, weights, names, values, bias=log_prior, observed=observed)
         return blend.to(values.dtype)
@@ -247,10 +263,24 @@ class Adaptive(Similarity):
         log_prior: Tensor | None,
     ) -> tuple[Tensor, Tensor] | None:
         names, weights = self.kernel_bases(patterns), beta * self.order_weights()
-        if names is None or not _fits(patterns, queries, weights):
+        if names is None or not self._fits(patterns, queries, weights, beta):
             return None
-        found = kernels.recall(patterns, queries, weights, names, k, bias=log_prior, observed=observed)
-        return found.indices, (found.scores - found.log_sums[..., None]).exp().to(queries.dtype)
+        more = min(k + 1, len(patterns))
+        found = kernels.recall(patterns, queries, weights, names, more, bias=log_prior, observed=observed)
+        if more > 1 and bool(tied(found.scores[:, 0], found.scores[:, 1], None).any()):
+            return None
+        likely = (found.scores[:, :k] - found.log_sums[..., None]).exp().to(queries.dtype)
+        return found.indices[:, :k], likely
+
+    def _fits(self, patterns: Tensor, queries: Tensor, weights: Tensor, beta: Tensor | float) -> bool:
+        """Whether no score can overflow in float32, where a fused pass could not tell it from a pattern left out, and
+        rounding moves none by more than a hundredth."""
+        rows = [side for side in (patterns, queries) if side.numel()]
+        largest = max(1.0, *(float(torch.stack(torch.aminmax(side.detach())).abs().max()) for side in rows))
+        if not 4 * largest**2 * float(weights.detach().abs().sum()) < 1e37:
+            return False
+        terms = self.magnitude(single(patterns), single(queries))
+        return terms is None or not terms.numel() or float((beta * terms).max()) < _PRECISE
 
     def _weigh(self, base: nn.Module, u: Tensor, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
         """The terms, sorted if this similarity sorts, times their weights; ``u`` is ``(d,)`` or ``(N, d)``."""
@@ -299,15 +329,6 @@ class Adaptive(Similarity):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, sort={self.sort}"
-
-
-def _fits(patterns: Tensor, queries: Tensor, weights: Tensor) -> bool:
-    """Whether no score can overflow in float32, where a fused pass could not tell it from a pattern left out."""
-    sides = [
-        float(torch.stack(torch.aminmax(rows.detach())).abs().max()) for rows in (patterns, queries) if rows.numel()
-    ]
-    largest = max(1.0, *sides)
-    return 4 * largest**2 * float(weights.detach().abs().sum()) < 1e37
 
 
 def _decomposable(base: Decomposable | str, dim: int) -> Decomposable:

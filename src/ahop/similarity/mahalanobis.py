@@ -7,9 +7,10 @@ import math
 import torch
 from torch import Tensor
 
+from ahop._precision import holds
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Similarity
-from ahop.similarity.fixed import Distance
+from ahop.similarity.squares import squared_distances
 
 
 class Mahalanobis(Similarity):
@@ -41,9 +42,13 @@ class Mahalanobis(Similarity):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         if observed is not None and not bool(observed.all()):
             raise ValueError("observed is not supported by Mahalanobis: it mixes all dimensions")
-        centre = patterns.detach().mean(-2, keepdim=True)
-        stored, asked = (patterns - centre) @ self.whitening, (queries - centre - self.bias) @ self.whitening
-        return Distance()(stored, asked) / 2
+        dtype, centre = queries.dtype, patterns.detach().mean(-2, keepdim=True)
+        finest = 1 / torch.linalg.vector_norm(self.whitening, dim=0).amax()
+        if not holds(finest, patterns - centre, queries - centre):
+            patterns, queries = patterns.double(), queries.double()
+        whitening = self.whitening.to(queries)
+        stored, asked = (patterns - centre) @ whitening, (queries - centre - self.bias) @ whitening
+        return (0 - squared_distances(stored, asked) / 2).to(dtype)
 
     @torch.no_grad()
     def fit(

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import pairwise
-from ahop._precision import Units
+from ahop._precision import Units, holds
 from ahop.learning.corruption import moved
 from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 from ahop.similarity.bridge import Adapter, Bridge
 from ahop.similarity.density import Density
-from ahop.similarity.fixed import Distance
+from ahop.similarity.squares import squared_distances
 
 # Maps that differ by less are called the same.
 _NEAR = 0.1
@@ -93,24 +93,33 @@ class Moved(Density):
 
     def whiten(self, rows: Tensor) -> Tensor:
         r"""Rows in coordinates where :math:`L L^\top` is the identity."""
-        return torch.linalg.solve_triangular(self.factor, rows.mT, upper=False).mT
+        return torch.linalg.solve_triangular(self.factor.to(rows), rows.mT, upper=False).mT
 
     def density(self, squares: Tensor, log_determinant: Tensor, count: Tensor | int) -> Tensor:
         """The log density at a squared whitened distance in so many dimensions."""
         return moved.student(squares.clamp_min(0), self.tails, count) - log_determinant
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        dtype, finest = queries.dtype, self.log_factor.diagonal().min().exp()
         # Around the patterns' mean, so that a common offset costs no digits.
         centre = patterns.detach().mean(-2, keepdim=True)
-        stored, asked = (patterns - centre) @ self.matrix.mT, queries - self.bias - centre @ self.matrix.mT
+        stored, asked = self._compared(patterns, queries, centre)
+        if not holds(finest, stored, asked):
+            stored, asked = self._compared(patterns.double(), queries.double(), centre.double())
         if observed is not None and not bool(observed.all()):
-            return self._of_the_observed(stored, asked, observed.to(queries.dtype))
-        squares = -Distance()(self.whiten(stored), self.whiten(asked))
-        return self.density(squares, self.log_factor.diagonal().sum(), self.query_dim)
+            return self._of_the_observed(stored, asked, observed.to(asked.dtype)).to(dtype)
+        squares = squared_distances(self.whiten(stored), self.whiten(asked))
+        return self.density(squares, self.log_factor.diagonal().sum(), self.query_dim).to(dtype)
+
+    def _compared(self, patterns: Tensor, queries: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
+        """Both where queries live."""
+        matrix = self.matrix.to(queries)
+        return (patterns - centre) @ matrix.mT, queries - self.bias - centre @ matrix.mT
 
     def _of_the_observed(self, stored: Tensor, asked: Tensor, mask: Tensor) -> Tensor:
         """Each query has a covariance of its own: that of the values it has."""
-        covariance = self.factor @ self.factor.mT
+        factor = self.factor.to(asked)
+        covariance = factor @ factor.mT
 
         def block(stored: Tensor, asked: Tensor, mask: Tensor) -> Tensor:
             own = covariance * mask.unsqueeze(-1) * mask.unsqueeze(-2) + torch.diag_embed(1 - mask)
@@ -138,7 +147,7 @@ class Moved(Density):
 
     def codes(self, patterns: Tensor, tolerance: float) -> Bridge:
         """See :class:`~ahop.similarity.bridge.Bridge`; they need no tolerance."""
-        return Bridge(copy.deepcopy(self), patterns.mean(0))
+        return Bridge.around(copy.deepcopy(self), patterns)
 
     def adapter(self, patterns: Tensor, metric: str = "cosine") -> Adapter:
         """Queries as vectors for an index of the patterns as they are; see :class:`~ahop.similarity.bridge.Adapter`."""

@@ -182,6 +182,9 @@ class SeenCodes(Codes):
     def covers(self, patterns: Tensor) -> bool:
         return self.codes.covers(self.seen_by.view(patterns))
 
+    def fit_float32(self, patterns: Tensor) -> bool:
+        return self.codes.fit_float32(self.seen_by.view(patterns))
+
     def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with."""
         return self.codes.ask(self.seen_by.view(queries), self.seen_by.whole(observed))

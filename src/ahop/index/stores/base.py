@@ -80,6 +80,10 @@ def over(
         raise NoCodesError(
             f"a database needs one likelihood, got a mixture of {len(rough.parts)}: its scores are no dot products"
         )
+    if metric is None and not rough.parts[0][1].fit_float32(seen(patterns)):
+        raise NoCodesError(
+            "patterns lie too far apart for a database: float32, which it holds, would lose what tells neighbours apart"
+        )
     adapter = None if metric is None else memory.query_adapter(metric)
     engine = Stored(rough, store, adapter)
     engine.hold(patterns, log_prior, numbers, upload)
