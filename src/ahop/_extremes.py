@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 _GROUP = 16
+# Fewer values are sorted sooner than they are grouped.
+_FEW = 2**14
 
 
 def two_best(table: Tensor) -> tuple[Tensor, Tensor]:
@@ -17,9 +19,12 @@ def two_best(table: Tensor) -> tuple[Tensor, Tensor]:
         >>> two_best(torch.tensor([[3.0, 1.0, 3.0], [0.0, 2.0, 1.0]]))
         (tensor([3., 2.]), tensor([3., 1.]))
     """
+    if table.shape[1] == 1:
+        return table[:, 0], torch.full_like(table[:, 0], -torch.inf)
+    if table.numel() < _FEW or table.shape[1] < 2 * _GROUP:
+        first, second = table.topk(2).values.unbind(1)
+        return first, second
     groups = _groups(table, torch.amax)
-    if groups.shape[1] == 1:
-        return groups[:, 0], torch.full_like(groups[:, 0], -torch.inf)
     best, which = groups.topk(2)
     # The next best stands in a group of its own, or behind the best in the same.
     columns, alone = _members(which[:, 0], table.shape[1])
@@ -45,7 +50,7 @@ def below(table: Tensor, level: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _groups(table: Tensor, extreme: Callable[..., Tensor]) -> Tensor:
-    """The extreme of each group of columns that stand so far apart that neighbours are read together; what is left
+    """The extreme of each group of columns, which stand so far apart that neighbours are read together; what is left
     over stands behind, each column for itself."""
     width = table.shape[1] // _GROUP
     body = table[:, : _GROUP * width].unflatten(1, (_GROUP, width))

@@ -68,8 +68,8 @@ def in_range(
 @torch.no_grad()
 def _unsure(scores: Tensor, terms: Tensor | None, added: Tensor | None, patterns: Tensor) -> Tensor:
     """The queries whose scores have left the range of float32, or whose best pattern may be another, ``(m,)``."""
-    low, high = scores.amin(1), scores.amax(1)
-    held = (torch.maximum(-low, high) >= _VANISHED) & low.isfinite() & high.isfinite()
+    size = torch.maximum(-scores.amin(1), scores.amax(1))
+    held = (size >= _VANISHED) & (size < torch.inf)
     if added is not None:
         scores = scores + added
     best, second = two_best(scores)
