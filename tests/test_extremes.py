@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from ahop._extremes import below, two_best
 
 
-@given(st.sampled_from([1, 5, 2**10]), st.integers(1, 100) | st.integers(2**12, 2**12 + 40), st.integers(0, 1000))
+@given(st.sampled_from([1, 7, 600]), st.integers(1, 100) | st.integers(2**12, 2**12 + 40), st.integers(0, 1000))
 def test_the_two_best_are_those_of_a_sort(rows, columns, seed):
+    rows = min(rows, 2**16 // columns)
     # Few values, so that there are ties.
     table = torch.randint(0, 1 + seed * columns // 100, (rows, columns), generator=torch.Generator().manual_seed(seed)).float()
     best, second = two_best(table)

@@ -195,3 +195,25 @@ def test_shared_sets_and_pools_that_see_nothing_read_out_zero():
     ]
     pooling = biased(HopfieldPooling(WIDTH, quantity=2))
     assert pooling(inputs()[0], stored_pattern_padding_mask=mask).any(-1).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("similarity", [*SIMILARITIES, "correlated", "mahalanobis"])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("size", [0.0, 1e-30, 1.0])
+def test_zeros_and_padding_alone_have_answers_and_gradients_that_are_numbers(similarity, bias, size):
+    torch.manual_seed(0)
+    options = {"num_heads": HEADS, "similarity": similarity, "input_bias": bias}
+    rows = (size * inputs()[0]).requires_grad_()
+    padded = {"stored_pattern_padding_mask": torch.ones(BATCH, STORED, dtype=torch.bool)}
+    for layer, masks in (
+        (Hopfield(WIDTH, **options), {}),
+        (Hopfield(WIDTH, **options), padded),
+        (HopfieldPooling(WIDTH, **options), padded),
+        (HopfieldLayer(WIDTH, quantity=3, **options), {}),
+        (Hopfield(similarity="dot" if similarity in ("adaptive", "likelihood") else similarity, hidden_size=WIDTH), {}),
+    ):
+        answer = layer(rows, **masks)
+        learned = [parameter for parameter in layer.parameters() if parameter.requires_grad]
+        gradients = torch.autograd.grad(answer.square().sum(), [rows, *learned], allow_unused=True)
+        assert torch.isfinite(answer).all()
+        assert all(torch.isfinite(gradient).all() for gradient in gradients if gradient is not None)

@@ -75,8 +75,7 @@ class Euclidean(Similarity):
 
 def _power_of_two(*sides: Tensor) -> Tensor:
     """The largest below all values, which changes no digit of what it divides; 1 of zeros."""
-    largest = torch.stack([side.detach().abs().amax() for side in sides if side.numel()]).amax()
-    largest = torch.where(largest > 0, largest, 1.0)
+    largest = _above_zero(torch.stack([side.detach().abs().amax() for side in sides if side.numel()]).amax())
     return largest / (2 * torch.frexp(largest).mantissa)
 
 
@@ -109,16 +108,20 @@ class Cosine(Similarity):
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         mask = torch.ones_like(queries) if observed is None else observed.to(queries.dtype)
-        tiny = torch.finfo(queries.dtype).tiny
         # Rows of largest value 1, whose squares neither overflow nor vanish.
         patterns, queries = _unsized(patterns), _unsized(queries * mask)
         # The pattern's norm runs over what this query observed, so it differs from query to query.
-        lengths = (mask @ patterns.square().mT).clamp_min(tiny).rsqrt()
-        return queries @ patterns.mT * lengths * queries.square().sum(-1, keepdim=True).clamp_min(tiny).rsqrt()
+        lengths = _above_zero(mask @ patterns.square().mT).rsqrt()
+        return queries @ patterns.mT * lengths * _above_zero(queries.square().sum(-1, keepdim=True)).rsqrt()
 
 
 def _unsized(rows: Tensor) -> Tensor:
-    return rows / rows.detach().abs().amax(-1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+    return rows / _above_zero(rows.detach().abs().amax(-1, keepdim=True))
+
+
+def _above_zero(sizes: Tensor) -> Tensor:
+    """Sizes to divide by: one for a row of zeros, which stays one."""
+    return sizes.masked_fill(sizes == 0, 1.0)
 
 
 class Unified(Decomposable):
