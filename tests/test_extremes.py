@@ -11,7 +11,9 @@ from ahop._extremes import below, two_best
 def test_the_two_best_are_those_of_a_sort(rows, columns, seed):
     rows = min(rows, 2**16 // columns)
     # Few values, so that there are ties.
-    table = torch.randint(0, 1 + seed * columns // 100, (rows, columns), generator=torch.Generator().manual_seed(seed)).float()
+    table = torch.randint(
+        0, 1 + seed * columns // 100, (rows, columns), generator=torch.Generator().manual_seed(seed)
+    ).float()
     best, second = two_best(table)
     ranked = table.sort(1, descending=True).values
     assert best.equal(ranked[:, 0])

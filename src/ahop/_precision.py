@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,6 @@ from ahop._extremes import two_best
 
 # Scores all smaller than this are what is left of squares that vanished in float32.
 _VANISHED = 1e-25
-# By how much a score in float32 may be wrong: in units of itself, and of the terms that it is the sum of.
-_OF_ITSELF, _OF_TERMS = 2**-14, 2**-21
 # Up to where float32 holds rows, in units of the noise that they are compared in, times the root of their length.
 _HELD = 2**13
 
@@ -31,7 +30,7 @@ def in_range(
     """The scores of a similarity, computed again in float64 for queries whose best pattern float32 cannot tell.
 
     Args:
-        similarity: What scores them; its ``magnitude`` says how large the terms are that it sums.
+        similarity: What scores them; its ``rounding`` says by how much scores may be wrong.
         modulation: The space in which they are compared; None is their own.
         added: What will be added to the scores, ``(N,)``; minus infinity rules a pattern out.
 
@@ -44,7 +43,7 @@ def in_range(
     if not scores.numel():
         return scores
     if scores.dtype != torch.float64:
-        rows = _unsure(scores.detach(), similarity.magnitude(stored, asked), added, patterns)
+        rows = _unsure(scores.detach(), added, patterns, lambda best: similarity.rounding(stored, asked, best))
         if len(rows):
             wide = {name: part.double() if part.is_floating_point() else part for name, part in _tensors(similarity)}
             sides = (
@@ -66,33 +65,24 @@ def in_range(
 
 
 @torch.no_grad()
-def _unsure(scores: Tensor, terms: Tensor | None, added: Tensor | None, patterns: Tensor) -> Tensor:
+def _unsure(scores: Tensor, added: Tensor | None, patterns: Tensor, rounding: Callable[[Tensor], Tensor]) -> Tensor:
     """The queries whose scores have left the range of float32, or whose best pattern may be another, ``(m,)``."""
     size = torch.maximum(-scores.amin(1), scores.amax(1))
     held = (size >= _VANISHED) & (size < torch.inf)
     if added is not None:
         scores = scores + added
     best, second = two_best(scores)
-    rows = (~held | tied(best, second, terms)).nonzero().squeeze(1)
+    level = best - rounding(best)
+    rows = (~held | ~(second < level)).nonzero().squeeze(1)
     if not len(rows) or not bool(held[rows].all()):
         return rows
     # Patterns that are stored twice are tied in any precision.
-    near = scores[rows] >= (best - _error(best, terms))[rows, None]
+    near = scores[rows] >= level[rows, None]
     if int(near.sum()) > 4 * len(rows):
         return rows
     row, column = near.nonzero(as_tuple=True)
     unlike = (patterns[column] != patterns[scores[rows].argmax(1)[row]]).any(1)
     return rows[row[unlike].unique()]
-
-
-def tied(best: Tensor, second: Tensor, terms: Tensor | None) -> Tensor:
-    """Whether float32 cannot tell which of two scores is better, which are sums of terms as large as ``terms``."""
-    return ~(second < best - _error(best, terms))
-
-
-def _error(best: Tensor, terms: Tensor | None) -> Tensor:
-    error = _OF_ITSELF * best.abs()
-    return error if terms is None else error + _OF_TERMS * terms
 
 
 @dataclass(frozen=True)

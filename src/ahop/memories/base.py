@@ -176,19 +176,21 @@ class AssociativeMemory(Stored):
         flat = queries.reshape(-1, queries.shape[-1])
         mask = None if mask is None else mask.reshape(flat.shape)
         shape = (*queries.shape[:-1], k)
+        indices, probabilities = flat.new_empty(len(flat), k, dtype=torch.long), single(flat.new_empty(len(flat), k))
+        left = torch.arange(len(flat), device=flat.device)
         if self._fusible:
             with torch.autocast(flat.device.type, enabled=False):
                 beta = self.separation.inverse_temperature
                 best = self.similarity.best(self.patterns, flat, mask, k, beta, self._log_prior())
             if best is not None and bool(torch.isfinite(best[1]).all()):
-                return Recall(best[0].reshape(shape), best[1].reshape(shape))
-        indices, probabilities = flat.new_empty(len(flat), k, dtype=torch.long), single(flat.new_empty(len(flat), k))
-        for part in split(len(flat), len(self) * flat.element_size()):
-            scores = self._scores(flat[part], None if mask is None else mask[part])
+                indices, probabilities, left = best[0], best[1].to(probabilities), (~best[2]).nonzero().squeeze(1)
+        for part in split(len(left), len(self) * flat.element_size()):
+            rows = left[part]
+            scores = self._scores(flat[rows], None if mask is None else mask[rows])
             likely = self.separation.probabilities(scores)
             # A separation may give exact zeros, which the scores still rank; an even power reorders the scores.
-            indices[part] = (scores if self.separation.probabilistic else likely).topk(k, dim=-1).indices
-            probabilities[part] = likely.gather(-1, indices[part]).to(probabilities.dtype)
+            chosen = (scores if self.separation.probabilistic else likely).topk(k, dim=-1).indices
+            indices[rows], probabilities[rows] = chosen, likely.gather(-1, chosen).to(probabilities.dtype)
         return Recall(indices.reshape(shape), probabilities.reshape(shape))
 
     @of_one_moment

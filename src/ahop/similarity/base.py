@@ -93,10 +93,9 @@ class Similarity(Component):
         """What an energy adds for states ``(..., d)`` to fall along retrieval, ``(...)``; None adds nothing."""
         return None
 
-    def magnitude(self, patterns: Tensor, queries: Tensor) -> Tensor | None:
-        """How large the terms are that a query's scores are sums of, ``(Q,)``, where they may cancel; None where scores
-        are as exact as they are large."""
-        return None
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        """By how much scores as high as the best of each query may be wrong in float32, ``(Q,)`` both."""
+        return 2**-16 * best.abs()
 
     def blend(
         self,
@@ -122,8 +121,9 @@ class Similarity(Component):
         k: int,
         beta: Tensor | float,
         log_prior: Tensor | None,
-    ) -> tuple[Tensor, Tensor] | None:
-        """The k most probable patterns of that softmax and their probabilities, ``(Q, k)`` each, likewise."""
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
+        """The k most probable patterns of that softmax and their probabilities, ``(Q, k)`` each, likewise; and whether
+        the first of each query is surely that, ``(Q,)``."""
         return None
 
     def resized(self, kept: Tensor, added: int) -> Similarity:

@@ -15,7 +15,7 @@ from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 from ahop.similarity.codes import Whitened
 from ahop.similarity.density import Density
-from ahop.similarity.squares import squared_distances
+from ahop.similarity.squares import ROUNDING, squared_distances
 
 
 class Correlated(Density):
@@ -111,6 +111,9 @@ class Correlated(Density):
         count = patterns.shape[-2]
         squares = squared_distances(rows[..., :count, :], rows[..., count:, :])
         return (self.log_beta.exp() * self.density(squares, log_determinant, self.dim)).to(dtype)
+
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        return 2**-9 + ROUNDING * best.abs()
 
     def _of_the_observed(self, stored: Tensor, asked: Tensor, mask: Tensor) -> Tensor:
         """Each query has a covariance of its own, inverted by way of its few hidden causes (Woodbury)."""

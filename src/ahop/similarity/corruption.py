@@ -91,6 +91,9 @@ class Corruption(Density):
         scores: Tensor = self.model(patterns, queries, observed)
         return self.log_beta.exp() * scores
 
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        return self.model.rounding(patterns, queries, best)
+
     @torch.no_grad()
     def fit(
         self,

@@ -59,6 +59,9 @@ class Density(Similarity, abstract=True):
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """The log evidence of each query ``(Q,)`` under a pattern that is not stored but like those that are."""
 
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        return 2**-13 + super().rounding(patterns, queries, best)
+
     def parts(self) -> list[tuple[float, Density]]:
         """The likelihoods that it is a mixture of, with the share of queries of each; itself, where it is none."""
         return [(1.0, self)]

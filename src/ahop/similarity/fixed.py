@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from ahop._checks import as_tensor, require_finite
+from ahop._component import single
 from ahop.similarity.base import Decomposable, Similarity
-from ahop.similarity.squares import squared_distances
+from ahop.similarity.squares import ROUNDING, squared_distances
 
 
 class Dot(Decomposable):
@@ -24,10 +25,10 @@ class Dot(Decomposable):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         return (queries if observed is None else queries * observed) @ patterns.mT
 
-    def magnitude(self, patterns: Tensor, queries: Tensor) -> Tensor:
-        r""":math:`\lVert x\rVert \max \lVert\xi\rVert`."""
-        longest = torch.linalg.vector_norm(patterns.detach(), dim=-1).amax()
-        return torch.linalg.vector_norm(queries.detach(), dim=-1) * longest
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        """By the length of the vectors: products may cancel."""
+        stored, asked = (torch.linalg.vector_norm(single(side.detach()), dim=-1) for side in (patterns, queries))
+        return 2**-21 * stored.amax() * asked
 
     def bowl(self, state: Tensor) -> Tensor:
         r"""Half of :math:`\lVert x\rVert^2`."""
@@ -50,6 +51,9 @@ class Distance(Decomposable):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         return 0 - squared_distances(patterns, queries, observed)
 
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        return ROUNDING * best.abs()
+
 
 class Euclidean(Similarity):
     r"""The negative distance :math:`-\lVert \xi - x \rVert_2`, not squared.
@@ -71,6 +75,9 @@ class Euclidean(Similarity):
         # At zero the root has no slope.
         zero = squares == 0
         return 0 - unit * squares.masked_fill(zero, 1.0).sqrt().masked_fill(zero, 0.0)
+
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        return ROUNDING * best.abs()
 
 
 def _power_of_two(*sides: Tensor) -> Tensor:

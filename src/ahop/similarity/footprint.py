@@ -12,17 +12,16 @@ from torch import Tensor, nn
 from ahop import kernels
 from ahop._blocks import pairwise
 from ahop._checks import as_tensor
-from ahop._component import single
-from ahop._precision import tied
 from ahop.learning.footprint import fit_adaptive
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Decomposable, Similarity
 from ahop.similarity.fixed import Distance, Dot, Manhattan
+from ahop.similarity.squares import ROUNDING
 
 # The bases that kernels exist for; a subclass may have other terms.
 _KERNELS: dict[type[nn.Module], str] = {Distance: "distance", Dot: "dot", Manhattan: "manhattan"}
-# How large terms that cancel may be for a logit in float32 to be right to a hundredth.
-_PRECISE = 0.01 * 2**23
+# By how much a logit may be wrong.
+_WRONG = 0.05
 
 
 def footprint(patterns: Tensor, queries: Tensor, base: Decomposable | str = "distance") -> Tensor:
@@ -226,17 +225,16 @@ class Adaptive(Similarity):
         assert isinstance(total, Tensor)
         return total
 
-    def magnitude(self, patterns: Tensor, queries: Tensor) -> Tensor | None:
-        """Products alone cancel: the terms of other bases are differences."""
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        """That of the bases, times the largest weight of each."""
         weights = self.order_weights().detach().abs()
         if self.deviation is not None:
             weights = weights + self.deviation.detach().abs().amax(0)
-        sizes = [
-            heaviest * size
-            for base, heaviest in zip(self.bases, weights.amax(-1), strict=True)
-            if (size := base.magnitude(patterns, queries)) is not None  # type: ignore[operator]
-        ]
-        return torch.stack(sizes).sum(0) if sizes else None
+        # Kernels take differences; other ways begin with the bases' own scores.
+        error = (ROUNDING if self.kernel_bases(patterns) is None else 2**-16) * best.abs()
+        for base, heaviest in zip(self.bases, weights.amax(-1), strict=True):
+            error = error + heaviest * base.rounding(patterns, queries, torch.zeros_like(best))  # type: ignore[operator]
+        return error
 
     def blend(
         self,
@@ -248,7 +246,10 @@ class Adaptive(Similarity):
         log_prior: Tensor | None,
     ) -> Tensor | None:
         names, weights = self.kernel_bases(patterns), beta * self.order_weights()
-        if names is None or not self._fits(patterns, queries, weights, beta):
+        if names is None or not _fits(patterns, queries, weights):
+            return None
+        wrong = beta * self.rounding(patterns, queries, queries.new_zeros(len(queries)))
+        if bool((wrong > _WRONG).any()):
             return None
         blend = kernels.retrieve(patterns, queries, weights, names, values, bias=log_prior, observed=observed)
         return blend.to(values.dtype)
@@ -261,26 +262,16 @@ class Adaptive(Similarity):
         k: int,
         beta: Tensor | float,
         log_prior: Tensor | None,
-    ) -> tuple[Tensor, Tensor] | None:
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
         names, weights = self.kernel_bases(patterns), beta * self.order_weights()
-        if names is None or not self._fits(patterns, queries, weights, beta):
+        if names is None or not _fits(patterns, queries, weights):
             return None
         more = min(k + 1, len(patterns))
         found = kernels.recall(patterns, queries, weights, names, more, bias=log_prior, observed=observed)
-        if more > 1 and bool(tied(found.scores[:, 0], found.scores[:, 1], None).any()):
-            return None
         likely = (found.scores[:, :k] - found.log_sums[..., None]).exp().to(queries.dtype)
-        return found.indices[:, :k], likely
-
-    def _fits(self, patterns: Tensor, queries: Tensor, weights: Tensor, beta: Tensor | float) -> bool:
-        """Whether no score can overflow in float32, where a fused pass could not tell it from a pattern left out, and
-        rounding moves none by more than a hundredth."""
-        rows = [side for side in (patterns, queries) if side.numel()]
-        largest = max(1.0, *(float(torch.stack(torch.aminmax(side.detach())).abs().max()) for side in rows))
-        if not 4 * largest**2 * float(weights.detach().abs().sum()) < 1e37:
-            return False
-        terms = self.magnitude(single(patterns), single(queries))
-        return terms is None or not terms.numel() or float((beta * terms).max()) < _PRECISE
+        first, second = found.scores[:, 0], found.scores[:, min(1, more - 1)]
+        sure = second < first - beta * self.rounding(patterns, queries, first / beta)
+        return found.indices[:, :k], likely, sure | (more == 1)
 
     def _weigh(self, base: nn.Module, u: Tensor, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
         """The terms, sorted if this similarity sorts, times their weights; ``u`` is ``(d,)`` or ``(N, d)``."""
@@ -329,6 +320,15 @@ class Adaptive(Similarity):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, sort={self.sort}"
+
+
+def _fits(patterns: Tensor, queries: Tensor, weights: Tensor) -> bool:
+    """Whether no score can overflow in float32, where a fused pass could not tell it from a pattern left out."""
+    sides = [
+        float(torch.stack(torch.aminmax(rows.detach())).abs().max()) for rows in (patterns, queries) if rows.numel()
+    ]
+    largest = max(1.0, *sides)
+    return 4 * largest**2 * float(weights.detach().abs().sum()) < 1e37
 
 
 def _decomposable(base: Decomposable | str, dim: int) -> Decomposable:

@@ -10,7 +10,7 @@ from torch import Tensor
 from ahop._precision import holds
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Similarity
-from ahop.similarity.squares import squared_distances
+from ahop.similarity.squares import ROUNDING, squared_distances
 
 
 class Mahalanobis(Similarity):
@@ -49,6 +49,9 @@ class Mahalanobis(Similarity):
         whitening = self.whitening.to(queries)
         stored, asked = (patterns - centre) @ whitening, (queries - centre - self.bias) @ whitening
         return (0 - squared_distances(stored, asked) / 2).to(dtype)
+
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        return ROUNDING * best.abs()
 
     @torch.no_grad()
     def fit(

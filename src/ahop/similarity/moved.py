@@ -16,7 +16,7 @@ from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 from ahop.similarity.bridge import Adapter, Bridge
 from ahop.similarity.density import Density
-from ahop.similarity.squares import squared_distances
+from ahop.similarity.squares import ROUNDING, squared_distances
 
 # Maps that differ by less are called the same.
 _NEAR = 0.1
@@ -110,6 +110,9 @@ class Moved(Density):
             return self._of_the_observed(stored, asked, observed.to(asked.dtype)).to(dtype)
         squares = squared_distances(self.whiten(stored), self.whiten(asked))
         return self.density(squares, self.log_factor.diagonal().sum(), self.query_dim).to(dtype)
+
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        return 2**-9 + ROUNDING * best.abs()
 
     def _compared(self, patterns: Tensor, queries: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
         """Both where queries live."""

@@ -8,6 +8,8 @@ apart, what tells those of one group from each other is lost in it.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -16,9 +18,11 @@ from ahop._component import single
 from ahop._extremes import below
 from ahop._precision import can_look
 
-# A product is trusted where the distance is at least this share of what was taken from each other: some 15 of the first
-# bits are then right, and 32 in float64.
+# A product is trusted where the distance is at least this share of what was taken from each other, in up to 256
+# dimensions: a dozen bits of it are then right, and thirty in float64.
 _TRUSTED = {torch.float32: 2**-8, torch.float64: 2**-20}
+# The share of itself that the difference of two distances may be wrong by in float32.
+ROUNDING = 2**-11
 # Of more pairs than this, differences are faster taken of all than of some.
 _MANY = 1 / 8
 
@@ -61,7 +65,9 @@ def _mended(
     table: Tensor, stored: Tensor, own: Tensor, patterns: Tensor, queries: Tensor, observed: Tensor | None
 ) -> Tensor:
     """The table with differences in place of what the product has lost."""
-    width, trusted = 2 * patterns.shape[-1], _TRUSTED[table.dtype]
+    width = 2 * patterns.shape[-1]
+    # Rounding adds up with the number of dimensions.
+    trusted = _TRUSTED[table.dtype] * max(1.0, math.sqrt(patterns.shape[-1]) / 16)
     with torch.no_grad():
         level = trusted * (stored.amax(-1, keepdim=True) + own)
         doubtful = (table.amin(-1, keepdim=True) < level).flatten().nonzero().squeeze(1)

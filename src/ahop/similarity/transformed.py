@@ -118,6 +118,9 @@ class Transformed(Density):
         scores: Tensor = self.likelihood(self.view(patterns), self.view(queries), self.whole(observed))
         return scores
 
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        return self.likelihood.rounding(patterns, queries, best)
+
     def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """As the likelihood has it, of what is seen; only of the patterns that are asked for."""
         some, places = chosen.unique(return_inverse=True)
