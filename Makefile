@@ -12,7 +12,7 @@ export AHOP_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: setup demo test test-slow test-oldest test-mutants lint wheel docs linkcheck playground clean
+.PHONY: setup demo test test-slow test-oldest test-mutants fuzz lint wheel docs linkcheck playground clean
 
 setup: .venv/installed
 
@@ -60,6 +60,12 @@ test-oldest: .venv-oldest/installed
 # Mistakes that would let a figure be measured on what was learned from, one at a time: the tests must notice each.
 test-mutants: setup
 	$(BIN)/python -m tests.mutants.run
+
+# Random calls of every kind against an oracle, hostile ones among them, until the time is over: MINUTES=60 SEED=2.
+MINUTES ?= 10
+SEED ?= 1
+fuzz: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.run --minutes $(MINUTES) --seed $(SEED)
 
 # The site, in build/site: every warning and every link that leads nowhere is an error. Its code runs in `make test`.
 SPHINX = $(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --nitpicky --quiet docs

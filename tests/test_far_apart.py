@@ -212,3 +212,17 @@ def test_a_fit_of_patterns_far_apart_finds_them(origins):
     known = torch.arange(60) if origins else None
     memory = ahop.BayesianHopfield(patterns).fit(queries, known, hidden_causes=1)
     assert (first(memory, queries) == torch.arange(60)).double().mean() > 0.98
+
+
+def test_footprints_read_out_what_float64_does_where_logits_are_large():
+    patterns, queries = world(0.0, patterns=40)
+    for moved, beta in ((queries + 1e5, 1.0), (queries, 1e6)):
+        memories = [
+            ahop.AdaptiveHopfield(some, bases=["distance"], separation=ahop.separation.Softmax(beta))
+            for some in (patterns.repeat(2, 1), patterns.repeat(2, 1).double())
+        ]
+        found, exact = (memory.retrieve(moved.to(memory.patterns)) for memory in memories)
+        torch.testing.assert_close(found.double(), exact, rtol=1e-4, atol=1e-4)
+        found, exact = (memory.recall(moved.to(memory.patterns), 2) for memory in memories)
+        torch.testing.assert_close(found.probabilities.double(), exact.probabilities, rtol=1e-3, atol=1e-3)
+        assert (found.indices[:, 0] % 40).equal(exact.indices[:, 0] % 40)

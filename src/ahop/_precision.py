@@ -81,7 +81,10 @@ def _unsure(scores: Tensor, added: Tensor | None, patterns: Tensor, rounding: Ca
     if int(near.sum()) > 4 * len(rows):
         return rows
     row, column = near.nonzero(as_tuple=True)
-    unlike = (patterns[column] != patterns[scores[rows].argmax(1)[row]]).any(1)
+    first = scores[rows].argmax(1)[row]
+    unlike = (patterns[column] != patterns[first]).any(1)
+    if added is not None:
+        unlike |= added[column] != added[first]
     return rows[row[unlike].unique()]
 
 

@@ -7,6 +7,34 @@ def rows(x):
     return np.asarray(x, dtype=np.float64)
 
 
+# --- where rows lie --------------------------------------------------------------------------------------------------
+
+PLACES = ["anywhere", "near", "offset", "groups", "far", "twice", "zeros", "small"]
+
+
+def lay(place, random, count, shape, dim):
+    """Patterns ``(count, d)`` and queries ``(*shape, d)`` of unit spread that are laid out in an awkward way."""
+    patterns, queries = random.normal(size=(count, dim)), random.normal(size=(*shape, dim))
+    if place == "anywhere":
+        return patterns, queries
+    away = 10 ** random.uniform(1, 7)
+    if place == "twice":
+        patterns = patterns[random.integers(0, (count + 1) // 2, count)]
+    if place == "groups":
+        patterns += away * random.integers(0, 3, (count, 1))
+    if place == "small":
+        patterns[: count // 2] /= away
+    if place == "zeros":
+        patterns[random.random(count) < 0.5] = 0
+    noise = 10 ** random.uniform(-3, 0) * np.where(place == "small", 1 / away, 1.0)
+    queries = patterns[random.integers(0, count, shape)] + noise * queries
+    if place == "zeros":
+        queries[random.random(shape) < 0.5] = 0
+    if place == "offset":
+        patterns, queries = patterns + away, queries + away
+    return patterns, queries + away if place == "far" else queries
+
+
 # --- similarities: patterns (N, d), one query (d,), a mask (d,) of what was observed ------------------------------
 
 
@@ -32,6 +60,16 @@ def similarity(name, patterns, query, seen):
         lengths = np.sqrt((patterns**2).sum(1) * (query**2).sum())
         return (patterns @ query) / np.where(lengths > 0, lengths, 1.0)
     return terms(name, patterns, query).sum(1)
+
+
+def sizes(name, patterns, query, seen):
+    """How large the terms are that each score is the sum of: a score is as exact as they are large."""
+    patterns, query = patterns[:, seen], query[seen]
+    if name == "cosine":
+        return np.ones(len(patterns))
+    if name == "dot":
+        return np.abs(patterns * query).sum(1)
+    return np.abs(similarity(name, patterns, query, np.ones(len(query), bool)))
 
 
 def footprints(bases, weights, patterns, query, seen):

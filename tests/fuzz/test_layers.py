@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fuzz import oracle
 
-from ahop.nn import BagNetwork, Hopfield, HopfieldLayer, HopfieldPooling, pad
+from ahop.nn import Hopfield, HopfieldLayer, HopfieldPooling
 
 
 @st.composite
@@ -120,44 +120,3 @@ def test_layers_say_what_their_equations_say(case):
 @given(cases())
 def test_many_layers_say_what_their_equations_say(case):
     check(case)
-
-
-def check_bags(seed, sizes):
-    torch.manual_seed(seed)
-    random = np.random.default_rng(seed)
-    network = BagNetwork(4, HopfieldPooling(8, num_heads=2), width=8).double().eval()
-    bags = [random.normal(size=(size, 4)) for size in sizes]
-    with torch.no_grad():
-        answer = oracle.rows(network(*pad(bags)))
-    first, norm = network.embedding[0], network.embedding[1]
-    pooling = network.pooling
-    for place, bag in enumerate(bags):
-        x = bag @ oracle.rows(first.weight.detach()).T + oracle.rows(first.bias.detach())
-        x = np.maximum(oracle.layer_norm(x, oracle.rows(norm.weight.detach()), oracle.rows(norm.bias.detach())), 0)
-        state = oracle.rows(pooling.states.detach())
-        sides = [
-            side(part, rows[None])[0]
-            for part, rows in zip((pooling.stored, pooling.state, pooling.projection), (x, state, x), strict=True)
-        ]
-        shape = (len(state), len(x))
-        read = [
-            oracle.head(*(s[h] for s in sides), 4**-0.5, "dot", np.zeros(shape, bool), np.zeros(shape))
-            for h in range(2)
-        ]
-        pooled = np.concatenate(read, 1) @ oracle.rows(pooling.out_projection.weight.detach()).T
-        pooled = (pooled + oracle.rows(pooling.out_projection.bias.detach())).reshape(-1)
-        told = oracle.rows(network.head.weight.detach()) @ pooled + oracle.rows(network.head.bias.detach())
-        np.testing.assert_allclose(answer[place], told, atol=1e-8)
-
-
-@settings(max_examples=20)
-@given(st.integers(0, 10**6), st.lists(st.integers(1, 9), min_size=1, max_size=5))
-def test_bags_of_any_size_are_pooled_alike(seed, sizes):
-    check_bags(seed, sizes)
-
-
-@pytest.mark.slow
-@settings(max_examples=400)
-@given(st.integers(0, 10**6), st.lists(st.integers(1, 40), min_size=1, max_size=9))
-def test_many_bags_of_any_size_are_pooled_alike(seed, sizes):
-    check_bags(seed, sizes)

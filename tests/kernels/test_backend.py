@@ -94,3 +94,14 @@ def test_no_module_of_the_kernels_needs_itself():
         for module, nodes in modules.items()
     }
     assert set(TopologicalSorter(needs).static_order()) == set(modules)
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_weights_of_large_scores_sum_to_one(backend):
+    # Two of the patterns are the same: the log of two is lost beside scores of 1e9.
+    patterns, queries = normal(2, 4).repeat(2, 1), normal(3, 4, seed=1)
+    values = torch.ones(4, 1, requires_grad=True)
+    with kernels.use(backend):
+        blend = kernels.retrieve(patterns, queries, 1e9 * torch.ones(1, 4), ["dot"], values)
+    torch.testing.assert_close(blend, torch.ones(3, 1))
+    torch.testing.assert_close(torch.autograd.grad(blend.sum(), values)[0].sum(), torch.tensor(3.0))

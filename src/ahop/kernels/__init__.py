@@ -17,11 +17,23 @@ import torch
 from torch import Tensor
 
 from ahop.kernels import operators
-from ahop.kernels.backend import Pairs, Ranking
+from ahop.kernels.backend import Pairs, Ranking, Readout
 from ahop.kernels.dispatch import backend_for, last_used, use
 from ahop.kernels.reference import TERMS
 
-__all__ = ["TERMS", "Ranking", "last_used", "recall", "retrieve", "scores", "sorted_terms", "stretch", "use"]
+__all__ = [
+    "TERMS",
+    "Ranking",
+    "Readout",
+    "last_used",
+    "readout",
+    "recall",
+    "retrieve",
+    "scores",
+    "sorted_terms",
+    "stretch",
+    "use",
+]
 
 
 def scores(
@@ -74,14 +86,29 @@ def retrieve(
         tensor([[1., 0.],
                 [0., 1.]])
     """
+    return readout(patterns, queries, weights, bases, values, bias=bias, observed=observed).blend
+
+
+def readout(
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    bases: Sequence[str],
+    values: Tensor,
+    *,
+    bias: Tensor | None = None,
+    observed: Tensor | None = None,
+) -> Readout:
+    """As :func:`retrieve`, with the log-sum-exp of the scores beside it, ``(..., Q)``."""
     groups = _grouped(patterns, queries, weights, bases, observed)
     if values.shape[:-1] != patterns.shape[:-1]:
         shapes = f"got values {tuple(values.shape)} for patterns {tuple(patterns.shape)}"
         raise ValueError(f"values must have one row per pattern; {shapes}")
     rows, offsets = _flat(values, 2), _flat_bias(bias, patterns)
     _alike(groups[0], values=rows, bias=offsets)
-    blend, _ = operators.retrieve(*groups, rows, offsets)
-    return blend.reshape(*queries.shape[:-1], values.shape[-1])
+    blend, log_sums = operators.retrieve(*groups, rows, offsets)
+    shape = queries.shape[:-1]
+    return Readout(blend.reshape(*shape, values.shape[-1]), log_sums.reshape(shape))
 
 
 @torch.no_grad()

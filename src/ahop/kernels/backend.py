@@ -109,7 +109,7 @@ class Backend(ABC):
         blend, log_sums = queries.new_empty(*queries.shape[:2], values.shape[-1]), queries.new_empty(queries.shape[:2])
         for part, table in self._tables(pairs, bias):
             log_sums[:, part] = table.logsumexp(-1)
-            blend[:, part] = _chances(table, log_sums[:, part]) @ values
+            blend[:, part] = _chances(table) @ values
         return Readout(blend, log_sums)
 
     def retrieve_gradients(
@@ -127,7 +127,7 @@ class Backend(ABC):
             for tensor, needed in zip(inputs, needs, strict=True)
         ]
         for part, table in self._tables(pairs, bias):
-            chances, pull = _chances(table, found.log_sums[:, part]), slopes.blend[:, part]
+            chances, pull = _chances(table), slopes.blend[:, part]
             # The softmax's own slope: what a score adds is weighed against what the blend already has.
             centre = (pull * found.blend[:, part]).sum(-1, keepdim=True) - slopes.log_sums[:, part, None]
             on_scores = chances * (pull @ values.mT - centre)
@@ -156,6 +156,7 @@ class Backend(ABC):
             yield part, table if bias is None else table + bias[:, None]
 
 
-def _chances(table: Tensor, log_sums: Tensor) -> Tensor:
+def _chances(table: Tensor) -> Tensor:
     """The softmax; zero where every pattern is excluded."""
-    return (table - log_sums.clamp_min(torch.finfo(table.dtype).min)[..., None]).exp()
+    # Not by way of the log-sum-exp: beside large scores, the log of how many share the best is lost in it.
+    return torch.softmax(table, -1).masked_fill(table.amax(-1, keepdim=True) == -torch.inf, 0.0)

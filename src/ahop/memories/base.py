@@ -325,8 +325,15 @@ class AssociativeMemory(Stored):
             with torch.autocast(queries.device.type, enabled=False):
                 beta = self.separation.inverse_temperature
                 blend = self.similarity.blend(self.patterns, queries, observed, values, beta, self._log_prior())
-            if blend is not None and bool(torch.isfinite(blend).all()):
-                return blend
+            if blend is not None and bool(torch.isfinite(blend[0]).all()):
+                readout, left = blend[0], (~blend[1]).nonzero().squeeze(1)
+                if not len(left):
+                    return readout
+                seen = None if observed is None else observed[left]
+                return readout.index_copy(0, left, self._read_out(queries[left], seen, values))
+        return self._read_out(queries, observed, values)
+
+    def _read_out(self, queries: Tensor, observed: Tensor | None, values: Tensor) -> Tensor:
         weights: Tensor = self.separation(self._scores(queries, observed))
         return (weights @ values.to(weights.dtype)).to(values.dtype)
 

@@ -105,11 +105,12 @@ class Similarity(Component):
         values: Tensor,
         beta: Tensor | float,
         log_prior: Tensor | None,
-    ) -> Tensor | None:
-        """``softmax(beta * scores + log_prior) @ values`` by a way of this similarity's own; None where it has none.
+    ) -> tuple[Tensor, Tensor] | None:
+        """``softmax(beta * scores + log_prior) @ values`` by a way of this similarity's own, and for which queries that
+        is as exact as it should be; None where it has none.
 
         Shape:
-            values ``(N, v)``, log_prior ``(N,)``, to ``(Q, v)``.
+            values ``(N, v)``, log_prior ``(N,)``, to ``(Q, v)`` and ``(Q,)``.
         """
         return None
 

@@ -244,15 +244,14 @@ class Adaptive(Similarity):
         values: Tensor,
         beta: Tensor | float,
         log_prior: Tensor | None,
-    ) -> Tensor | None:
+    ) -> tuple[Tensor, Tensor] | None:
         names, weights = self.kernel_bases(patterns), beta * self.order_weights()
         if names is None or not _fits(patterns, queries, weights):
             return None
-        wrong = beta * self.rounding(patterns, queries, queries.new_zeros(len(queries)))
-        if bool((wrong > _WRONG).any()):
-            return None
-        blend = kernels.retrieve(patterns, queries, weights, names, values, bias=log_prior, observed=observed)
-        return blend.to(values.dtype)
+        found = kernels.readout(patterns, queries, weights, names, values, bias=log_prior, observed=observed)
+        logits = found.log_sums.detach()
+        wrong = 2**-22 * logits.abs() + beta * self.rounding(patterns, queries, torch.zeros_like(logits))
+        return found.blend.to(values.dtype), wrong < _WRONG
 
     def best(
         self,
