@@ -197,6 +197,15 @@ def test_an_index_of_wide_codes_is_the_same_after_a_journey(tmp_path):
     assert found.indices.equal(expected.indices)
 
 
+def test_what_even_float64_cannot_tell_by_dot_products_is_refused_and_scored_exactly():
+    patterns, _ = world(1e9)
+    memory = ahop.BayesianHopfield(patterns, similarity=hidden_causes())
+    with pytest.raises(NoCodesError, match="patterns lie too far apart, in units of the noise, for dot products"):
+        memory.index()
+    queries = asked_of(hidden_causes(), patterns)[:100]
+    assert first(memory, queries).equal(exactly(hidden_causes(), patterns, queries).argmax(1))
+
+
 def test_a_database_that_would_lose_neighbours_is_refused():
     patterns, _ = world(1e4)
     memory = ahop.BayesianHopfield(patterns, similarity=hidden_causes())

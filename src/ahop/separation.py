@@ -108,7 +108,9 @@ class Exponential(Separation):
 
     def conjugate(self, scores: Tensor) -> Tensor:
         r"""The log of :math:`\sum_i e^{s_i}`, which itself overflows early."""
-        return torch.logsumexp(scores, dim=-1)
+        # From the best on: beside large scores, the slope of a plain one does not sum to one.
+        best = scores.detach().amax(-1, keepdim=True)
+        return torch.logsumexp(scores - best, dim=-1) + best.squeeze(-1)
 
 
 class Argmax(Separation):
@@ -211,7 +213,7 @@ class Sparsemax(_Tempered):
     def conjugate(self, scores: Tensor) -> Tensor:
         r"""The convex conjugate :math:`\tfrac1\beta \Psi^\star(\beta s)`, :math:`\Psi(p) = (p^\top p - 1)/2`."""
         weights = self(scores)
-        return (weights * scores).sum(-1) + (1 - weights.square().sum(-1)) / (2 * self.beta)
+        return _mean(weights, scores) + (1 - weights.square().sum(-1)) / (2 * self.beta)
 
 
 class Entmax(_Tempered):
@@ -273,8 +275,14 @@ class Entmax(_Tempered):
         r"""The convex conjugate :math:`\tfrac1\beta \Psi^\star(\beta s)` with :math:`\Psi = -H_\alpha`."""
         weights, alpha = self(scores), self.alpha
         entropy = (weights - weights**alpha).sum(-1) / (alpha * (alpha - 1))
-        return (weights * scores).sum(-1) + entropy / self.beta
+        return _mean(weights, scores) + entropy / self.beta
 
     def extra_repr(self) -> str:
         alpha = self._alpha if self.log_beta.is_meta else torch.as_tensor(self.alpha).item()
         return f"alpha={alpha:g}, {super().extra_repr()}"
+
+
+def _mean(weights: Tensor, scores: Tensor) -> Tensor:
+    """The mean score, counted from the best on: large scores would leave nothing of the weights' slope."""
+    best = scores.detach().amax(-1, keepdim=True)
+    return (weights * (scores - best)).sum(-1) + best.squeeze(-1)

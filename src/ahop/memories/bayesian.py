@@ -223,7 +223,8 @@ class BayesianHopfield(AssociativeMemory):
 
         For a vector index or a vector database: store ``encode_patterns(memory.patterns)``, ask with
         ``encode_queries(queries)``. A prior is not in the codes: add its logarithm to the products. Codes of hidden
-        causes with heavy tails keep the order of patterns alone, whatever the tolerance.
+        causes with heavy tails keep the order of patterns alone, whatever the tolerance, and codes of patterns that lie
+        very far apart in units of the noise are float64: their products lose neighbours in float32.
 
         Args:
             tolerance: Root mean square error of a score; it decides how long the codes are. Scores are natural

@@ -5,7 +5,7 @@ from pkgutil import iter_modules
 
 from ahop.similarity.base import Decomposable, Similarity
 from ahop.similarity.bridge import Adapter, Bridge
-from ahop.similarity.codes import InnerProduct, Whitened
+from ahop.similarity.codes import InnerProduct
 from ahop.similarity.correlated import Correlated
 from ahop.similarity.corruption import Corruption
 from ahop.similarity.density import Density
@@ -18,6 +18,7 @@ from ahop.similarity.moved import Moved
 from ahop.similarity.nearest import Nearest, NearestCodes
 from ahop.similarity.regimes import Regimes
 from ahop.similarity.transformed import Transformed
+from ahop.similarity.whitened import Whitened
 
 # A new similarity is one file in this folder: its class is known by name, and found here, once the file is read.
 for _module in iter_modules(__path__):

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from ahop._checks import as_tensor, choice
-from ahop.similarity.codes import Asked, Codes, refuse_masks, right_in_float32
+from ahop.similarity.codes import Asked, Codes, refuse_masks
+from ahop.similarity.whitened import in_digits, right
 
 # How strongly an adapter may draw queries to the patterns' mean, and how many queries are drawn to choose.
 _BELIEFS = (0.03, 0.1, 0.3, 1.0)
@@ -60,14 +61,13 @@ class Bridge(Codes):
     @torch.no_grad()
     def around(cls, likelihood: Map, patterns: Tensor) -> Bridge:
         """Codes for patterns like these; in float64 as in :class:`~ahop.similarity.Whitened`."""
-        codes = cls(likelihood, patterns.mean(0))
-        return codes if codes.covers(patterns) else cls(likelihood, codes.centre.double())
+        return in_digits(lambda centre: cls(likelihood, centre), patterns)
 
     def covers(self, patterns: Tensor) -> bool:
-        return self.centre.dtype == torch.float64 or self.fit_float32(patterns)
+        return right(self.encode_patterns(patterns), self.centre.dtype)
 
     def fit_float32(self, patterns: Tensor) -> bool:
-        return right_in_float32(self.encode_patterns(patterns).detach())
+        return right(self.encode_patterns(patterns), torch.float32)
 
     def encode_patterns(self, patterns: Tensor) -> Tensor:
         """The codes to store, ``(N, d' + 1)``."""

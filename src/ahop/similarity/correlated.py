@@ -13,9 +13,9 @@ from ahop._precision import holds
 from ahop.learning import corruption
 from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
-from ahop.similarity.codes import Whitened
 from ahop.similarity.density import Density
 from ahop.similarity.squares import ROUNDING, squared_distances
+from ahop.similarity.whitened import Whitened
 
 
 class Correlated(Density):
@@ -148,7 +148,7 @@ class Correlated(Density):
         return corruption.learn_correlated(lessons, type(self), self.rank, seed=seed)
 
     def codes(self, patterns: Tensor, tolerance: float) -> Whitened:
-        """See :class:`~ahop.similarity.codes.Whitened`; they need no tolerance."""
+        """See :class:`~ahop.similarity.Whitened`; they need no tolerance."""
         return Whitened.around(copy.deepcopy(self), patterns)
 
     @torch.no_grad()
