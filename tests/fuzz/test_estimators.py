@@ -18,15 +18,16 @@ def cases(draw):
         "classes": draw(st.integers(2, 3)),
         "similarity": draw(st.sampled_from(["euclidean", "distance", "dot"])),
         "weighted": draw(st.booleans()),
-        "scale": draw(st.sampled_from([1e-6, 1.0, 1e6])),
+        "scale": draw(st.sampled_from([1e-12, 1e-6, 1.0, 1e6, 1e12])),
+        "offset": draw(st.sampled_from([0.0, 0.0, 3e3, -1e6])),
     }
 
 
 def check(case):
     """Nothing is learned of the rows, so that cases are compared as they are, after the columns were scaled."""
     random = np.random.default_rng(case["seed"])
-    x = random.normal(size=(case["rows"], case["columns"])) * case["scale"]
-    asked = random.normal(size=(5, case["columns"])) * case["scale"]
+    x = (random.normal(size=(case["rows"], case["columns"])) + case["offset"]) * case["scale"]
+    asked = (random.normal(size=(5, case["columns"])) + case["offset"]) * case["scale"]
     weights = random.uniform(0.5, 2, case["rows"]) if case["weighted"] else None
     labels = np.arange(case["rows"]) % case["classes"]
     values = random.normal(size=case["rows"])
