@@ -68,23 +68,25 @@ def test_a_bar_that_is_not_asked_for_is_not_shown(clock, terminal):
     assert terminal.getvalue() == ""
 
 
-def test_a_log_file_gets_no_bar_unless_it_is_said_to_be_a_terminal(clock, terminal, monkeypatch):
+def test_a_log_file_gets_a_line_every_ten_seconds_of_long_work_and_a_bar_if_it_is_said_to_be_a_terminal(
+    clock, terminal, monkeypatch
+):
     log = show_on(io.StringIO(), monkeypatch)
-    run(clock, 10)
+    run(clock, 2.0)
     assert log.getvalue() == ""
+    run(clock, 6.0, total=None, note="hidden causes")
+    assert log.getvalue() == "fit 0:00:12 hidden causes\nfit 0:00:24 hidden causes\n"
     monkeypatch.setenv("FORCE_COLOR", "1")
     run(clock, 10)
-    assert "fit" in log.getvalue()
+    assert "\r\x1b[2Kfit [#" in log.getvalue()
 
 
-@pytest.mark.parametrize("hide", ["no stream", "a dumb terminal"])
-def test_a_bar_that_could_not_be_erased_is_not_shown(clock, terminal, monkeypatch, hide):
-    if hide == "no stream":
-        show_on(None, monkeypatch)
-    else:
-        monkeypatch.setenv("TERM", "dumb")
+def test_a_dumb_terminal_gets_lines_and_no_stream_gets_nothing(clock, terminal, monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
     run(clock, 10)
-    assert terminal.getvalue() == ""
+    assert terminal.getvalue().endswith("\n") and "\x1b" not in terminal.getvalue()
+    show_on(None, monkeypatch)
+    run(clock, 10)
 
 
 def test_a_bar_is_one_line_narrower_than_the_terminal(clock, terminal):

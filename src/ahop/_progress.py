@@ -11,27 +11,32 @@ from contextlib import contextmanager
 
 # Seconds before the first picture, since nobody needs a bar that flashes by, and between two of them.
 PATIENCE, PAUSE = 1.0, 0.1
+# The same for the lines of a log file.
+LOG_PATIENCE, LOG_PAUSE = 10.0, 10.0
 WIDTH = 40
 
 
 class Bar:
-    """Counts steps; :func:`progress` shows it once a second has passed."""
+    """Counts steps; :func:`progress` shows it once some time has passed."""
 
     def __init__(self, title: str, total: int | None, show: bool = True) -> None:
         self._title, self._total, self._done = title, total, 0.0
         self._start = time.monotonic()
-        self._next = self._start + PATIENCE
-        # A log file needs no bar.
-        self._show, self._drawn = show and (_on_terminal() or _in_notebook()), False
+        self._show, self._drawn = show and sys.stderr is not None, False
+        # A log file needs no bar, but a line now and then says what a long work is at.
+        self._log = not (_on_terminal() or _in_notebook())
+        self._pause = LOG_PAUSE if self._log else PAUSE
+        self._next = self._start + (LOG_PATIENCE if self._log else PATIENCE)
 
     def advance(self, note: str = "", by: float = 1) -> None:
         self._done += by
         if self._show and (now := time.monotonic()) > self._next:
-            self._next, self._drawn = now + PAUSE, True
-            _write(_erase() + self._line(note, int(now - self._start)))
+            self._next, self._drawn = now + self._pause, True
+            line = self._line(note, int(now - self._start))
+            _write(f"{line}\n" if self._log else _erase() + line)
 
     def close(self) -> None:
-        if self._drawn:
+        if self._drawn and not self._log:
             _write(_erase())
 
     def _line(self, note: str, seconds: int) -> str:
@@ -72,7 +77,8 @@ def _write(text: str) -> None:
 
 @contextmanager
 def progress(title: str, total: int | None = None, *, show: bool = True) -> Iterator[Bar]:
-    """Show how far ``title`` has come, on a terminal or in a notebook, and only if it takes longer than a second."""
+    """Show how far ``title`` has come: on a terminal or in a notebook if it takes longer than a second, and as a line
+    every ten seconds in a log file."""
     bar = Bar(title, total, show)
     try:
         yield bar

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -111,6 +112,7 @@ class BayesianHopfield(AssociativeMemory):
         *,
         observed: Observed = None,
         hidden_causes: int | None = None,
+        order: int | Sequence[int] | None = None,
         learn_prior: bool = False,
         seed: int = 0,
         verbose: bool = True,
@@ -119,9 +121,10 @@ class BayesianHopfield(AssociativeMemory):
 
         Finds out what kind of corruption it is: one that hits every dimension by itself, hidden causes that move many
         at once, a floor that many values lie at, a space that was moved as a whole (queries may then have another width
-        than patterns), or values that are better compared in another scale. With origins, the kinds are
-        compared by retrieval of origins that were left out; a richer one is taken if it is better by more than chance.
-        Without, origins are shared out among the likeliest patterns, and the data decide as far as they can: see
+        than patterns), or values that are better compared in another scale or by their slopes; and whether any of that
+        is better than a plain metric, whitening or ridge regression. With origins, the kinds are compared by retrieval
+        of origins that were left out (cross-validation). Without, origins are shared out among the likeliest patterns,
+        and held-out queries decide as far as they can: see
         :mod:`ahop.learning.corruption`. ``print(memory.report)`` says what was tried and what to expect.
 
         Args:
@@ -131,9 +134,11 @@ class BayesianHopfield(AssociativeMemory):
                 looked for when some are missing.
             hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out
                 what there is.
+            order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, row by row, whose
+                slopes are then tried, too; 0 for none, None to find out.
             learn_prior: Learn too how often each pattern is asked for.
             seed: For what is held out.
-            verbose: Whether to show a progress bar when it takes long.
+            verbose: Whether to show progress when it takes long.
         """
         if queries is None:
             raise ValueError("queries must be given: b-hop learns the corruption from them")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from ahop._checks import whole
 from ahop.learning import corruption
+from ahop.learning.corruption.order import said_order
 from ahop.learning.report import FitReport
 from ahop.similarity.codes import Codes, Tempered
 from ahop.similarity.correlated import Correlated
@@ -104,6 +106,7 @@ class Corruption(Density):
         observed: Tensor | None = None,
         log_prior: Tensor | None = None,
         hidden_causes: int | None = None,
+        order: int | Sequence[int] | None = None,
         seed: int = 0,
         verbose: bool = True,
     ) -> FitReport:
@@ -116,14 +119,17 @@ class Corruption(Density):
             observed, log_prior: As in :class:`~ahop.similarity.Similarity`.
             hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out
                 what there is.
+            order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, 0 for none; None to
+                find out.
             seed: For what is held out.
-            verbose: Whether to show a progress bar when it takes long.
+            verbose: Whether to show progress when it takes long.
         """
+        shape = said_order(order, patterns.shape[1])
         if hidden_causes is not None and whole(hidden_causes, "hidden_causes", 0) > queries.shape[1]:
             raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
         if hidden_causes and observed is not None:
             raise ValueError(f"hidden_causes must be 0 or None where values are missing, got {hidden_causes}")
-        lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
+        lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior, order=shape)
         learned = corruption.learn(lessons, _FAMILIES, hidden_causes, seed, verbose)
         self.model, self.query_dim = learned.model, learned.model.query_dim
         self.log_beta.fill_(learned.log_beta)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -13,6 +15,25 @@ _NEIGHBOURS, _LACK = 0.5, 0.5
 _PEAK = 0.25
 # An image is narrower than so many columns, and no narrower than so few.
 _WIDEST, _NARROWEST = 512, 6
+
+
+def said_order(order: int | Sequence[int] | None, dim: int) -> tuple[int, ...] | None:
+    """What a user says of the order of columns, as a shape; None where nothing is said.
+
+    Example:
+        >>> said_order(1, 700), said_order((32, 32), 1024), said_order(0, 8)
+        ((700,), (32, 32), ())
+    """
+    if order is None:
+        return None
+    if order in (0, 1):
+        return (dim,) * int(order == 1)
+    shape = tuple(order) if isinstance(order, Sequence) else ()
+    if len(shape) != 2 or any(isinstance(side, bool) or not isinstance(side, int) for side in shape):
+        raise ValueError(f"order must be None, 0, 1 (of a curve) or (height, width) of an image, got {order!r}")
+    if min(shape) < 2 or shape[0] * shape[1] != dim:
+        raise ValueError(f"order must be (height, width) of {dim} columns in all, got {order!r}")
+    return shape
 
 
 @torch.no_grad()
