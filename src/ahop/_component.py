@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
@@ -87,7 +86,7 @@ class Component(nn.Module):
         other = type(self).__new__(type(self))
         # PyTorch keeps tensors, parts and hooks in dictionaries, which it would share as well.
         vars(other).update(
-            {key: copy.copy(value) if isinstance(value, (dict, set)) else value for key, value in vars(self).items()}
+            {key: value.copy() if isinstance(value, (dict, set)) else value for key, value in vars(self).items()}
         )
         return other
 
