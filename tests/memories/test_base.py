@@ -290,7 +290,7 @@ def break_off(monkeypatch, where, at):
         ("a-hop", (torch.optim.Adam, "step"), {"solver": "adam", "steps": 9}),
         ("k-hop", (torch.optim.Adam, "step"), {"steps": 9}),
         ("k2-hop", (torch.optim.Adam, "step"), {"steps": 9}),
-        ("b-hop", (ahop.learning.corruption.terms, "maximise"), {}),
+        ("b-hop", (ahop.learning.corruption.terms, "maximise"), {"hidden_causes": 0}),
         ("b-hop", (ahop.learning.corruption.correlated, "maximise"), {"hidden_causes": 1}),
         ("b-hop", (torch.Tensor, "index_add"), {"hidden_causes": 1, "learn_prior": True}),
     ],
@@ -323,7 +323,7 @@ def test_a_similarity_given_to_two_memories_is_learned_by_each():
     similarity = ahop.similarity.Likelihood(6)
     first, second = (ahop.BayesianHopfield(patterns, similarity=similarity) for _ in range(2))
     before = second.scores(patterns)
-    first.fit(*ahop.variants.Noisy(0.3).sample(patterns, 30))
+    first.fit(*ahop.variants.Noisy(0.3).sample(patterns, 30), hidden_causes=0)
     with torch.no_grad():
         first.similarity.model.bias += 1
     first.double()

@@ -241,7 +241,7 @@ def test_the_jury_prefers_it_where_there_is_a_floor():
     _, judgement = learning.by_retrieval(jury, Floor)
     with torch.no_grad():
         plain = jury.each(lambda rows: Correlated(40))
-    assert judgement.beats(plain)
+    assert judgement.worth > plain.worth and plain.hopeless(judgement)
 
 
 @pytest.mark.parametrize(

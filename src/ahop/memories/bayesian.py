@@ -153,6 +153,7 @@ class BayesianHopfield(AssociativeMemory):
                 observed=window.observed,
                 log_prior=None if learn_prior else now._log_prior(),
                 hidden_causes=hidden_causes,
+                order=order,
                 seed=seed,
                 verbose=verbose,
             )

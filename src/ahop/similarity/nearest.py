@@ -39,8 +39,8 @@ class Nearest(Density):
 
     Example:
         >>> nearest = Nearest(dim=2, metric="manhattan")
-        >>> nearest(torch.eye(2), torch.tensor([[1.0, 0.0]])) - nearest(torch.eye(2), torch.eye(2))[0, 0]
-        tensor([[ 0., -2.]])
+        >>> nearest(torch.eye(2), torch.tensor([[0.9, 0.2]])).argmax(1)
+        tensor([0])
     """
 
     dim: int
@@ -112,14 +112,15 @@ class Nearest(Density):
         return None
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        r"""The log evidence under a pattern whose dimensions are drawn from what the stored ones have there, ``(Q,)``;
-        for the cosine as if the score of such a pattern were normal."""
+        """The log evidence ``(Q,)`` under a pattern whose dimensions are drawn from what the stored ones have there."""
         observed = self._require_whole(observed)
         stored, asked, beta = self.stored(patterns), self.asked(queries), self.log_beta.exp()
         if self.metric == "cosine":
-            stored, seen = nn.functional.normalize(stored), asked if observed is None else asked * observed
-            seen = nn.functional.normalize(seen)
-            return beta * (seen @ stored.mean(0)) + beta**2 / 2 * (seen.square() @ stored.var(0, unbiased=False))
+            # No sum over dimensions: as many patterns as are stored stand for all, each of values of many of them.
+            count, dim = stored.shape
+            rows = (torch.arange(count)[:, None] + 7919 * torch.arange(dim)).to(stored.device) % count
+            scores: Tensor = beta * self.similarity(stored.gather(0, rows), asked, observed)
+            return scores.logsumexp(-1) - math.log(count)
         similarity, parts = self.similarity, []
         assert isinstance(similarity, Decomposable)
         for part in split(len(asked), 4 * stored.numel() * asked.element_size()):

@@ -9,8 +9,8 @@ from tests.guards import Watch, apart, rows
 from ahop import BayesianHopfield
 from ahop.learning.corruption import Families, Lessons, _halved, floor, independent, richer, terms
 from ahop.learning.corruption.contest import Contestant
-from ahop.learning.corruption.held_out import Jury, doubted, tempered
-from ahop.similarity import Likelihood
+from ahop.learning.corruption.held_out import Judgement, Jury, corrected, doubted, tempered
+from ahop.similarity import Likelihood, Nearest
 from ahop.variants import Noisy
 
 RIVALS = 200
@@ -122,3 +122,66 @@ def test_regimes_at_a_floor_are_judged_by_queries_that_were_not_learned_from(mon
     assert len(last.rows) == 200
     for learned, judged in zip(tried, watch.of("_evidence"), strict=True):
         apart(set(learned.rows.tolist()), set(judged.rows.tolist()))
+
+
+# --- a choice among many -----------------------------------------------------------------------------------------
+
+
+def judgement(right, generator):
+    """A judgement of queries of one origin each."""
+    right = torch.as_tensor(right)
+    logs = torch.where(right, -0.1, -2.0) + 0.01 * torch.randn(len(right), generator=generator)
+    return Judgement(logs, torch.arange(len(right)), 0.0, right, torch.zeros(len(right), 2))
+
+
+def test_the_luck_of_the_best_of_many_is_taken_away():
+    """Forty models that are all right by half: the best looks better than that on the queries that chose it."""
+    looks, expected = [], []
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        models = [judgement(torch.rand(40, generator=generator) < 0.5, generator) for _ in range(40)]
+        looks.append(max(models, key=lambda one: one.worth).accuracy)
+        expected.append(corrected(models, seed))
+    assert sum(looks) / 20 > 0.62
+    assert abs(sum(expected) / 20 - 0.5) < 0.03
+
+
+def test_what_is_clearly_behind_is_given_up_and_what_is_level_is_not():
+    generator = torch.Generator().manual_seed(0)
+    good, level = (judgement(torch.rand(60, generator=generator) < 0.8, generator) for _ in range(2))
+    bad = judgement(torch.rand(60, generator=generator) < 0.2, generator)
+    assert bad.hopeless(good) and not level.hopeless(good) and not good.hopeless(bad)
+
+
+def test_a_race_ends_before_the_last_fold_of_what_is_hopeless():
+    patterns = torch.randn(40, 8, generator=torch.Generator().manual_seed(0))
+    origins = torch.arange(200) % 40
+    queries = patterns[origins] + 0.1 * torch.randn(200, 8, generator=torch.Generator().manual_seed(1))
+    jury = Jury(patterns, queries, origins, seed=0)
+    with torch.no_grad():
+        good = jury.each(lambda rows: Nearest(8))
+    fitted = []
+
+    def wrong(rows):
+        fitted.append(len(rows))
+        made = Nearest(8)
+        made.query_centre.data.fill_(30.0)
+        made.log_query_scale.data.copy_(torch.arange(8.0))
+        return made
+
+    with torch.no_grad():
+        assert jury.each(wrong, good).hopeless(good)
+    assert len(fitted) < len(jury.parts)
+
+
+def test_the_last_word_is_beside_every_pattern():
+    """A thousand rivals are easier to tell from than four thousand."""
+    generator = torch.Generator().manual_seed(0)
+    patterns = torch.randn(4000, 6, generator=generator)
+    origins = torch.randint(4000, (300,), generator=generator)
+    jury = Jury(patterns, patterns[origins] + 0.3 * torch.randn(300, 6, generator=generator), origins, seed=0)
+    with torch.no_grad():
+        some, all_of_them = (one.each(lambda rows: Nearest(6)) for one in (jury, jury.against_all()))
+    nearest = torch.cdist(jury.queries, patterns).argmin(1)
+    assert abs(all_of_them.accuracy - float((nearest == origins).double().mean())) < 1e-6
+    assert some.accuracy > all_of_them.accuracy + 0.1
