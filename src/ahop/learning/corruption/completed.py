@@ -26,7 +26,7 @@ from ahop.learning.corruption.lessons import Families, Lessons
 from ahop.learning.corruption.views import View, views_of
 
 # Queries that are asked of each half, and entries (queries x patterns) that they may have at most.
-_ASKED, _TABLE = 256, 2**21
+_ASKED, _TABLE = 256, 2**20
 _STEPS = 30
 # Values that come again and again have no density: they are blurred by so much before densities are compared.
 _REPEATED, _BLUR = 0.1, 0.1

@@ -30,8 +30,9 @@ from ahop.learning.corruption.lessons import Families, Lessons
 from ahop.learning.corruption.views import View
 from ahop.learning.report import Trial
 
-# Queries x patterns that hidden causes are looked for in.
-_TABLE = 2**24
+# Queries x patterns that hidden causes are learned from, and that their number is found on; and steps from there.
+_TABLE, _LADDER, _POLISH = 2**23, 2**21, 6
+_ENOUGH = 384
 # Halves of the queries veto hidden causes if they agree on so many fewer origins than those of a simpler model.
 _BY = 0.03
 # Fewer queries have no halves to compare models on.
@@ -182,21 +183,33 @@ def _enough(here: Lessons) -> int:
 
 def causes_of(here: Lessons, kind: Any, rank: int | None, seed: int, bar: Bar) -> Contestant:
     """Hidden causes, as many as tell most of the origins or as ``rank`` says."""
-    stored, asked, origins = here.patterns.double(), here.queries.double(), here.origins
-    most = max(64, _TABLE // len(stored))
-    if len(asked) > most:
-        order = torch.randperm(len(asked), generator=torch.Generator().manual_seed(seed))[:most].to(asked.device)
-        asked, origins = asked[order], None if origins is None else origins[order]
-    ranks = correlated.ladder(len(asked), stored.shape[1]) if rank is None else [rank]
-    model = correlated.by_information(kind, stored, asked, origins, ranks, lambda: bar.advance("hidden causes"))
+    stored, every = here.patterns.double(), torch.arange(len(here.queries), device=here.queries.device)
+    order = torch.randperm(len(every), generator=torch.Generator().manual_seed(seed)).to(every.device)
+    # How many there are is found on some of the queries, and what they are learned from more of them.
+    few, most = _some(here), max(_some(here), _TABLE // len(stored))
+    rows = every if len(every) <= few else order[:few]
+    known = None if here.origins is None else here.origins[rows]
+    ranks = correlated.ladder(len(rows), stored.shape[1]) if rank is None else [rank]
+    asked = here.queries[rows].double()
+    model = correlated.by_information(kind, stored, asked, known, ranks, lambda: bar.advance("hidden causes"))
+    if len(every) > few:
+        rows = order[:most]
+        known = None if here.origins is None else here.origins[rows]
+        form = correlated.Form.of(model)
+        model = correlated.fit_queries(stored, here.queries[rows].double(), form, _POLISH, model, known)
     model = model.to(here.patterns)
     return Contestant("hidden causes", model, None, _causes_refit(here, model))
+
+
+def _some(here: Lessons) -> int:
+    """Queries that are enough to compare models on."""
+    return max(_ENOUGH, _LADDER // len(here.patterns))
 
 
 def _causes_refit(here: Lessons, model: Any) -> Callable[[Tensor], Any]:
     """Fits the form of a model to some of the queries."""
     stored, form = here.patterns.double(), correlated.Form.of(model)
-    most = max(64, _TABLE // len(stored))
+    most = _some(here)
 
     def refit(rows: Tensor) -> Any:
         # From where all queries led to: what is there by chance does not stay in every half of them.
@@ -245,7 +258,7 @@ def _that_halves_agree_on(here: Lessons, causes: Contestant, fit: independent.Fi
 
 def _plain_noise(here: Lessons, kind: Any, shared: bool) -> Contestant:
     form = correlated.Form(kind, 0, shared_noise=shared)
-    most = max(64, _TABLE // len(here.patterns))
+    most = _some(here)
 
     def refit(rows: Tensor) -> Any:
         rows = rows[:most]
