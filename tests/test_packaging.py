@@ -95,6 +95,7 @@ app()
 """
 
 
+@pytest.mark.slow
 def test_the_core_learns_without_extras_and_what_needs_one_names_it_in_one_line():
     run = without(EXTRAS, CORE_WORK)
     missing = ("pandas", "PIL", "matplotlib", "pandas")

@@ -238,6 +238,7 @@ def test_labels_that_are_held_out_are_not_learned_from():
     assert classifier.predict_proba(draw.normal(size=(200, 3))).max() < 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["as they come", "sorted"])
 def test_the_order_of_rows_does_not_matter(order, monkeypatch):
     monkeypatch.setattr("ahop.estimators.training._TRIED", 50)
@@ -360,6 +361,7 @@ print(right, peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "asked", "most"),
     [

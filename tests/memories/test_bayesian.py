@@ -164,6 +164,7 @@ def test_gradients_are_right_and_unobserved_dimensions_are_ignored(components):
     torch.testing.assert_close(likelihood(patterns, queries, observed), expected)
 
 
+@pytest.mark.slow
 def test_a_learned_likelihood_can_be_one_more_base():
     world = Mixed(0.4, 0.3, 0.4)
     seen = world.sample(PATTERNS, 300)

@@ -61,6 +61,7 @@ def test_a_stream_begins_anew_when_labels_come():
     assert metrics.first_choice_accuracy(memory, world.sample(PATTERNS, 200)) > 0.9
 
 
+@pytest.mark.slow
 def test_a_memory_that_was_never_fitted_learns_after_it_was_saved(tmp_path):
     patterns = torch.rand(50, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
     world = Mixed(0.3, 0.2, 0.4)

@@ -152,6 +152,7 @@ def test_a_list_gives_each_head_its_own_similarity():
         torch.testing.assert_close(mixed[:, head], other.get_association_matrix(inputs())[:, head])
 
 
+@pytest.mark.slow
 def test_adaptive_heads_go_through_the_kernels_together():
     torch.manual_seed(0)
     layer = Hopfield(WIDTH, num_heads=HEADS, similarity="adaptive")

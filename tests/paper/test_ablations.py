@@ -19,6 +19,7 @@ def invoke(*arguments):
     return CliRunner().invoke(app, ["ablations", *arguments], env={"COLUMNS": "160"})
 
 
+@pytest.mark.slow
 def test_the_four_ablations(little, tmp_path):
     out = tmp_path / "ablations.json"
     result = invoke("--quick", "--out", str(out))

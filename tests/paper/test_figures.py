@@ -1,3 +1,4 @@
+import pytest
 import torch
 from PIL import Image
 from typer.testing import CliRunner
@@ -22,6 +23,7 @@ def test_clouds_are_where_variants_fall():
         assert typical > strange, name
 
 
+@pytest.mark.slow
 def test_figures_are_drawn(tmp_path):
     result = CliRunner().invoke(app, ["figures", "--folder", str(tmp_path)])
     assert result.exit_code == 0, result.output

@@ -37,6 +37,7 @@ def small(monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_the_table_of_images(small, tmp_path):
     out = tmp_path / "images.json"
     result = invoke("--quick", "--models", ",".join(vision.MODELS), "--out", str(out))

@@ -13,6 +13,7 @@ def invoke(*arguments):
     return CliRunner().invoke(app, ["multimodal", *arguments], env={"COLUMNS": "160"})
 
 
+@pytest.mark.slow
 def test_the_table_of_concepts(tmp_path, monkeypatch):
     sizes = {"concepts": (32, 128), "samples": 30, "queries": 30, "runs": 1, "dim": 8}
     monkeypatch.setattr(multimodal, "quick", lambda config: multimodal.Config(**sizes))

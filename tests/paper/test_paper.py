@@ -44,6 +44,7 @@ def test_a_quick_report_is_not_taken_for_a_full_one(tmp_path):
     assert "comes from a quick run; choose another folder" in result.output
 
 
+@pytest.mark.slow
 def test_settings_and_a_picture_of_them(tmp_path, monkeypatch):
     monkeypatch.setattr(parts, "TWELVE", parts.TWELVE[:1])
     part = Part("settings.json", "settings", retrieval, parts._twelve(512), draw=plots.accuracy)

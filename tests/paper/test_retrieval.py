@@ -18,6 +18,7 @@ def call(*arguments):
     return CliRunner(env={"COLUMNS": "100"}).invoke(app, list(arguments))
 
 
+@pytest.mark.slow
 def test_the_benchmark_writes_what_it_prints(tmp_path, monkeypatch):
     monkeypatch.setattr(Perceptron.__init__, "__defaults__", (16, 0))
     out, plot = tmp_path / "out.json", tmp_path / "plot.png"

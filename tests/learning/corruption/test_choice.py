@@ -37,6 +37,7 @@ def right(memory, queries, origins):
 
 
 # The same law in small, and as it was found broken: a hundred labels, five worlds.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "labels"), [(0, 30), *(pytest.param(seed, 100, marks=pytest.mark.slow) for seed in range(5))]
 )
@@ -286,6 +287,7 @@ def test_what_happened_to_a_query_can_be_carried_to_another_pattern():
     torch.testing.assert_close(Regimes([lossless, lossless]).carried(queries, own, others), others + 0.1)
 
 
+@pytest.mark.slow
 def test_what_was_chosen_is_saved_with_its_temperature(tmp_path):
     patterns, queries, origins = floored(200, 1)
     memory = BayesianHopfield(patterns).fit(queries, origins)

@@ -28,6 +28,8 @@ _CANDIDATES = 64
 _LEFT_OUT = 1e-3
 # Values (queries x candidates x dimensions) that an iteration looks at.
 _WORK = 2**21
+# Values (queries x patterns x dimensions) that a look for candidates takes, and queries that it is for at least.
+_LOOKED_UP, _FEWEST = 2**28, 384
 # Queries on which starts are compared.
 _TRIED = 256
 # Where unlabelled learning starts: the share of lost values, and the noise in units of the patterns' spread.
@@ -74,6 +76,12 @@ class Problem:
     def floor(self) -> float:
         """The least noise; narrower than half a step, it would make rounded values more than sure."""
         return max(1e-3 * self.spread, self.lessons.step / 2)
+
+    @property
+    def enough(self) -> int:
+        """Queries that can be learned from without labels, and looked up among all patterns, in a bounded time."""
+        count, dim = self.lessons.patterns.shape
+        return min(_WORK // (8 * dim), max(_FEWEST, _LOOKED_UP // (count * dim)))
 
     def thinned(self, most: int) -> Problem:
         """The same with queries left out by chance when there are more than so many."""
@@ -222,7 +230,7 @@ def from_queries(problem: Problem, advance: Callable[[], None]) -> tuple[Fit, St
     Returns:
         The fit, and the state of the start that came second.
     """
-    problem = problem.thinned(_WORK // (8 * problem.lessons.queries.shape[1]))
+    problem = problem.thinned(problem.enough)
     some = problem.thinned(_TRIED)
     # A start that takes most values for lost, and starts that take them for noisy, end in different places.
     lossy, noisy = _starts(some, _LOSSY), _starts(some, _NOISY)
@@ -305,7 +313,7 @@ def settled(
 def followed(problem: Problem, model: Any) -> Fit:
     """A few rounds from where another fit ended, to what these queries say."""
     state, labelled = State.of(model), problem.lessons.labelled
-    problem = problem if labelled else problem.thinned(_WORK // (8 * problem.lessons.queries.shape[1]))
+    problem = problem if labelled else problem.thinned(problem.enough)
     evidence = problem.pairs() if labelled else problem.candidates(state)
     if any(_unlike_dimensions(regime) for regime in state.regimes):
         state.shrinkage = terms.estimate_shrinkage(evidence, state.regimes, state.log_rho)
