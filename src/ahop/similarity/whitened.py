@@ -13,8 +13,8 @@ from ahop.similarity.codes import Asked, Codes, NoCodesError, refuse_masks
 
 Kind = TypeVar("Kind", bound=Codes)
 
-# Squares that leave dot products right to one, a square in units of the noise, in float32; and to much less in float64.
-_HELD = {torch.float32: 2**23, torch.float64: 2**48}
+# Squares, in units of the noise, that leave dot products right to a few hundredths.
+_HELD = {torch.float32: 2**18, torch.float64: 2**47}
 
 
 class Whitening(Protocol):
