@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ahop._checks import as_tensor, choice
 from ahop.similarity.codes import Asked, Codes, refuse_masks
+from ahop.similarity.squares import squared_distances
 from ahop.similarity.whitened import in_digits, right
 
 # How strongly an adapter may draw queries to the patterns' mean, and how many queries are drawn to choose.
@@ -161,5 +162,5 @@ class Adapter(nn.Module):
 def _ranked(vectors: Tensor, stored: Tensor, metric: str) -> Tensor:
     """The first choice of an index for each vector."""
     if metric == "l2":
-        return torch.cdist(vectors, stored).argmin(1)
+        return squared_distances(stored, vectors).argmin(1)
     return (vectors @ (nn.functional.normalize(stored, dim=1) if metric == "cosine" else stored).mT).argmax(1)
