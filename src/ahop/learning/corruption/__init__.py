@@ -1,15 +1,17 @@
 """Learn what happens to queries, whether or not their origins are known: the decisions, in order.
 
 1. Everything is measured in the patterns' own units, so that nothing depends on those of the data.
-2. *With labels* (:mod:`.with_labels`) every kind of model that the data allow is fitted, simplest first, and judged by
-   one jury: retrieval of origins that were left out (:mod:`.held_out`). A richer kind takes the place of a simpler one
-   if it retrieves better by more than chance. The kinds: single dimensions (:mod:`.independent`), values at a floor
-   (:mod:`.floor`), hidden causes (:mod:`.correlated`), a moved space (:mod:`.moved`), and the first and third of values
-   in another scale. What single dimensions leave unexplained says which of them are worth a try.
+2. *With labels* (:mod:`.with_labels`) what anyone would try first (plain metrics, whitening, ridge regression:
+   :mod:`.plain`) is screened on rows seen in every way worth a try (:mod:`.views`: other scales, slopes of columns that
+   have an order). The best of it and every richer kind that the pairs ask for (:mod:`.residuals`) then run before one
+   jury: retrieval of origins that were left out (:mod:`.held_out`). The kinds: single dimensions
+   (:mod:`.independent`), values at a floor (:mod:`.floor`), hidden causes (:mod:`.correlated`), a moved space
+   (:mod:`.moved`). The one that is right most often, and surest of it, is taken.
 3. *Without labels, or with a few* (:mod:`.without_labels`) origins are shared out among the likeliest patterns. A
    floor is a fact and not a choice. A moved space is looked for first if there are enough queries and they tell little
    of their origins as they are. Hidden causes are looked for if residuals are more correlated than shuffled ones, and
-   taken if they explain the queries better and two halves of the queries agree on them.
+   taken if they explain the queries better and two halves of the queries agree on them. Any of that has to explain
+   held-out queries and their origins better than a plain metric does (:mod:`.completed`).
 4. The model is made as sure as it is right: by a temperature and a doubt from the jury, or without labels by a
    temperature from :mod:`.trust`. What
    genuine queries look like to a model that has not seen them tells later which ones are not.
