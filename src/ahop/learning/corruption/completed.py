@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -23,19 +24,16 @@ from torch import Tensor
 from ahop.learning.corruption import plain
 from ahop.learning.corruption.contest import Contestant, halves
 from ahop.learning.corruption.lessons import Families, Lessons
-from ahop.learning.corruption.views import View, views_of
 
 # Queries that are asked of each half, and entries (queries x patterns) that they may have at most.
 _ASKED, _TABLE = 256, 2**20
 _STEPS = 30
 # Values that come again and again have no density: they are blurred by so much before densities are compared.
 _REPEATED, _BLUR = 0.1, 0.1
-# Standard errors by which other densities must explain queries better than the distances do.
+# Standard errors by which the cosine must explain queries better than the distances do.
 _CLEARLY = 3.0
 # Fewer dimensions have no directions worth comparing without lengths.
 _DIRECTIONS = 4
-# Ways to look at rows whose densities can be compared: they have a derivative everywhere.
-_SMOOTH = ("", "logarithm")
 
 
 class Completed(NamedTuple):
@@ -94,53 +92,35 @@ def both_ways(here: Lessons, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 class Plain(NamedTuple):
-    """The plain metric that explains held-out queries best, the way it looks at rows, and how well it does."""
+    """The plain metric that explains held-out queries best, and how well it does."""
 
     contestant: Contestant
-    view: View
     completed: Completed
 
 
 def best_plain(here: Lessons, families: Families, seed: int) -> Plain:
-    """The best of the metrics of rows as they are, centred and standardised, and of their logarithms."""
-    found: dict[bool, list[Plain]] = {True: [], False: []}
-    for view in (one for one in views_of(here, families) if one.name in _SMOOTH):
-        there = here.seen(view)
-        stretch = _stretch(view, here.queries)
-        for alignment, metric in plain.RECIPES:
-            if metric == "cosine" and here.patterns.shape[1] < _DIRECTIONS:
-                continue
-            one = _judged(there, families.nearest, alignment, metric, view, stretch, seed)
-            found[metric != "cosine" and not view.name].append(one)
-    # The cosine and logarithms have a density of their own that may fit by itself, whatever it says of the origins.
-    distance = max(found[True], key=lambda one: one.completed.mean)
-    other = max(found[False], key=lambda one: one.completed.mean, default=distance)
-    return other if other.completed.beats(distance.completed, _CLEARLY) else distance
+    """The best of the metrics of rows as they are, centred and standardised."""
+    found = {
+        (alignment, metric): _judged(here, families.nearest, alignment, metric, seed)
+        for alignment, metric in plain.RECIPES
+        if metric != "cosine" or here.patterns.shape[1] >= _DIRECTIONS
+    }
+    distances, cosines = (
+        [one for (_, metric), one in found.items() if (metric == "cosine") == cosine] for cosine in (False, True)
+    )
+    best = max(distances, key=lambda one: one.completed.mean)
+    # The density of lengths may fit by itself, whatever directions say of the origins.
+    other = max(cosines, key=lambda one: one.completed.mean, default=best)
+    return other if other.completed.beats(best.completed, _CLEARLY) else best
 
 
-def _judged(there: Lessons, kind: Any, alignment: str, metric: str, view: View, stretch: Tensor, seed: int) -> Plain:
-    def refit(rows: Tensor) -> Any:
-        return plain.fit_queries(kind, there.part(rows[: _most(there)]), alignment, metric, _STEPS)
+def _judged(here: Lessons, kind: Any, alignment: str, metric: str, seed: int) -> Plain:
+    most, blurry = max(64, _TABLE // len(here.patterns)), blurred(here, seed)
 
-    blurry = blurred(there, seed)
+    def fit(lessons: Lessons, rows: Tensor) -> Any:
+        return plain.fit_queries(kind, lessons.part(rows[:most]), alignment, metric, _STEPS)
 
-    def refit_blurred(rows: Tensor) -> Any:
-        return plain.fit_queries(kind, blurry.part(rows[: _most(there)]), alignment, metric, _STEPS)
-
-    values = completed(blurry, refit_blurred, seed, plain.log_volume).values
-    asked = torch.cat([judge for _, judge in both_ways(there, seed)])
-    every = torch.arange(len(there.queries), device=there.queries.device)
+    every = torch.arange(len(here.queries), device=here.queries.device)
+    refit = partial(fit, here)
     one = Contestant(plain.named(alignment, metric), refit(every), None, refit)
-    return Plain(one, view, Completed(values + stretch[asked]))
-
-
-def _most(here: Lessons) -> int:
-    return max(64, _TABLE // len(here.patterns))
-
-
-def _stretch(view: View, queries: Tensor) -> Tensor:
-    """The log of how much a way to look at rows stretches them around each query, ``(n,)``."""
-    if view.seen_by is None:
-        return queries.new_zeros(len(queries))
-    # The derivative of a logarithm of values counted from somewhere is one over what the logarithm is taken of.
-    return -view.of(queries).sum(1) - queries.shape[1] * math.log(view.seen_by.unit)
+    return Plain(one, completed(blurry, partial(fit, blurry), seed, plain.log_volume))

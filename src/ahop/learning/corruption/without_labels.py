@@ -27,7 +27,6 @@ from ahop.learning.corruption import (
 from ahop.learning.corruption.contest import Contestant, Outcome, halves
 from ahop.learning.corruption.held_out import Jury
 from ahop.learning.corruption.lessons import Families, Lessons
-from ahop.learning.corruption.views import View
 from ahop.learning.report import Trial
 
 # Queries x patterns that hidden causes are learned from, and that their number is found on; and steps from there.
@@ -77,15 +76,13 @@ def choose(here: Lessons, families: Families, causes: int | None, seed: int, bar
             return outcome
         tried += outcome.tried
     plainest = _plainest(here, families, causes, seed, bar)
-    view = View() if plainest is None else plainest.view
-    structured = _structured(here.seen(view), families, causes, seed, bar)
+    structured = _structured(here, families, causes, seed, bar)
     best, report = structured.chosen, structured.fit.report()
     tried += structured.tried
     if plainest is not None:
         tried.append(plainest.contestant.trial)
-        if not _tells_more(here.seen(view), structured, plainest, seed):
+        if not _tells_more(here, structured, plainest, seed):
             best = plainest.contestant
-    best = best.seen(view)
     mapped = _moved_by_pairs(here, families, best, seed) if causes is None else None
     if mapped is not None:
         best = mapped
