@@ -313,6 +313,7 @@ PARTS = (
 BENCHMARKS = {
     "ceiling.json": "python benchmarks/ceiling.py",
     "crowding.json": "python benchmarks/crowding.py",
+    "fits-cuda.json": "python benchmarks/fits.py --device cuda",
     "kernels-arm.json": "python benchmarks/kernels.py --device cpu",
     "kernels-x86.json": "python benchmarks/kernels.py --device cpu",
     "kernels-cuda.json": "python benchmarks/kernels.py --device cuda",

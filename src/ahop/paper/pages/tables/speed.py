@@ -28,6 +28,22 @@ def ratios_to_trees(report: Report) -> Grid:
     return a_line_each("fit, predict", report["rows"], cell)
 
 
+@shown("fits", "fits-cuda")
+def fits(report: Report) -> Grid:
+    """How long default fits of `b-hop` take."""
+    lines = [
+        [
+            row["name"],
+            f"{row['patterns']:,} x {row['dim']:,}",
+            f"{row['queries']:,} x {row['query_dim']:,}",
+            f"{row['seconds']:.1f}",
+            f"{row['over_product']:,}",
+        ]
+        for row in report["rows"]
+    ]
+    return Grid(["", "patterns", "queries", "seconds", "products of the two"], lines)
+
+
 @shown("timing", "timing-cuda")
 def timing(report: Report) -> Grid:
     """The timing table: milliseconds on an H200."""
