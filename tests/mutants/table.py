@@ -388,8 +388,8 @@ MUTANTS = (
     Mutant(
         "a model that is judged remembers the queries that it is judged by",
         "src/ahop/learning/corruption/independent.py",
-        "self.problem.forget_dimensions(state, rows)\n",
-        "pass\n",
+        "self.problem.iterate(state, self.evidence.part(rows), steps=60)",
+        "self.problem.iterate(state, self.evidence, steps=60)",
         ("tests/learning/corruption/test_held_out.py::test_what_is_learned_again_rests_on_its_own_queries_alone",),
     ),
     Mutant(

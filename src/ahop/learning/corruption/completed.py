@@ -100,8 +100,9 @@ class Plain(NamedTuple):
 
 def best_plain(here: Lessons, families: Families, seed: int) -> Plain:
     """The best of the metrics of rows as they are, centred and standardised."""
+    blurry = blurred(here, seed)
     found = {
-        (alignment, metric): _judged(here, families.nearest, alignment, metric, seed)
+        (alignment, metric): _judged(here, blurry, families.nearest, alignment, metric, seed)
         for alignment, metric in plain.RECIPES
         if metric != "cosine" or here.patterns.shape[1] >= _DIRECTIONS
     }
@@ -114,8 +115,8 @@ def best_plain(here: Lessons, families: Families, seed: int) -> Plain:
     return other if other.completed.beats(best.completed, _CLEARLY) else best
 
 
-def _judged(here: Lessons, kind: Any, alignment: str, metric: str, seed: int) -> Plain:
-    most, blurry = max(64, _TABLE // len(here.patterns)), blurred(here, seed)
+def _judged(here: Lessons, blurry: Lessons, kind: Any, alignment: str, metric: str, seed: int) -> Plain:
+    most = max(64, _TABLE // len(here.patterns))
 
     def fit(lessons: Lessons, rows: Tensor) -> Any:
         return plain.fit_queries(kind, lessons.part(rows[:most]), alignment, metric, _STEPS)
