@@ -12,6 +12,11 @@ import ahop
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 PAGES = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if BLOCK.search(path.read_text())]
+# Pages whose fits take seconds.
+LONG = {
+    *(f"docs/guides/{name}.md" for name in ("many-patterns", "sensors", "spectra", "strangers", "stream", "tables")),
+    "docs/science/likelihood.md",
+}
 DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in PAGES)
 
 
@@ -24,7 +29,9 @@ def run(document, size, folder, monkeypatch):
 
 
 # In small: with 64 patterns and samples in place of 512.
-@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize(
+    "document", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in DOCUMENTS]
+)
 def test_code_blocks_run(document, tmp_path, monkeypatch):
     run(document, "64", tmp_path, monkeypatch)
 

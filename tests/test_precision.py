@@ -120,7 +120,7 @@ def test_counts_too_large_for_halves_are_kept(dtype):
         ("k2-hop", {"steps": 20}),
         ("a-hop", {}),
         ("a-hop", {"solver": "adam", "steps": 20}),
-        ("b-hop", {}),
+        pytest.param("b-hop", {}, marks=pytest.mark.slow),
         ("b-hop", {"hidden_causes": 2}),
     ],
     ids=str,

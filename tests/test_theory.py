@@ -16,7 +16,7 @@ PATTERNS = (torch.rand(300, 24, generator=GENERATOR) * 2 - 1).double()
     [
         Noisy(0.6),
         Noisy(0.3 + torch.rand(24, generator=GENERATOR)),
-        Masked(0.6, exact=True),
+        pytest.param(Masked(0.6, exact=True), marks=pytest.mark.slow),
         Biased(0.8),
     ],
     ids=["noise", "noise unlike by dimension", "mask", "bias"],

@@ -33,7 +33,7 @@ MODELS = [
     ("a-hop", {"solver": "adam", "steps": 30}),
     ("k-hop", {"steps": 30}),
     ("k2-hop", {"steps": 60}),
-    ("b-hop", {}),
+    pytest.param("b-hop", {}, marks=pytest.mark.slow),
     ("b-hop", {"hidden_causes": 2}),
     ("b-hop*", {"hidden_causes": 0}),
 ]
@@ -50,7 +50,13 @@ def test_what_is_learned_is_the_same_in_any_unit(name, options):
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("b-hop", {}), ("b-hop", {"hidden_causes": 2}), ("b-hop*", {"hidden_causes": 0})], ids=str
+    ("name", "options"),
+    [
+        pytest.param("b-hop", {}, marks=pytest.mark.slow),
+        ("b-hop", {"hidden_causes": 2}),
+        ("b-hop*", {"hidden_causes": 0}),
+    ],
+    ids=str,
 )
 def test_a_shift_of_everything_changes_nothing(name, options):
     plain = first_choices(name, 1.0, 0.0, **options)
@@ -78,6 +84,7 @@ def test_raw_bytes_are_learned_from():
     assert after > before + 0.1
 
 
+@pytest.mark.slow
 def test_a_stream_is_followed_in_any_unit():
     def followed(scale):
         memory = ahop.BayesianHopfield(PATTERNS * scale).fit(SEEN.queries * scale, SEEN.origins, hidden_causes=0)

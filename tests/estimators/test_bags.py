@@ -188,6 +188,7 @@ def test_the_caller_keeps_its_random_numbers():
     assert torch.equal(after, torch.rand(()))
 
 
+@pytest.mark.slow
 def test_a_monotone_classifier_keeps_to_the_standard_assumption():
     train, test = standard_check(300, train=True), standard_check(300, train=False, seed=1)
     settings = {"dropout": 0.0, "similarity": "dot", "width": 32}

@@ -151,7 +151,13 @@ def test_any_similarity_serves_by_name_and_by_object(kind, similarity, tmp_path)
 
 @pytest.mark.parametrize(
     ("embedding", "cases"),
-    [("periodic", "all"), ("periodic", "sampled"), ("linear", "kmeans"), ("columns", "all"), ("columns", "kmeans")],
+    [
+        ("periodic", "sampled"),
+        pytest.param("periodic", "all", marks=pytest.mark.slow),
+        pytest.param("linear", "kmeans", marks=pytest.mark.slow),
+        ("columns", "all"),
+        ("columns", "kmeans"),
+    ],
 )
 def test_every_embedding_and_choice_of_cases(embedding, cases):
     rows = np.random.default_rng(0).normal(size=(300, 3))
@@ -308,6 +314,7 @@ def test_what_the_caller_gave_does_not_learn():
     assert torch.equal(after, torch.rand(()))
 
 
+@pytest.mark.slow
 def test_it_works_with_others(tmp_path):
     frame, labels = people()
     pipeline = make_pipeline(FunctionTransformer(), HopfieldClassifier(**SMALL, random_state=0))
@@ -381,7 +388,7 @@ def test_many_rows_need_little_memory(rows, asked, most):
     assert "fit" in run.stderr
 
 
-@pytest.mark.parametrize("verbose", [True, False])
+@pytest.mark.parametrize("verbose", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_progress_is_shown_if_asked_for(monkeypatch, verbose):
     bars = []
 

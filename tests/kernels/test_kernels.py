@@ -161,7 +161,10 @@ def test_sorted_terms_are_those_of_the_reference(backend, problem):
 
 
 @pytest.mark.parametrize("backend", FAST)
-@pytest.mark.parametrize(("dim", "count", "rows"), [(784, 300, 40), (1000, 9, 3), (64, 1500, 65), (16, 4000, 130)])
+@pytest.mark.parametrize(
+    ("dim", "count", "rows"),
+    [pytest.param(784, 300, 40, marks=pytest.mark.slow), (1000, 9, 3), (64, 1500, 65), (16, 4000, 130)],
+)
 def test_larger_problems(backend, dim, count, rows):
     bases, weights = ["distance", "dot"], smooth(2, dim) / dim
     patterns, queries, values = normal(count, dim), normal(rows, dim, seed=1), normal(count, 33, seed=2)
@@ -245,6 +248,7 @@ def test_gradients_through_the_dispatcher(masked):
     )
 
 
+@pytest.mark.slow
 def test_the_operators_keep_pytorchs_rules():
     patterns, queries, weights = normal(1, 6, 5), normal(1, 3, 5, seed=1), normal(1, 1, 1, 5, seed=2)
     for tensor in (patterns, queries, weights):

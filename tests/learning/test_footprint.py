@@ -75,6 +75,7 @@ def test_the_objective_is_the_retrieval_loss(problem):
     assert memory.report.loss == pytest.approx(loss.item(), abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_adam_goes_the_papers_way_to_a_loss_no_better_than_the_optimum(problem):
     patterns, seen, _ = problem
@@ -153,6 +154,7 @@ def test_fitting_repeats_bit_for_bit(problem):
     assert first.report == second.report
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_patterns_corrupted_each_in_their_own_way_gain_from_their_own_weights():
     # Noise hits one half of the patterns in the first dimensions, the other half in the last.

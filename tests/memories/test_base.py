@@ -290,7 +290,9 @@ def break_off(monkeypatch, where, at):
         ("a-hop", (torch.optim.Adam, "step"), {"solver": "adam", "steps": 9}),
         ("k-hop", (torch.optim.Adam, "step"), {"steps": 9}),
         ("k2-hop", (torch.optim.Adam, "step"), {"steps": 9}),
-        ("b-hop", (ahop.learning.corruption.terms, "maximise"), {"hidden_causes": 0}),
+        pytest.param(
+            "b-hop", (ahop.learning.corruption.terms, "maximise"), {"hidden_causes": 0}, marks=pytest.mark.slow
+        ),
         ("b-hop", (ahop.learning.corruption.correlated, "maximise"), {"hidden_causes": 1}),
         ("b-hop", (torch.Tensor, "index_add"), {"hidden_causes": 1, "learn_prior": True}),
     ],

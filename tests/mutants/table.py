@@ -350,14 +350,14 @@ MUTANTS = (
     Mutant(
         "a temperature is fitted to origins that were learned from",
         "src/ahop/learning/corruption/held_out.py",
-        "((fold[group] != index).nonzero().squeeze(1), ",
-        "((fold[group] >= 0).nonzero().squeeze(1), ",
+        "self._thinned((fold[group] != index).nonzero().squeeze(1)),",
+        "self._thinned((fold[group] >= 0).nonzero().squeeze(1)),",
         (JURY,),
     ),
     Mutant(
         "a jury judges a model by what it was learned from",
         "src/ahop/learning/corruption/held_out.py",
-        "scores.append(self.score(fit(self.thinned(learn)), rows))",
+        "scores.append(self.score(fit(learn), rows))",
         "scores.append(self.score(fit(rows), rows))",
         (JURY,),
     ),

@@ -87,6 +87,7 @@ def test_pooling_and_masks_of_single_states():
     torch.testing.assert_close(second, pooling(inputs()[0][:, :3]).chunk(2, -1)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("similarity", ["dot", "adaptive"])
 def test_layers_that_learn_a_set_compile(similarity):
     torch._dynamo.reset()

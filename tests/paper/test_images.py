@@ -113,6 +113,7 @@ def test_training_does_not_look_at_the_test_images(small, monkeypatch):
     assert len(losses) == 1
 
 
+@pytest.mark.slow
 def test_workers_share_the_networks(small, threads, tmp_path):
     # Threads for processes, which would know nothing of the few images here.
     out = tmp_path / "images.json"

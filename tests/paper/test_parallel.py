@@ -19,7 +19,7 @@ def test_every_job_is_done_by_processes_of_one_thread_each():
     assert list(each(torch.get_num_threads, [(), ()], 2)) == [1, 1]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_no_job_begins_after_the_time_and_those_that_have_begun_end(workers, monkeypatch):
     monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     found = []

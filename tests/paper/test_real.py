@@ -37,6 +37,7 @@ def wide(name):
 CHEAP = ("distance", "z-scored cosine", "whitening", "ridge")
 
 
+@pytest.mark.slow
 def test_the_table_of_real_variants(monkeypatch, tmp_path):
     monkeypatch.setattr(datasets, "load", small)
     out = tmp_path / "real.json"
@@ -51,6 +52,7 @@ def test_the_table_of_real_variants(monkeypatch, tmp_path):
     assert all(name in result.output for name in ("distance", "whitening", "b-hop"))
 
 
+@pytest.mark.slow
 def test_a_few_labels_are_learned_from(monkeypatch):
     monkeypatch.setattr(datasets, "load", small)
     assert real.score("gas", "b-hop 10", 0, real.Config())["accuracy"] > 0.9

@@ -38,7 +38,7 @@ def invoke(*arguments):
 
 
 # These are in the table below as well, or have a twin.
-LONG = ("default", "adaboost", "extra trees")
+LONG = ("default", "adaboost", "extra trees", "random forest", "ours")
 # Those with trials of their own.
 TUNED = [name for name, one in table_models.CONTESTANTS.items() if one.search is None]
 
@@ -112,6 +112,7 @@ def test_the_similarities_of_a_vote(model, similarities):
     assert all(model.width <= 32 for model in models if model.similarity == "adaptive")
 
 
+@pytest.mark.slow
 def test_the_table(little, tmp_path):
     out = tmp_path / "tables.json"
     asked = ("--data", "adult", "--models", "m-hop,default,xgboost,adaboost", "--features", "benchmark")

@@ -1,11 +1,13 @@
 from dataclasses import replace
 
+import pytest
 from typer.testing import CliRunner
 
 from ahop.paper import timing
 from ahop.paper.commands import app
 
 
+@pytest.mark.slow
 def test_times_on_a_processor_are_ratios_to_the_first_size(monkeypatch):
     # As if the paper had been content with little.
     monkeypatch.setattr(timing, "PAPER", {(sort, 8, 60): timing.PAPER[sort, 64, 2048] for sort in (True, False)})

@@ -25,6 +25,7 @@ def test_a_picture_that_was_taken_out_is_in_no_answer(few):
         assert 3 not in [index for index, _ in answer.best] and answer.right is None
 
 
+@pytest.mark.slow
 def test_b_hop_refuses_what_is_not_stored(few):
     """Where the damage is small, nothing else is like it."""
     strangers = [recall.ask(Task(few, place, Sliders(noise=0.05), forget=True), "b-hop").refused for place in (0, 1)]

@@ -60,8 +60,8 @@ def test_single_dimensions_stay_where_nothing_else_is_there():
     assert "chosen" in str(memory.report)
 
 
-@pytest.mark.parametrize("labelled", [True, False])
-@pytest.mark.parametrize("step", [0.25, 1.0])
+@pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.parametrize("step", [pytest.param(0.25, marks=pytest.mark.slow), 1.0])
 def test_rounded_values_say_what_they_can(step, labelled):
     """No value is a peak that explains all and tells nothing."""
     patterns = torch.rand(150, 32, generator=torch.Generator().manual_seed(3)) * 2 - 1
@@ -71,6 +71,7 @@ def test_rounded_values_say_what_they_can(step, labelled):
     assert right(memory, queries[200:], origins[200:]) > nearest - 0.05 > 0.85
 
 
+@pytest.mark.slow
 def test_with_labels_nothing_learned_is_worse_than_the_nearest_pattern():
     """Votes of 1 to 5, cut off at both ends: no likelihood that is learned has that form."""
     generator = torch.Generator().manual_seed(0)
@@ -166,7 +167,7 @@ def floored(count, seed):
     return patterns, noisy * heard, origins
 
 
-@pytest.mark.parametrize("labels", ["all", "none", "few"])
+@pytest.mark.parametrize("labels", [pytest.param("all", marks=pytest.mark.slow), "none", "few"])
 def test_a_floor_is_seen(labels):
     patterns, queries, origins = floored(400, 1)
     known = {"all": origins, "none": None, "few": torch.where(torch.arange(400) < 20, origins, -1)}[labels]
@@ -177,7 +178,7 @@ def test_a_floor_is_seen(labels):
     assert right(memory, test, asked) > distance
 
 
-@pytest.mark.parametrize("hidden_causes", [0, 1])
+@pytest.mark.parametrize("hidden_causes", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_an_origin_of_minus_one_is_unknown(hidden_causes):
     seen = Mixed(0.3, 0.3, 0.5).sample(PATTERNS, 120)
     few = torch.where(torch.arange(120) < 20, seen.origins, -1)
@@ -211,7 +212,8 @@ def test_memories_that_need_origins_leave_the_others_out():
     assert torch.equal(all_of_them.scores(seen.queries), known.scores(seen.queries))
 
 
-@pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("labelled", [True, False])
 def test_copies_of_a_dimension_make_nobody_surer(labelled):
     """Four copies of every dimension, noise and all, are no more evidence than one: a temperature makes up for it.
 
@@ -297,7 +299,7 @@ def test_what_was_chosen_is_saved_with_its_temperature(tmp_path):
     assert torch.equal(again.recall(queries, reject=0.1).indices, memory.recall(queries, reject=0.1).indices)
 
 
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_long_fit_says_what_it_tries_and_is_silent_when_told(labelled, monkeypatch):
     few = PATTERNS[:20, :6]
     seen = Mixed(0.0, 0.1, 0.0).sample(few, 20)

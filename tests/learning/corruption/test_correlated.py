@@ -55,7 +55,7 @@ def test_their_number_can_be_given(labelled):
     assert memory.similarity.model.rank == 3
 
 
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_none_are_found_where_there_are_none(labelled):
     seen = Noisy(0.6).sample(PATTERNS, 150)
     memory = BayesianHopfield(PATTERNS).fit(seen.queries, seen.origins if labelled else None)
@@ -112,7 +112,7 @@ def test_a_crowd_on_one_pattern_carries_no_information():
     assert correlated.mutual_information(crowd) == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("labels", [0, 30])
+@pytest.mark.parametrize("labels", [0, pytest.param(30, marks=pytest.mark.slow)])
 def test_labels_judge_hidden_causes_where_there_are_some(labels, monkeypatch):
     """Halves that disagree veto hidden causes, unless known origins say that these find them and others do not."""
 

@@ -1,5 +1,6 @@
 """A jury of origins that were left out, and a temperature and a doubt from its scores."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -112,6 +113,22 @@ def test_what_is_learned_again_rests_on_its_own_queries_alone():
     trace = problem.iterate(state, fit.evidence.part(some), steps=100)
     # Where there is more to gain from them, something of the other queries is still there.
     assert trace[-1] - trace[0] < 0.005
+
+
+@torch.no_grad()
+def test_folds_know_nothing_of_single_dimensions_from_pairs_left_out():
+    # Values at which dimensions differ are as far off as can be: those of other dimensions.
+    patterns = torch.randn(30, 12, generator=torch.Generator().manual_seed(1))
+    seen = Noisy(torch.linspace(0.2, 1.5, 12)).sample(patterns, 80)
+    lessons = Lessons(patterns, seen.queries + torch.linspace(-1, 1, 12), seen.origins)
+    fit = richer.refined(independent.from_pairs(independent.Problem(lessons, Families(Likelihood), seed=0)))
+    misled = copy.deepcopy(fit)
+    for regime in misled.state.regimes:
+        for values in (regime.bias, regime.log_scale, regime.mask_logits):
+            values.copy_(values.flip(0))
+    rows = torch.arange(40)
+    right, wrong = (one.relearned(rows).state_dict() for one in (fit, misled))
+    assert all(torch.equal(right[name], wrong[name]) for name in right)
 
 
 def test_regimes_at_a_floor_are_judged_by_queries_that_were_not_learned_from(monkeypatch):

@@ -97,6 +97,7 @@ def share(memory, queries, origins):
     return float((memory.recall(queries).indices[:, 0] == origins).double().mean())
 
 
+@pytest.mark.slow
 def test_the_order_of_spectra_is_found_and_shows_with_labels():
     first, second, learn, score = spectra(0)
     memory = BayesianHopfield(first).fit(second[learn], learn)

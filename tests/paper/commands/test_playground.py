@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from ahop.paper.commands import app
 
 
+@pytest.mark.slow
 def test_the_command_line_does_not_import_the_page():
     code = "import sys, ahop.paper.commands; assert not {'gradio', 'ahop.playground'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

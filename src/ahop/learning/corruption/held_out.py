@@ -68,15 +68,19 @@ class Judgement:
     def hopeless(self, other: Judgement) -> bool:
         """Whether it is clearly behind, on the first queries of the other that it was judged on, in both."""
         seen = len(self.right)
-        if seen < min(_SEEN, len(other.right)):
+        return other.ahead_of(self.right) and (self._gain(self.log_posterior, other.log_posterior[:seen]) < -_BEHIND)
+
+    def ahead_of(self, right: Tensor) -> bool:
+        """Whether this is clearly more often right than another on the first queries ``(m,)``, if those are enough."""
+        seen = len(right)
+        if seen < min(_SEEN, len(self.right)):
             return False
-        right = self._gain(self.right.double(), other.right[:seen].double())
-        return right < -_BEHIND and self._gain(self.log_posterior, other.log_posterior[:seen]) < -_BEHIND
+        return self._gain(self.right[:seen].double(), right.double()) > _BEHIND
 
     def _gain(self, ours: Tensor, theirs: Tensor) -> float:
         """The mean gain in standard errors; queries of one origin are no independent witnesses."""
         gain = ours - theirs
-        _, group = self.origins.unique(return_inverse=True)
+        _, group = self.origins[: len(gain)].unique(return_inverse=True)
         sums = torch.zeros_like(gain[: int(group.max()) + 1]).index_add_(0, group, gain - gain.mean())
         return float(gain.mean()) / max(1e-3, float(sums.square().sum().sqrt()) / len(gain))
 
@@ -101,9 +105,12 @@ class Jury:
         self.most = _SCREENED if screening else max(_LEAST, _LESSONS // queries.shape[1])
         judged = torch.zeros_like(origins, dtype=torch.bool)
         judged[self._permutation(len(origins))[: _SCREENED if screening else _JUDGED]] = True
-        # Rows to learn from, and rows to judge on.
+        # Rows to learn from, the same for all candidates and as many as tell how well each does; rows to judge on.
         self.parts = [
-            ((fold[group] != index).nonzero().squeeze(1), ((fold[group] == index) & judged).nonzero().squeeze(1))
+            (
+                self._thinned((fold[group] != index).nonzero().squeeze(1)),
+                ((fold[group] == index) & judged).nonzero().squeeze(1),
+            )
             for index in range(folds)
         ]
 
@@ -114,7 +121,7 @@ class Jury:
         """``scores`` of each part's queries, as :meth:`score` gives them."""
         table = torch.cat(scores)
         logs, log_beta = tempered(table)
-        right = table[:, 0] > table[:, 1:].amax(1)
+        right = _first(table)
         origins = torch.cat([self.origins[rows] for _, rows in self.parts[: len(scores)]])
         return Judgement(logs, origins, log_beta, right, table)
 
@@ -138,14 +145,15 @@ class Jury:
         """
         scores: list[Tensor] = []
         for learn, rows in self.parts:
-            scores.append(self.score(fit(self.thinned(learn)), rows))
-            found = self.judge(scores)
-            if against is not None and found.hopeless(against):
-                break
-        return found
+            scores.append(self.score(fit(learn), rows))
+            # How sure it is takes long to find, and matters only where it is behind in what it finds.
+            if against is not None and against.ahead_of(_first(torch.cat(scores))):
+                found = self.judge(scores)
+                if found.hopeless(against):
+                    return found
+        return self.judge(scores)
 
-    def thinned(self, rows: Tensor) -> Tensor:
-        """As many rows as tell how well a kind of model does."""
+    def _thinned(self, rows: Tensor) -> Tensor:
         return rows if len(rows) <= self.most else rows[self._permutation(len(rows))[: self.most]]
 
     def against_all(self) -> Jury:
@@ -156,6 +164,11 @@ class Jury:
         share = min(1.0, most / sum(len(rows) for _, rows in self.parts))
         other.parts = [(learn, rows[: math.ceil(share * len(rows))]) for learn, rows in self.parts]
         return other
+
+
+def _first(scores: Tensor) -> Tensor:
+    """Whether the origin, in the first column, is the first choice."""
+    return scores[:, 0] > scores[:, 1:].amax(1)
 
 
 def beside_rivals(similarity: Any, patterns: Tensor, queries: Tensor, origins: Tensor, rivals: Tensor) -> Tensor:

@@ -33,6 +33,8 @@ _BETAS = (0.5, 0.25, 0.12, 0.06)
 # Variances that are taken for none, in units of their own kind.
 _LEAST = 1e-6
 _TINY = 1e-100
+# A scale that changes by a smaller share than this has settled.
+_SETTLED = 1e-6
 
 
 @torch.no_grad()
@@ -260,9 +262,11 @@ def _tails(squares: Tensor, trust: Tensor, dim: int) -> tuple[float, float, Tens
     share = trust / trust.sum()
     best = (-math.inf, math.inf, 1.0)
     for tails in _TAILS:
-        size = 1.0
+        size, before = 1.0, 0.0
         for _ in range(30 if math.isfinite(tails) else 1):
-            size = float(share @ (_heaviness(squares / size, tails, dim) * squares)) / dim + _TINY
+            if abs(size - before) <= _SETTLED * size:
+                break
+            before, size = size, float(share @ (_heaviness(squares / size, tails, dim) * squares)) / dim + _TINY
         fit = float(share @ student(squares / size, tails, dim)) - dim / 2 * math.log(size)
         best = max(best, (fit, tails, size))
     _, tails, size = best

@@ -44,14 +44,10 @@ def named(alignment: str, metric: str) -> str:
 
 
 @torch.no_grad()
-def metrics(kind: Any, pairs: Pairs) -> dict[str, Any]:
-    """The three metrics of rows as they are, centred and standardised, by name; ``kind`` is
-    :class:`ahop.similarity.Nearest`."""
-    found = {}
-    for alignment, metric in RECIPES:
-        model = _aligned(kind, pairs.origins, pairs.queries, pairs.zero, alignment, metric)
-        found[named(alignment, metric)] = _tempered(model, pairs)
-    return found
+def metric(kind: Any, alignment: str, metric: str, pairs: Pairs) -> dict[str, Any]:
+    """One of the recipes, by its name; ``kind`` is :class:`ahop.similarity.Nearest`."""
+    model = _aligned(kind, pairs.origins, pairs.queries, pairs.zero, alignment, metric)
+    return {named(alignment, metric): _tempered(model, pairs)}
 
 
 @torch.no_grad()

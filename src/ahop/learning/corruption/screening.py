@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -62,7 +63,7 @@ def _of_view(here: Lessons, families: Families, small: Jury, view: View) -> Iter
     for fit in _fits(here, families, view):
         scores: dict[str, list[Tensor]] = {}
         for learn, rows in seen.parts:
-            for name, model in fit(_pairs(seen, seen.thinned(learn), zero)).items():
+            for name, model in fit(_pairs(seen, learn, zero)).items():
                 scores.setdefault(name, []).append(seen.score(model, rows))
         for name, table in scores.items():
 
@@ -75,11 +76,12 @@ def _of_view(here: Lessons, families: Families, small: Jury, view: View) -> Iter
 def _fits(here: Lessons, families: Families, view: View) -> Iterator[Callable[[plain.Pairs], dict[str, Any]]]:
     same_width = here.queries.shape[1] == here.patterns.shape[1]
     if families.nearest is not None and same_width:
-        yield lambda pairs: plain.metrics(families.nearest, pairs)
+        for alignment, metric in plain.RECIPES:
+            yield partial(plain.metric, families.nearest, alignment, metric)
     if families.correlated is not None and same_width:
-        yield lambda pairs: plain.whitening(families.correlated, pairs)
+        yield partial(plain.whitening, families.correlated)
     if families.nearest is not None and not view.name:
-        yield lambda pairs: plain.ridges(families.nearest, pairs)
+        yield partial(plain.ridges, families.nearest)
 
 
 def _pairs(jury: Jury, rows: Tensor, zero: float) -> plain.Pairs:
