@@ -56,8 +56,8 @@ class Alignment:
 
     def scorer(self, patterns: Tensor, queries: Tensor) -> Callable[[Tensor], Tensor]:
         """The log-likelihoods of the patterns for some of the queries, up to a constant of the query."""
-        stored, centre, length = standard(patterns), queries.mean(0), _length(queries)
-        return lambda some: _closeness(self.rotation, stored, (some - centre) / length) / _LAST**2
+        turned, centre, length = standard(patterns) @ self.rotation.mT, queries.mean(0), _length(queries)
+        return lambda some: _closeness(turned, (some - centre) / length) / _LAST**2
 
 
 def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> Alignment:
@@ -162,9 +162,8 @@ def _plan(left: Tensor, right: Tensor, rounds: int = 40) -> Tensor:
 # --- from a start to an end ------------------------------------------------------------------------------------
 
 
-def _closeness(rotation: Tensor, stored: Tensor, asked: Tensor) -> Tensor:
+def _closeness(turned: Tensor, asked: Tensor) -> Tensor:
     """Minus half the squared distance of each turned pattern, ``(n, N)``, up to a constant of the query."""
-    turned = stored @ rotation.mT
     return torch.addmm(-turned.square().sum(1) / 2, asked, turned.mT)
 
 
@@ -183,9 +182,12 @@ def _settled(
     for _ in range(_PATIENCE):
         for _ in range(_STEPS):
             some = learn[_shuffled(torch.arange(len(learn)), generator)[:_AT_ONCE].to(learn.device)]
+            turned = stored @ rotation.mT
+            # The sum of what each pattern gets, (d', N).
+            given = torch.zeros_like(turned.mT)
             for part in some.split(_BLOCK):
-                shares = torch.softmax(_closeness(rotation, stored, part) / noise**2, -1)
-                seen += part.mT @ (shares @ stored)
+                given += part.mT @ torch.softmax(_closeness(turned, part).div_(noise**2), -1)
+            seen += given @ stored
             rotation = nearest_rotation(seen + pinned)
             seen *= _KEPT
             noise = max(_LAST, _FALL * noise)
@@ -199,9 +201,9 @@ def _judged(rotation: Tensor, stored: Tensor, judge: Tensor) -> Alignment:
     """How much nearer the first pattern is than the second, over what it would be by chance."""
     if len(stored) < 3 or len(judge) < _FEWEST:
         return Alignment(rotation, 0.0, False)
-    gaps = []
+    turned, gaps = stored @ rotation.mT, []
     for part in split(len(judge), 4 * len(stored) * judge.element_size()):
-        nearest = _closeness(rotation, stored, judge[part]).topk(3, -1).values
+        nearest = _closeness(turned, judge[part]).topk(3, -1).values
         squares = judge[part].square().sum(1, keepdim=True) - 2 * nearest
         first, second, third = squares.clamp_min(_LEAST).log().unbind(-1)
         gaps.append(torch.stack([second - first, 2 * (third - second)], 1))
