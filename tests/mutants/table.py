@@ -27,6 +27,7 @@ FINAL = "tests/paper/test_tabular.py::test_the_final_models_learn_from_no_test_r
 OWN_LABEL = "tests/estimators/test_training.py::test_no_row_hears_its_own_label"
 HELD_OUT = "tests/estimators/test_training.py::test_held_out_rows_are_neither_learned_from_nor_cases"
 JURY = "tests/learning/corruption/test_held_out.py::test_a_jury_judges_by_origins_that_were_not_learned_from"
+FOLDS = "tests/learning/corruption/test_held_out.py::test_folds_know_nothing_of_single_dimensions_from_pairs_left_out"
 HALVES = "tests/learning/corruption/test_held_out.py::test_a_half_is_asked_about_the_other_one"
 SMOOTHNESS = "tests/learning/test_footprint.py::test_smoothness_is_judged_by_samples_that_were_not_learned_from"
 
@@ -367,6 +368,13 @@ MUTANTS = (
         "        fold = self._permutation(len(known)) % folds\n",
         "        fold = self._permutation(len(origins)) % folds\n        group = torch.arange(len(origins))\n",
         (JURY,),
+    ),
+    Mutant(
+        "folds begin with what pairs left out have taught of single dimensions",
+        "src/ahop/learning/corruption/independent.py",
+        "            self.problem.forget_dimensions(state, rows)\n",
+        "",
+        (FOLDS,),
     ),
     Mutant(
         "a half is asked about itself",

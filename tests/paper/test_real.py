@@ -191,13 +191,29 @@ def test_models_take_part_where_they_are_meant_to():
     }
 
 
-def test_ours_stands_beside_the_best_that_was_given_no_more_labels():
-    def done(model, *accuracies):
-        return [
-            {"data": "gas", "model": model, "split": split, "items": [10, 10], "accuracy": accuracy}
-            for split, accuracy in enumerate(accuracies)
-        ]
+def done(model, *accuracies):
+    """What splits of ten items each would leave in a report."""
+    return [
+        {"data": "gas", "model": model, "split": split, "items": [10, 10], "accuracy": accuracy}
+        for split, accuracy in enumerate(accuracies)
+    ]
 
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "holds"),
+    [(0.79, 0.8, True), (0.77, 0.8, False), (0.9, 0.8, True)],
+)
+def test_a_law_says_whether_ours_is_behind_what_anyone_would_try_first(ours, theirs, holds):
+    # The field's own is ahead of both, and no plain one.
+    parts = [done("ridge", theirs, theirs), done("orthogonal projection", 0.95, 0.95), done("b-hop", ours, ours)]
+    config = real.Config(("gas",), ("ridge", "orthogonal projection", "b-hop"), runs=2)
+    result = real.summary(config, {}, [one for part in parts for one in part])
+    law = result["rows"][-1]["plain"]
+    assert (law["model"], law["holds"]) == ("ridge", holds)
+    assert tables.never_behind(result).lines[0][-1] == ("yes" if holds else "**no**")
+
+
+def test_ours_stands_beside_the_best_that_was_given_no_more_labels():
     config = real.Config(("gas",), ("distance", "cosine", "ridge", "b-hop*", "b-hop"), runs=2)
     parts = [
         done("distance", 0.3, 0.5),

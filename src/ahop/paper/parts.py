@@ -314,6 +314,7 @@ BENCHMARKS = {
     "ceiling.json": "python benchmarks/ceiling.py",
     "crowding.json": "python benchmarks/crowding.py",
     "fits-cuda.json": "python benchmarks/fits.py --device cuda",
+    "fits-cpu.json": "python benchmarks/fits.py",
     "kernels-arm.json": "python benchmarks/kernels.py --device cpu",
     "kernels-x86.json": "python benchmarks/kernels.py --device cpu",
     "kernels-cuda.json": "python benchmarks/kernels.py --device cuda",

@@ -18,6 +18,7 @@ from ahop.datasets import Drawn, Measured
 from ahop.memories.base import AssociativeMemory
 from ahop.metrics import calibration_gap
 from ahop.paper import report as reports
+from ahop.paper.baselines import PLAIN
 from ahop.paper.parallel import each
 from ahop.paper.real_models import MODELS
 from ahop.paper.spread import beside, spread
@@ -26,6 +27,8 @@ from ahop.similarity import Density, Similarity
 Done = dict[str, Any]
 # In what the sittings of one report may differ.
 FREE = ("data", "models", "runs", "seed", "device")
+# By how much of all queries ours may be behind the best that anyone would try first, beside chance.
+NEVER_BEHIND = {"b-hop*": 0.05, "b-hop": 0.02}
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,8 @@ def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str,
                 found[one["model"]][one["split"]] = one
         for model, runs in found.items():
             if runs:
-                rows.append({"data": name, "model": model, **_figures(runs), **_beside(model, found)})
+                row = {"data": name, "model": model, **_figures(runs), **_beside(model, found)}
+                rows.append({**row, **_beside_plain(model, found)})
     return {**head, "rows": rows, "done": done}
 
 
@@ -178,10 +182,29 @@ def _beside(model: str, found: dict[str, dict[int, Done]]) -> dict[str, Any]:
     """For a model of ours: the best of the others on the same splits, and the difference to it."""
     if not MODELS[model].ours:
         return {}
+    labels = MODELS[model].labels
+    return _compared(model, found, [other for other, one in MODELS.items() if not one.ours and one.labels <= labels])
+
+
+def _beside_plain(model: str, found: dict[str, dict[int, Done]]) -> dict[str, Any]:
+    """A law: ours is not behind the best of what anyone would try first by more than it may be, and chance."""
+    if model not in NEVER_BEHIND:
+        return {}
+    labels, slack = MODELS[model].labels, NEVER_BEHIND[model]
+    plain = _compared(model, found, [other for other in PLAIN if MODELS[other].labels <= labels])
+    if not plain:
+        return {}
+    # One split has no interval.
+    high = plain["difference"]["high"]
+    holds = (plain["difference"]["mean"] if high is None else high) >= -slack
+    return {"plain": {**plain["best_other"], "difference": plain["difference"], "slack": slack, "holds": holds}}
+
+
+def _compared(model: str, found: dict[str, dict[int, Done]], others: list[str]) -> dict[str, Any]:
     figures = {
         other: {number: runs[number]["accuracy"] for number in sorted(runs)}
         for other, runs in found.items()
-        if other == model or (not MODELS[other].ours and MODELS[other].labels <= MODELS[model].labels)
+        if other == model or other in others
     }
     learned, scored = next(iter(found[model].values()))["items"]
     return beside("accuracy", figures.pop(model), figures, scored / learned)

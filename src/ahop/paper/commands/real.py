@@ -57,7 +57,7 @@ def run_real(
     if quick:
         config = real.quick(config)
     result = real.run(config, out, workers) if join is None else joined(real.join, config, join, out)
-    for table in (tables.real_models, tables.real, tables.calibration):
+    for table in (tables.real_models, tables.real, tables.never_behind, tables.calibration):
         grid = table(result)
         if grid.lines:
             show(grid, table.__doc__ or "")

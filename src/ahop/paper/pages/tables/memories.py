@@ -297,6 +297,26 @@ def real_models(report: Report) -> Grid:
     return Grid(["", "learns from", *map(set_title, names)], lines)
 
 
+@shown("real-law", "real")
+def never_behind(report: Report) -> Grid:
+    """A law: ours beside the best of the plain metrics, whitening and ridge with no more labels; how far it may be
+    behind."""
+    rows = [row for row in report["rows"] if "plain" in row]
+    lines = [
+        [
+            set_title(row["data"]),
+            f"**{row['model']}**",
+            with_spread(row["accuracy"]),
+            f"{with_spread(row['plain']['accuracy'])} {row['plain']['model']}",
+            interval(row["plain"]["difference"]),
+            figure(-row["plain"]["slack"], 2),
+            "yes" if row["plain"]["holds"] else "**no**",
+        ]
+        for row in rows
+    ]
+    return Grid(["", "", "ours", "best plain", "confidence interval of the difference", "allowed", "holds"], lines)
+
+
 @shown("real-calibration", "real")
 def calibration(report: Report) -> Grid:
     """Items measured twice: expected calibration error; in brackets how sure, and how often right."""

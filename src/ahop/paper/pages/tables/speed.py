@@ -28,9 +28,10 @@ def ratios_to_trees(report: Report) -> Grid:
     return a_line_each("fit, predict", report["rows"], cell)
 
 
-@shown("fits", "fits-cuda")
-def fits(report: Report) -> Grid:
+@shown("fits", "fits-cuda", "fits-cpu")
+def fits(report: Report, on_cores: Report) -> Grid:
     """How long default fits of `b-hop` take."""
+    by_name = {row["name"]: row for row in on_cores["rows"]}
     lines = [
         [
             row["name"],
@@ -38,10 +39,11 @@ def fits(report: Report) -> Grid:
             f"{row['queries']:,} x {row['query_dim']:,}",
             f"{row['seconds']:.1f}",
             f"{row['over_product']:,}",
+            f"{by_name[row['name']]['over_product']:,}" if row["name"] in by_name else "",
         ]
         for row in report["rows"]
     ]
-    return Grid(["", "patterns", "queries", "seconds", "products of the two"], lines)
+    return Grid(["", "patterns", "queries", "H200, seconds", "H200, products", "two cores, products"], lines)
 
 
 @shown("timing", "timing-cuda")
