@@ -91,7 +91,7 @@ def damaged(folder, damage):
         return
     path = files[which % len(files)]
     if how in ("gone", "folder", "link", "loop"):
-        path.unlink() if not path.is_dir() else shutil.rmtree(path)
+        path.unlink() if path.is_symlink() or not path.is_dir() else shutil.rmtree(path)
         if how == "folder":
             path.mkdir()
         elif how != "gone":

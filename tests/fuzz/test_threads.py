@@ -7,6 +7,7 @@ import pickle
 import sys
 import tempfile
 import threading
+import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -86,7 +87,9 @@ class World:
         assert found.indices.min() >= 0 and found.indices.max() < BASE + 64
         assert (found.probabilities >= 0).all() and (found.probabilities.sum(1) < 1 + 1e-3).all()
         if self.kind in ("universal", "learned", "index", "store", "shards"):
-            assert torch.equal(found.indices[:, 0], torch.arange(len(self.queries)))
+            # One that was added since may lie nearer by chance.
+            first = found.indices[:, 0]
+            assert ((first == torch.arange(len(self.queries))) | (first >= BASE)).all()
 
     def retrieve(self):
         width = DIM if self.memory.values is None else 2
@@ -114,9 +117,12 @@ class World:
 def check(case):
     with (
         tempfile.TemporaryDirectory() as folder,
+        warnings.catch_warnings(),
         mock.patch.object(shard, "cluster", lambda: cluster),
         mock.patch.object(shards, "cluster", lambda: cluster),
     ):
+        # Two steps are few, and learning is said to be unfinished.
+        warnings.filterwarnings("ignore", "the fit was still improving")
         world = World(case, Path(folder))
         wrong, left = [], itertools.count()
         start = threading.Barrier(len(case["threads"]))
@@ -157,7 +163,6 @@ def check(case):
             world.grows.close()
 
 
-@pytest.mark.filterwarnings("ignore:the fit was still improving")
 @settings(max_examples=6)
 @given(case=cases())
 def test_whatever_threads_do_at_once_all_that_is_seen_is_of_one_moment(case):

@@ -7,6 +7,7 @@ import torch
 
 import ahop
 from ahop import AdaptiveHopfield, AssociativeMemory, ModernHopfield, UniversalHopfield, kernels, memory_budget
+from ahop.similarity.families import correlated, independent
 
 
 def noise(*shape, seed=0):
@@ -291,9 +292,12 @@ def break_off(monkeypatch, where, at):
         ("k-hop", (torch.optim.Adam, "step"), {"steps": 9}),
         ("k2-hop", (torch.optim.Adam, "step"), {"steps": 9}),
         pytest.param(
-            "b-hop", (ahop.learning.corruption.terms, "maximise"), {"hidden_causes": 0}, marks=pytest.mark.slow
+            "b-hop",
+            (independent.terms, "maximise"),
+            {"hidden_causes": 0},
+            marks=pytest.mark.slow,
         ),
-        ("b-hop", (ahop.learning.corruption.correlated, "maximise"), {"hidden_causes": 1}),
+        ("b-hop", (correlated.learning, "maximise"), {"hidden_causes": 1}),
         ("b-hop", (torch.Tensor, "index_add"), {"hidden_causes": 1, "learn_prior": True}),
     ],
     ids=str,

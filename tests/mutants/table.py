@@ -26,9 +26,9 @@ CONCEPTS = "tests/paper/test_multimodal.py::test_neither_memory_learns_from_what
 FINAL = "tests/paper/test_tabular.py::test_the_final_models_learn_from_no_test_row"
 OWN_LABEL = "tests/estimators/test_training.py::test_no_row_hears_its_own_label"
 HELD_OUT = "tests/estimators/test_training.py::test_held_out_rows_are_neither_learned_from_nor_cases"
-JURY = "tests/learning/corruption/test_held_out.py::test_a_jury_judges_by_origins_that_were_not_learned_from"
-FOLDS = "tests/learning/corruption/test_held_out.py::test_folds_know_nothing_of_single_dimensions_from_pairs_left_out"
-HALVES = "tests/learning/corruption/test_held_out.py::test_a_half_is_asked_about_the_other_one"
+JURY = "tests/similarity/families/test_validation.py::test_a_jury_judges_by_origins_that_were_not_learned_from"
+FOLDS = "tests/similarity/families/test_validation.py::test_folds_know_nothing_of_single_dimensions_from_pairs_left_out"
+HALVES = "tests/similarity/families/test_validation.py::test_a_half_is_asked_about_the_other_one"
 SMOOTHNESS = "tests/learning/test_footprint.py::test_smoothness_is_judged_by_samples_that_were_not_learned_from"
 
 MUTANTS = (
@@ -350,63 +350,63 @@ MUTANTS = (
     ),
     Mutant(
         "a temperature is fitted to origins that were learned from",
-        "src/ahop/learning/corruption/held_out.py",
+        "src/ahop/similarity/families/validation.py",
         "self._thinned((fold[group] != index).nonzero().squeeze(1)),",
         "self._thinned((fold[group] >= 0).nonzero().squeeze(1)),",
         (JURY,),
     ),
     Mutant(
         "a jury judges a model by what it was learned from",
-        "src/ahop/learning/corruption/held_out.py",
+        "src/ahop/similarity/families/validation.py",
         "scores.append(self.score(fit(learn), rows))",
         "scores.append(self.score(fit(rows), rows))",
         (JURY,),
     ),
     Mutant(
         "folds go by queries, so that an origin is in several",
-        "src/ahop/learning/corruption/held_out.py",
+        "src/ahop/similarity/families/validation.py",
         "        fold = self._permutation(len(known)) % folds\n",
         "        fold = self._permutation(len(origins)) % folds\n        group = torch.arange(len(origins))\n",
         (JURY,),
     ),
     Mutant(
         "folds begin with what pairs left out have taught of single dimensions",
-        "src/ahop/learning/corruption/independent.py",
+        "src/ahop/similarity/families/independent/learning.py",
         "            self.problem.forget_dimensions(state, rows)\n",
         "",
         (FOLDS,),
     ),
     Mutant(
         "a half is asked about itself",
-        "src/ahop/learning/corruption/__init__.py",
+        "src/ahop/similarity/families/fitting.py",
         "return [(chosen.refit(one), other), (chosen.refit(other), one)]",
         "return [(chosen.refit(one), one), (chosen.refit(other), other)]",
         (HALVES,),
     ),
     Mutant(
         "kinds of noise are judged by queries that were learned from",
-        "src/ahop/learning/corruption/richer.py",
+        "src/ahop/similarity/families/independent/refinement.py",
         "return terms.expect(there, state.regimes, state.log_rho)[0]",
         "return terms.expect(here, state.regimes, state.log_rho)[0]",
         (
-            "tests/learning/corruption/test_held_out.py"
+            "tests/similarity/families/test_validation.py"
             "::test_what_single_dimensions_may_differ_in_is_judged_by_queries_that_were_not_learned_from",
         ),
     ),
     Mutant(
         "a model that is judged remembers the queries that it is judged by",
-        "src/ahop/learning/corruption/independent.py",
+        "src/ahop/similarity/families/independent/learning.py",
         "self.problem.iterate(state, self.evidence.part(rows), steps=60)",
         "self.problem.iterate(state, self.evidence, steps=60)",
-        ("tests/learning/corruption/test_held_out.py::test_what_is_learned_again_rests_on_its_own_queries_alone",),
+        ("tests/similarity/families/test_validation.py::test_what_is_learned_again_rests_on_its_own_queries_alone",),
     ),
     Mutant(
         "regimes at a floor are judged by queries that were learned from",
-        "src/ahop/learning/corruption/floor.py",
+        "src/ahop/similarity/families/floor/learning.py",
         "return _evidence(model, cells, rows[judge], log_prior)",
         "return _evidence(model, cells, rows[learn], log_prior)",
         (
-            "tests/learning/corruption/test_held_out.py"
+            "tests/similarity/families/test_validation.py"
             "::test_regimes_at_a_floor_are_judged_by_queries_that_were_not_learned_from",
         ),
     ),

@@ -113,7 +113,7 @@ def test_words_about_code_are_not_code(source):
 
 def test_the_code_of_real_variants_is_their_memories_and_no_page():
     needed = provenance.needed(ROOT / "src/ahop/paper/real.py")
-    assert {"ahop.paper.real_models", "ahop.memories.bayesian", "ahop.similarity.moved"} <= needed.keys()
+    assert {"ahop.paper.real_models", "ahop.memories.bayesian", "ahop.similarity.families.moved.model"} <= needed.keys()
     assert {f"ahop.datasets.{path.stem}" for path in (ROOT / "src/ahop/datasets").glob("[a-z]*.py")} <= needed.keys()
     assert not [name for name in needed if name.startswith(("ahop.paper.pages", "ahop.paper.commands", "ahop.nn"))]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class FitReport:
     chosen: str = ""
     accuracy: float = math.nan
     confidence: float = math.nan
+
+    def shifted(self, amount: float) -> FitReport:
+        """The same of a loss that is larger by so much, as in other units."""
+        return replace(self, loss=self.loss + amount)
 
     def __str__(self) -> str:
         lines = []

@@ -22,7 +22,7 @@ from ahop.separation import Softmax
 from ahop.similarity import Corruption, Density, Likelihood, Similarity, quick
 from ahop.similarity.bridge import Adapter
 from ahop.similarity.codes import NoCodesError
-from ahop.similarity.moved import Moved
+from ahop.similarity.families.moved.model import Moved
 
 if TYPE_CHECKING:
     from ahop.index.index import Index
@@ -125,7 +125,7 @@ class BayesianHopfield(AssociativeMemory):
         is better than a plain metric, whitening or ridge regression. With origins, the kinds are compared by retrieval
         of origins that were left out (cross-validation). Without, origins are shared out among the likeliest patterns,
         and held-out queries decide as far as they can: see
-        :mod:`ahop.learning.corruption`. ``print(memory.report)`` says what was tried and what to expect.
+        :mod:`ahop.similarity.families`. ``print(memory.report)`` says what was tried and what to expect.
 
         Args:
             queries: ``(n, d)``, or ``(n, q)`` of a space of their own.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ahop.learning.corruption.alignment import nearest_rotation
 from ahop.paper.baselines import METRICS, Compared, centred, orthogonal, uncrowded
+from ahop.similarity.families.moved.alignment import nearest_rotation
 
 # How often both take turns, at most; answers that stay as they are end it before.
 _TURNS = 20

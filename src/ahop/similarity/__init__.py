@@ -6,18 +6,18 @@ from pkgutil import iter_modules
 from ahop.similarity.base import Decomposable, Similarity
 from ahop.similarity.bridge import Adapter, Bridge
 from ahop.similarity.codes import InnerProduct
-from ahop.similarity.correlated import Correlated
 from ahop.similarity.corruption import Corruption
 from ahop.similarity.density import Density
+from ahop.similarity.families.correlated.model import Correlated
+from ahop.similarity.families.floor.model import Floor, OneHot
+from ahop.similarity.families.independent.likelihood import Likelihood
+from ahop.similarity.families.independent.regimes import Regimes
+from ahop.similarity.families.moved.model import Moved
+from ahop.similarity.families.nearest.model import Nearest, NearestCodes
+from ahop.similarity.families.transformed import Transformed
 from ahop.similarity.fixed import Cosine, Distance, Dot, Euclidean, Manhattan, Matches, Precision, Unified
-from ahop.similarity.floor import Floor, OneHot
 from ahop.similarity.footprint import Adaptive, footprint, k_optimal
-from ahop.similarity.likelihood import Likelihood
 from ahop.similarity.mahalanobis import Mahalanobis
-from ahop.similarity.moved import Moved
-from ahop.similarity.nearest import Nearest, NearestCodes
-from ahop.similarity.regimes import Regimes
-from ahop.similarity.transformed import Transformed
 from ahop.similarity.whitened import Whitened
 
 # A new similarity is one file in this folder: its class is known by name, and found here, once the file is read.

@@ -11,20 +11,17 @@ import torch
 from torch import Tensor
 
 from ahop._checks import whole
-from ahop.learning import corruption
-from ahop.learning.corruption.order import said_order
 from ahop.learning.report import FitReport
 from ahop.similarity.codes import Codes, Tempered
-from ahop.similarity.correlated import Correlated
 from ahop.similarity.density import Density
-from ahop.similarity.floor import Floor
-from ahop.similarity.likelihood import Likelihood
-from ahop.similarity.moved import Moved
-from ahop.similarity.nearest import Nearest
-from ahop.similarity.regimes import Regimes
-from ahop.similarity.transformed import Transformed
+from ahop.similarity.families import fitting
+from ahop.similarity.families.correlated.model import Correlated
+from ahop.similarity.families.independent.likelihood import Likelihood
+from ahop.similarity.families.independent.regimes import Regimes
+from ahop.similarity.families.nearest.model import Nearest
+from ahop.similarity.families.order import said_order
+from ahop.similarity.families.training import TrainingData
 
-_FAMILIES = corruption.Families(Likelihood, Regimes, Correlated, Floor, Moved, Transformed, Nearest)
 # A stream is learned from anew as long as its queries are few.
 _FEW = 256
 _LEAST = 32
@@ -80,7 +77,7 @@ class Corruption(Density):
         self.register_buffer("log_beta", torch.zeros(()))
         self.register_buffer("doubt", torch.zeros(()))
         # How familiar genuine queries are that were not learned from, in order; as many as the count says.
-        self.register_buffer("genuine", torch.zeros(corruption.GENUINE))
+        self.register_buffer("genuine", torch.zeros(fitting.GENUINE))
         self.register_buffer("genuine_count", torch.tensor(0))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
@@ -110,7 +107,7 @@ class Corruption(Density):
         seed: int = 0,
         verbose: bool = True,
     ) -> FitReport:
-        """Learn what happens to queries; see :mod:`ahop.learning.corruption` for the decisions.
+        """Learn what happens to queries; see :mod:`ahop.similarity.families` for the decisions.
 
         Args:
             patterns: ``(N, d)``.
@@ -129,8 +126,8 @@ class Corruption(Density):
             raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
         if hidden_causes and observed is not None:
             raise ValueError(f"hidden_causes must be 0 or None where values are missing, got {hidden_causes}")
-        lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior, order=shape)
-        learned = corruption.learn(lessons, _FAMILIES, hidden_causes, seed, verbose)
+        data = TrainingData(patterns, queries, origins, observed, log_prior, order=shape)
+        learned = fitting.learn(data, fitting.wanted(hidden_causes), seed, verbose)
         self.model, self.query_dim = learned.model, learned.model.query_dim
         self.log_beta.fill_(learned.log_beta)
         self.doubt.fill_(learned.doubt)
@@ -150,10 +147,10 @@ class Corruption(Density):
         """
         if not int(self.genuine_count):
             known = int(self.known)
-            if 0 < known < corruption.FEWEST:
+            if 0 < known < fitting.FEWEST:
                 raise ValueError(
                     f"reject must be None: some queries are held out to learn what genuine ones look like, which takes "
-                    f"at least {corruption.FEWEST}, and fit was given {known}"
+                    f"at least {fitting.FEWEST}, and fit was given {known}"
                 )
             raise ValueError("reject must be None before fit: what genuine queries look like is learned there")
         place = int((int(self.genuine_count) + 1) * share)
@@ -177,8 +174,8 @@ class Corruption(Density):
         if anew or not steps:
             causes = 0 if steps or isinstance(self.model, Nearest) else None
             return self.fit(patterns, queries, origins, observed=observed, log_prior=log_prior, hidden_causes=causes)
-        lessons = corruption.Lessons(patterns, queries, origins, observed, log_prior)
-        self.model, report = corruption.follow(self.model, lessons, _FAMILIES)
+        data = TrainingData(patterns, queries, origins, observed, log_prior)
+        self.model, report = fitting.follow(self.model, data)
         return report
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar, Protocol
 
+import torch
 from torch import Tensor
 
-from ahop.learning.corruption.lessons import Lessons
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Similarity
 from ahop.similarity.codes import Codes, NoCodesError
+from ahop.similarity.families.training import TrainingData
+
+
+class Learner(Protocol):
+    """What learns a likelihood: its family, see :class:`ahop.similarity.families.Family`."""
+
+    def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
+        """Another of its kind that learned, with how that went."""
 
 
 class Density(Similarity, abstract=True):
     r"""Scores are log-likelihoods, :math:`s(\xi, x) = \log p(x \mid \xi)`.
 
     So probabilities mean what they say, and a query of nothing stored can be told.
+
+    Attributes:
+        learner: What learns such a likelihood; None where it is fixed.
     """
+
+    learner: ClassVar[Learner | None] = None
 
     def fit(
         self,
@@ -39,21 +53,18 @@ class Density(Similarity, abstract=True):
             log_prior: How often each pattern is asked for, ``(N,)``; None is alike.
             seed: For what is held out.
         """
-        learned = self.learned(Lessons(patterns, queries, origins, observed, log_prior), seed)
-        if learned is None:
+        if self.learner is None:
             return super().fit(patterns, queries, origins, observed=observed, log_prior=log_prior)
-        found, report = learned
+        data = TrainingData(patterns, queries, origins, observed, log_prior)
+        with torch.no_grad():
+            found, report = self.learner.alone(self, data, seed)
         self.become(found)
         return report
 
     @property
     def learns(self) -> bool:
         """Whether :meth:`fit` changes anything."""
-        return type(self).learned is not Density.learned or type(self).fit is not Density.fit
-
-    def learned(self, lessons: Lessons, seed: int) -> tuple[Density, FitReport] | None:
-        """Another of its kind that learned, with how that went; None from one that is fixed."""
-        return None
+        return self.learner is not None or type(self).fit is not Density.fit
 
     @abstractmethod
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -69,6 +80,10 @@ class Density(Similarity, abstract=True):
     def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:
         """What was learned, as pictures: a title, values, and where they lie (None: one a dimension)."""
         return []
+
+    def log_volume(self, queries: Tensor) -> Tensor:
+        """What makes log densities of queries out of the scores, ``(Q,)``: nought for those that are densities."""
+        return queries.new_zeros(len(queries))
 
     @abstractmethod
     def describe(self) -> str:

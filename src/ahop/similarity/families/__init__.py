@@ -1,0 +1,1 @@
+"""Likelihoods that are learned, one family of corruptions each, and the choice among them."""

@@ -1,0 +1,101 @@
+"""How far a model that was learned without labels is to be trusted: what nobody's labels can tell, its own data may.
+
+Two things make such a model too sure of itself. *Chance*: it was fitted to few queries. Models fitted to two halves of
+them then answer differently, and their agreement bounds how often either can be right (:func:`agreement`). *Form*: its
+terms are taken for independent and are not. What really happened to a query can be carried to another pattern
+(:meth:`ahop.similarity.Density.carried`), where the origin is known by construction: a bootstrap of residuals, on which
+a temperature is fitted as on held-out labels (:func:`log_beta`). Neither shows a model that is wrong in the same way
+for all queries. A few labels do (:func:`by_labels`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import split
+from ahop.similarity.families.training import TrainingData
+from ahop.similarity.families.validation import beside_rivals, tempered
+
+# Queries that are asked, and rivals that each is told from.
+_ASKED, _RIVALS = 256, 1024
+# Labels that tell how sure to be, at least.
+_FEWEST = 5
+
+
+def _some(count: int, most: int, generator: torch.Generator, device: torch.device) -> Tensor:
+    return torch.randperm(count, generator=generator)[:most].to(device)
+
+
+def first_choices(model: Any, patterns: Tensor, queries: Tensor) -> Tensor:
+    """The likeliest pattern of each query, ``(n,)``."""
+    like = next(model.parameters())
+    parts = split(len(queries), 2 * len(patterns) * like.element_size())
+    return torch.cat([model(patterns.to(like), queries[part].to(like)).argmax(-1) for part in parts])
+
+
+def agreement(one: Any, other: Any, patterns: Tensor, queries: Tensor) -> float:
+    """The share of queries for which two models have the same first choice."""
+    some = queries[:: max(1, len(queries) // _ASKED)]
+    return float((first_choices(one, patterns, some) == first_choices(other, patterns, some)).double().mean())
+
+
+def log_beta(model: Any, patterns: Tensor, queries: Tensor, seed: int) -> tuple[float, float]:
+    """The log inverse temperature at which the model is as sure as it is right when what happened to these queries
+    happens to other patterns, and how often it is right then. Never above nought.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    like = next(model.parameters())
+    asked = queries[_some(len(queries), _ASKED, generator, queries.device)].to(like)
+    stored = patterns.to(like)
+    own = stored[first_choices(model, stored, asked)]
+    others = torch.randint(len(stored), (len(asked),), generator=generator).to(asked.device)
+    carried = model.carried(asked, own, stored[others])
+    if carried is None:
+        return 0.0, math.nan
+    rivals = _some(len(stored), _RIVALS, generator, asked.device)
+    scores = beside_rivals(model, stored, carried, others, rivals)
+    right = float((scores[:, 0] > scores[:, 1:].amax(1)).double().mean())
+    return min(0.0, tempered(scores.double())[1]), right
+
+
+def by_labels(models: list[tuple[Any, Tensor]], data: TrainingData, expected: float) -> float | None:
+    """How often the known origins are found, by models that each come with the rows they have not learned from.
+
+    What was expected weighs as much as one label. None where too few origins are known.
+    """
+    if data.origins is None:
+        return None
+    right = []
+    for model, rows in models:
+        rows = rows[data.origins[rows] >= 0]
+        right.append(first_choices(model, data.patterns, data.queries[rows]) == data.origins[rows])
+    found = torch.cat(right)
+    return None if len(found) < _FEWEST else (float(found.sum()) + expected) / (len(found) + 1)
+
+
+def mean_confidence(model: Any, patterns: Tensor, queries: Tensor, beta: float, log_prior: Tensor | None) -> float:
+    """How sure the model is of its first choices on average, at an inverse temperature."""
+    like, some = next(model.parameters()), queries[:: max(1, len(queries) // _ASKED)]
+    prior = 0.0 if log_prior is None else log_prior.to(like)
+    scores = model(patterns.to(like), some.to(like))
+    return float(torch.softmax(beta * scores + prior, -1).amax(-1).mean())
+
+
+def no_surer_than(
+    share: float, model: Any, patterns: Tensor, queries: Tensor, log_beta: float, log_prior: Tensor | None
+) -> float:
+    """The log inverse temperature, at most ``log_beta``, at which the mean confidence is at most ``share``."""
+    if mean_confidence(model, patterns, queries, math.exp(log_beta), log_prior) <= share:
+        return log_beta
+    low, high = log_beta - 12.0, log_beta
+    for _ in range(20):
+        middle = (low + high) / 2
+        if mean_confidence(model, patterns, queries, math.exp(middle), log_prior) > share:
+            high = middle
+        else:
+            low = middle
+    return low

@@ -1,0 +1,96 @@
+"""A model that may be chosen, and what came of the choice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ahop.learning.report import Trial
+from ahop.similarity.density import Density
+from ahop.similarity.families.training import TrainingData
+from ahop.similarity.families.validation import HeldOut
+from ahop.similarity.families.views import View
+
+# Learns from some of the queries ``(m,)``.
+Refit = Callable[[Tensor], Density]
+# So that halves differ from other draws of the same seed: one half would have none of what those took.
+_STREAM = 1_000_003
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A likelihood that was learned from all queries, and how to learn it again from some of them.
+
+    Attributes:
+        name: What reports call it.
+        model: The likelihood.
+        data: What it was learned from.
+        again: Makes of such data what learns from some of their queries; None where nothing can be left out.
+        held_out: How well it retrieves origins that were left out, where all are known.
+        log_beta: The log of an inverse temperature that learning it has found on the way.
+        settles: Whether nothing else need be tried: it is a fact of the data, not a choice.
+        rests_on_map: Whether it is a map between spaces, which a richer one may know better.
+        complexity: As that of its family.
+        converged: Whether learning came to an end.
+        found: Whether what was looked for is there; nobody knows how often answers are right if it is not.
+        iterations: How many steps the last run of it took.
+        warning: What its user should hear if it is chosen.
+    """
+
+    name: str
+    model: Density
+    data: TrainingData
+    again: Callable[[TrainingData], Refit] | None = None
+    held_out: HeldOut | None = None
+    log_beta: float | None = None
+    settles: bool = False
+    rests_on_map: bool = False
+    complexity: int = 50
+    converged: bool = True
+    found: bool = True
+    iterations: int = 1
+    warning: str = ""
+
+    @property
+    def refit(self) -> Refit | None:
+        """Learns it again from some of its queries."""
+        return None if self.again is None else self.again(self.data)
+
+    @property
+    def trial(self) -> Trial:
+        """What a report says of it."""
+        if self.held_out is None:
+            return Trial(self.name)
+        return Trial(self.name, self.held_out.accuracy, float(self.held_out.log_posterior.mean()))
+
+    def seen_through(self, view: View, data: TrainingData) -> Candidate:
+        """The same for rows as they are, where it was learned from rows as ``view`` shows them."""
+        again = self.again
+        if not view.name or again is None:
+            return replace(self, data=data)
+
+        def wrapped(other: TrainingData) -> Refit:
+            refit = again(view.show(other))
+            return lambda rows: view.wrap(refit(rows))
+
+        return replace(self, name=view.named(self.name), model=view.wrap(self.model), data=data, again=wrapped)
+
+
+class Outcome(NamedTuple):
+    """What was chosen, what was tried, and how often the first choice should be right, the luck of the best of many
+    taken away; not a number where nobody knows."""
+
+    chosen: Candidate
+    tried: list[Trial]
+    expected: float = math.nan
+
+
+def halves(count: int, seed: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Two halves of so many queries, by chance."""
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed + _STREAM)).to(device)
+    return order[: count // 2], order[count // 2 :]

@@ -1,0 +1,1 @@
+"""Hidden causes that move many dimensions at once."""

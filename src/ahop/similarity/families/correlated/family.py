@@ -1,0 +1,203 @@
+"""The family of corruptions in which a few hidden causes move many dimensions at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from ahop._precision import Units
+from ahop.learning.report import FitReport
+from ahop.similarity.density import Density
+from ahop.similarity.families import calibration, residuals
+from ahop.similarity.families.candidate import Candidate, Refit, halves
+from ahop.similarity.families.correlated import learning
+from ahop.similarity.families.correlated.learning import Form
+from ahop.similarity.families.correlated.model import Correlated
+from ahop.similarity.families.family import Family, evidence, register
+from ahop.similarity.families.floor.learning import has_floor
+from ahop.similarity.families.training import TrainingData
+from ahop.similarity.families.validation import CrossValidation, HeldOut
+from ahop.similarity.families.views import View
+
+# Queries x patterns that hidden causes are learned from, and that their number is found on; and steps from there.
+_TABLE, _LADDER, _POLISH = 2**23, 2**21, 6
+_ENOUGH = 384
+# Steps of a model without hidden causes, and of one that is learned again from some queries.
+_PLAIN_STEPS, _REFIT_STEPS = 15, 8
+# Halves of the queries veto hidden causes if they agree on so many fewer origins than those of a simpler model.
+_AGREEMENT = 0.03
+
+
+@register
+class HiddenCauses(Family):
+    """Hidden causes, as many as ``rank`` says or as retrieve best."""
+
+    name = "hidden causes"
+    models = (Correlated,)
+    complexity = 50
+
+    def __init__(self, rank: int | None = None) -> None:
+        self.rank = rank
+        # Who says how many there are wants them.
+        self.takes_few = rank is not None
+
+    def applies(self, data: TrainingData, seed: int) -> bool:
+        """Whether residuals are more correlated than they would be if every dimension had been hit by itself.
+
+        One value that comes again and again has no density: with a floor, hidden causes would be mistaken.
+        """
+        if self.rank is not None:
+            return True
+        if not data.same_width or has_floor(data):
+            return False
+        return residuals.are_correlated(data.gaps if data.labelled else _likely_gaps(data), seed)
+
+    def sees(self, view: View) -> bool:
+        return True
+
+    def fit(self, data: TrainingData, seed: int) -> Correlated:
+        if not data.labelled:
+            return self._learned(data, seed, lambda _: None)
+        assert data.origins is not None
+        small = CrossValidation(data.patterns, data.queries, data.origins, seed, screening=True)
+        return _pairs(data, data.rows, learning.by_retrieval(small, self.rank))
+
+    def with_labels(
+        self, data: TrainingData, validation: CrossValidation, leader: HeldOut | None, seed: int
+    ) -> Candidate:
+        """Their number and form are found on a few folds, and validated on all."""
+        assert data.origins is not None
+        small = CrossValidation(data.patterns, data.queries, data.origins, seed, screening=True)
+        form = learning.by_retrieval(small, self.rank)
+        refit = _from_pairs(data, form)
+        held_out = validation.evaluate(refit, leader)
+        return Candidate(self.name, refit(data.rows), data, lambda other: _from_pairs(other, form), held_out)
+
+    def without_labels(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Candidate:
+        """As many as tell most of the origins; a model without any where two halves of the queries do not agree."""
+        model = self._learned(data, seed, advance)
+        one = Candidate(self.name, model, data, lambda other: _from_queries(other, model))
+        return one if self.rank is not None else _agreed(data, one, seed)
+
+    def _learned(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Correlated:
+        order = torch.randperm(len(data.queries), generator=torch.Generator().manual_seed(seed)).to(data.rows.device)
+        # How many there are is found on some of the queries, and what they are learned from more of them.
+        few, most = _some(data), max(_some(data), _TABLE // len(data.patterns))
+        some = data if len(order) <= few else data.part(order[:few])
+        ranks = learning.ladder(len(some.queries), data.patterns.shape[1]) if self.rank is None else [self.rank]
+        stored = data.patterns.double()
+        model = learning.by_information(stored, some.queries.double(), some.origins, ranks, lambda: advance(self.name))
+        if len(order) > few:
+            more = data.part(order[:most])
+            model = learning.fit_queries(stored, more.queries.double(), Form.of(model), _POLISH, model, more.origins)
+        return model.to(data.patterns)
+
+    def follow(self, model: Density, data: TrainingData) -> Density:
+        if data.observed is not None:
+            raise ValueError("observed must be None: this memory has hidden causes, and learns from whole queries")
+        assert isinstance(model, Correlated)
+        found = learning.follow(model, data.patterns.double(), data.queries.double(), data.origins)
+        return found.to(data.patterns)
+
+    def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
+        """As many hidden causes as the model has; with labels, at the temperature of cross-validation."""
+        if data.observed is not None:
+            raise ValueError("observed must be None: hidden causes are learned from whole queries")
+        assert isinstance(model, Correlated)
+        units = Units.of(data.patterns, data.queries)
+        measured, family = data.measured(units), HiddenCauses(model.rank)
+        if measured.labelled:
+            assert measured.origins is not None
+            folds = CrossValidation(measured.patterns, measured.queries, measured.origins, seed)
+            one = family.with_labels(measured, folds, None, seed)
+            assert one.held_out is not None and isinstance(one.model, Correlated)
+            found = one.model
+            found.log_beta.fill_(one.held_out.log_beta)
+        else:
+            found = family.fit(measured, seed)
+        loss = evidence(measured, found) + data.log_density_of(units)
+        return units.leave(found), FitReport("em", loss, 1, converged=True)
+
+
+def _some(data: TrainingData) -> int:
+    """Queries that are enough to compare models on."""
+    return max(_ENOUGH, _LADDER // len(data.patterns))
+
+
+def _likely_gaps(data: TrainingData) -> Tensor:
+    """What the likeliest patterns of some queries leave unexplained, ``(m, d)``."""
+    some = data.part(data.rows[: _some(data)])
+    model = _plain_noise(data, shared=False)(data.rows)
+    nearest = calibration.first_choices(model, some.patterns, some.queries)
+    nearest = torch.where(some.all_origins < 0, nearest, some.all_origins)
+    return some.queries - some.patterns[nearest]
+
+
+def _from_pairs(data: TrainingData, form: Form) -> Refit:
+    """Learns one form from labelled pairs."""
+
+    return lambda rows: _pairs(data, rows, form)
+
+
+def _pairs(data: TrainingData, rows: Tensor, form: Form) -> Correlated:
+    some = data.part(rows)
+    return learning.fit_pairs(some.queries.double(), some.patterns[some.origins].double(), form).to(data.patterns)
+
+
+def _from_queries(data: TrainingData, model: Correlated) -> Refit:
+    """Learns the form of a model from queries alone."""
+    stored, form, most = data.patterns.double(), Form.of(model), _some(data)
+
+    def refit(rows: Tensor) -> Correlated:
+        # From where all queries led to: what is there by chance does not stay in every half of them.
+        some, start = data.part(rows[:most]), copy.deepcopy(model).double()
+        found = learning.fit_queries(stored, some.queries.double(), form, _REFIT_STEPS, start, some.origins)
+        return found.to(data.patterns)
+
+    return refit
+
+
+def _plain_noise(data: TrainingData, shared: bool) -> Refit:
+    """Learns noise without hidden causes: of each dimension's own, or one that all share."""
+    stored, form, most = data.patterns.double(), Form(shared_noise=shared), _some(data)
+
+    def refit(rows: Tensor) -> Correlated:
+        some = data.part(rows[:most])
+        found = learning.fit_queries(stored, some.queries.double(), form, _PLAIN_STEPS, None, some.origins)
+        return found.to(data.patterns)
+
+    return refit
+
+
+def _agreed(data: TrainingData, causes: Candidate, seed: int) -> Candidate:
+    """Hidden causes, if two halves of the queries agree on the origins as much as without them; else without.
+
+    Where some origins are known, what counts is how many of them each half finds without having learned from them."""
+    one, other = halves(len(data.queries), seed, data.queries.device)
+
+    def agreement(candidate: Candidate) -> float:
+        assert candidate.refit is not None
+        models = [(candidate.refit(one), other), (candidate.refit(other), one)]
+        share = calibration.agreement(models[0][0], models[1][0], data.patterns, data.queries)
+        told = calibration.by_labels(models, data, share)
+        return share if told is None else told
+
+    simpler = [
+        Candidate(name, _plain_noise(data, shared)(data.rows), data, partial(_plain_noise, shared=shared))
+        for name, shared in (("a noise for each", False), ("one noise for all", True))
+    ]
+    shares = [agreement(candidate) for candidate in simpler]
+    own, rival = agreement(causes), max(shares)
+    if own >= rival - _AGREEMENT:
+        return causes
+    warning = (
+        f"{len(data.queries)} queries are too few to be sure of hidden causes: learned from two halves of them, they "
+        f"hold for {own:.0%} of the origins, a simpler model for {rival:.0%}; the simpler one is taken, and more "
+        "queries, or more known origins, would tell"
+    )
+    return replace(simpler[shares.index(rival)], warning=warning)

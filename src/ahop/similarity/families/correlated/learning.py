@@ -1,0 +1,285 @@
+r"""Learn a corruption that moves many dimensions at once, whether or not the origins of the queries are known.
+
+Fits :class:`~ahop.similarity.Correlated` by :mod:`.em`: an M-step is a factor analysis (Rubin and Thayer, 1982) of the
+residuals, weighed by the origins' posteriors and by the heavy tails (Liu and Rubin, 1995). What no likelihood can tell
+is how many hidden causes to allow: it rises with every one of them, while they begin to explain away what tells
+patterns apart. So their number is chosen by retrieval where origins are known (:func:`by_retrieval`), and by the mutual
+information between query and origin where they are not (:func:`by_information`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import split
+from ahop.similarity.families import em, student
+from ahop.similarity.families.correlated.model import Correlated
+from ahop.similarity.families.correlated.moments import Moments, PairMoments, ShareMoments, Spread
+from ahop.similarity.families.validation import CrossValidation, HeldOut
+
+# The numbers of hidden causes worth a try, and after how many failures in a row to stop.
+RANKS = (0, 1, 2, 4, 8, 16)
+_PATIENCE = 2
+_HEAVY = 4.0
+# A share of a query that is as good as none, beside its largest.
+_NOTHING = 1e-4
+
+
+def ladder(queries: int, dim: int) -> list[int]:
+    """The numbers of hidden causes that so many queries can tell apart."""
+    return [rank for rank in RANKS if rank <= min(dim // 2, queries // 4)]
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is decided before a fit: what to make, its hidden causes and tails, what dimensions and gains may differ."""
+
+    rank: int = 0
+    tails: float = _HEAVY
+    shared_noise: bool = False
+    learn_gain: bool = False
+
+    @classmethod
+    def of(cls, model: Correlated) -> Form:
+        """The form that a model was fitted in."""
+        shared = float(model.log_psi.max() - model.log_psi.min()) < 1e-6
+        return cls(model.rank, model.tails, shared, learn_gain=float(model.gain) != 1.0)
+
+
+def _floored(variance: Tensor) -> Tensor:
+    return variance.clamp_min(1e-8 + 1e-3 * float(variance.mean()))
+
+
+def maximise(model: Correlated, moments: Moments, form: Form) -> None:
+    """Solve for gain, bias, hidden causes and noise, given the moments."""
+    if form.learn_gain:
+        precision = (-model.log_psi).exp()
+        power = (moments.kk * precision).sum()
+        if power > 0:
+            model.gain.copy_(((moments.xk * precision).sum() / power).clamp_min(0.05))
+    model.bias.copy_(moments.mean_x - model.gain * moments.mean_k)
+    _factor(model, moments.covariance(model.gain), form)
+
+
+def _factor(model: Correlated, covariance: Spread, form: Form, rounds: int = 2) -> None:
+    """Split a covariance into hidden causes and noises of single dimensions (factor analysis)."""
+    diagonal = covariance.diagonal()
+    least = 1e-3 * _floored(diagonal)
+
+    def noise(rest: Tensor) -> Tensor:
+        rest = _floored(torch.maximum(rest, least))
+        return rest.mean().expand_as(rest) if form.shared_noise else rest
+
+    psi = noise(diagonal)
+    if form.rank:
+        psi = torch.minimum(model.log_psi.exp(), psi)
+        for _ in range(rounds):
+            root = psi.sqrt()
+            values, vectors = covariance.leading(root, form.rank, model.loading)
+            strength = (values - 1).clamp_min(0).sqrt()
+            model.loading.zero_()
+            model.loading[:, form.rank - len(values) :] = root[:, None] * vectors * strength
+            psi = noise(diagonal - model.loading.square().sum(1))
+    model.log_psi.copy_(psi.log())
+
+
+def _begin(bias: Tensor, variance: Tensor, form: Form, start: Correlated | None = None) -> Correlated:
+    model = Correlated(len(bias), form.rank, tails=form.tails).to(bias)
+    if start is None:
+        model.bias.copy_(bias)
+        model.log_psi.copy_(_floored(variance).log())
+        return model
+    for name in ("gain", "bias", "log_psi"):
+        model.get_parameter(name).copy_(start.get_parameter(name))
+    kept = min(form.rank, start.rank)
+    model.loading[:, :kept] = start.loading[:, start.rank - kept :]
+    return model
+
+
+# --- with labels ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _OfPairs:
+    """One form of a model, learned from queries ``(n, d)`` and the patterns they came from ``(n, d)``."""
+
+    model: Correlated
+    form: Form
+    queries: Tensor
+    origins: Tensor
+
+    def expect(self) -> tuple[float, Tensor]:
+        """Every query is its origin's; what the tails leave to say is how much each counts, ``(n,)``."""
+        rows, log_determinant = self.model.whiten(self.queries - self.model.bias - self.model.gain * self.origins)
+        squares = rows.square().sum(-1)
+        bound = self.model.density(squares, log_determinant, self.model.dim).mean()
+        return float(bound), student.weight(squares, self.model.tails, self.model.dim)
+
+    def maximise(self, shares: Tensor) -> None:
+        maximise(self.model, PairMoments(self.queries, self.origins, shares, len(self.queries)), self.form)
+
+
+@torch.no_grad()
+def fit_pairs(queries: Tensor, origins: Tensor, form: Form) -> Correlated:
+    """Fit one form to queries ``(n, d)`` and the patterns they came from ``(n, d)``."""
+    gaps = queries - origins
+    model = _begin(gaps.mean(0), gaps.var(0, unbiased=False), form)
+    em.iterate(_OfPairs(model, form, queries, origins), 3 if math.isfinite(form.tails) else 1 + form.learn_gain)
+    return model
+
+
+def judged(validation: CrossValidation, form: Form, against: HeldOut | None = None) -> HeldOut:
+    """The held_out on one form, fitted anew for each fold."""
+    return validation.evaluate(lambda rows: fit_rows(validation, rows, form), against)
+
+
+def fit_rows(validation: CrossValidation, rows: Tensor, form: Form) -> Correlated:
+    """Fit one form to some of a validation's queries."""
+    return fit_pairs(validation.queries[rows].double(), validation.patterns[validation.origins[rows]].double(), form)
+
+
+def _climb(validation: CrossValidation, forms: list[Form]) -> tuple[Form, HeldOut]:
+    """The best of forms with more and more hidden causes, until a few in a row were no better."""
+    best, failures = (forms[0], judged(validation, forms[0])), 0
+    for form in forms[1:]:
+        held_out = judged(validation, form)
+        if held_out.log_posterior.mean() > best[1].log_posterior.mean():
+            best, failures = (form, held_out), 0
+        elif (failures := failures + 1) > _PATIENCE:
+            break
+    return best
+
+
+@torch.no_grad()
+def by_retrieval(validation: CrossValidation, rank: int | None = None) -> Form:
+    """The form that retrieves best on origins it has not seen; ``rank`` fixes the number of hidden causes."""
+    ranks = ladder(len(validation.queries), validation.patterns.shape[1]) if rank is None else [rank]
+    form, held_out = _climb(validation, [Form(candidate) for candidate in ranks])
+    # Other tails and a noise that all dimensions share have to be clearly better, not just a little.
+    for tails, shared in ((_HEAVY, True), (math.inf, False), (math.inf, True)):
+        if judged(validation, Form(form.rank, tails, shared)).surer_than(held_out):
+            form, held_out = _climb(validation, [Form(candidate, tails, shared) for candidate in ranks])
+    gained = replace(form, learn_gain=True)
+    return gained if judged(validation, gained).surer_than(held_out) else form
+
+
+# --- without labels ------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def mutual_information(scores: Tensor) -> float:
+    r"""How much a query tells of its origin, :math:`H(\text{mean posterior}) - \text{mean}\, H(\text{posterior})`.
+
+    It presumes that the queries ask for many different patterns: a model that explains too much away crowds them
+    onto a few.
+
+    Args:
+        scores: ``(Q, N)``, log-likelihoods.
+
+    Example:
+        >>> round(mutual_information(50 * torch.eye(4)), 3), round(mutual_information(torch.zeros(4, 4)), 3)
+        (1.386, 0.0)
+    """
+    posterior = torch.softmax(scores, -1)
+    return float(torch.special.entr(posterior.mean(0)).sum() - torch.special.entr(posterior).sum(-1).mean())
+
+
+@dataclass
+class _OfQueries:
+    """The same, from queries alone: their origins are shared out among all patterns ``(N, d)``, but for those known."""
+
+    model: Correlated
+    form: Form
+    queries: Tensor
+    patterns: Tensor
+    origins: Tensor | None = None
+
+    def expect(self) -> tuple[float, Tensor]:
+        """The posterior of every origin, times how much the tails let it count, ``(n, N)``."""
+        model = self.model
+        stored, log_determinant = model.whiten(model.gain * self.patterns)
+        asked, _ = model.whiten(self.queries - model.bias)
+        weights, bound = self.queries.new_empty(len(asked), len(stored)), 0.0
+        for part in split(len(asked), 4 * len(stored) * asked.element_size()):
+            squares = torch.cdist(asked[part], stored).square()
+            scores = model.density(squares, log_determinant, model.dim)
+            if self.origins is not None:
+                known = self.origins[part, None]
+                scores = scores.masked_fill((known >= 0) & (known != torch.arange(len(stored)).to(known)), -torch.inf)
+            evidence = scores.logsumexp(-1, keepdim=True)
+            weights[part] = (scores - evidence).exp() * student.weight(squares, model.tails, model.dim)
+            bound += float(evidence.sum()) / len(asked)
+        return bound - math.log(len(stored)), weights
+
+    def maximise(self, shares: Tensor) -> None:
+        # Few pairs are left once origins are nearly sure; they are much less work than all.
+        query, pattern = (shares > _NOTHING * shares.amax(1, keepdim=True)).nonzero(as_tuple=True)
+        if len(query) <= 2 * self.queries.shape[1]:
+            own, count = shares[query, pattern], len(self.queries)
+            moments: Moments = PairMoments(self.queries[query], self.patterns[pattern], own, count)
+        else:
+            moments = ShareMoments(self.queries, self.patterns, shares)
+        maximise(self.model, moments, self.form)
+
+
+@torch.no_grad()
+def fit_queries(
+    patterns: Tensor, queries: Tensor, form: Form, steps: int, start: Correlated | None, origins: Tensor | None = None
+) -> Correlated:
+    """Fit one form to queries alone; their origins are shared out among all patterns each time.
+
+    The gain stays as it is: a smaller one would let noise explain what tells patterns apart.
+    """
+    gap = queries.mean(0) - patterns.mean(0)
+    model = _begin(gap, (queries - patterns.mean(0)).var(0, unbiased=False), form, start)
+    em.iterate(_OfQueries(model, form, queries, patterns, origins), steps)
+    return model
+
+
+@torch.no_grad()
+def by_information(
+    patterns: Tensor,
+    queries: Tensor,
+    origins: Tensor | None,
+    ranks: list[int],
+    advance: Callable[[], None],
+) -> Correlated:
+    """Climb from few hidden causes to more, from the best so far each time, as long as the information rises.
+
+    A noise for each dimension and one that all share are two starts.
+    """
+    best: tuple[Correlated, float] | None = None
+    for shared in (False, True):
+        current, value = None, -math.inf
+        for rank in ranks:
+            model, keep = current, None
+            for steps in (15,) if current is None else (4, 4, 4):
+                form = Form(rank, shared_noise=shared)
+                model = fit_queries(patterns, queries, form, steps, model, origins)
+                told = mutual_information(model(patterns, queries))
+                if told > value:
+                    keep, value = model, told
+            current = keep or current
+            advance()
+        assert current is not None
+        if best is None or value > best[1]:
+            best = current, value
+    assert best is not None
+    return best[0]
+
+
+@torch.no_grad()
+def follow(model: Correlated, patterns: Tensor, queries: Tensor, origins: Tensor | None) -> Correlated:
+    """A few steps from a model to what further queries say."""
+    form = Form.of(model)
+    if origins is None or bool((origins < 0).any()):
+        new = fit_queries(patterns, queries, form, 4, model, origins)
+    else:
+        new = fit_pairs(queries, patterns[origins], form)
+    new.log_beta.copy_(model.log_beta)
+    return new

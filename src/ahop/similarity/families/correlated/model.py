@@ -1,0 +1,209 @@
+"""A likelihood for corruption that moves many dimensions at once."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ahop._blocks import pairwise
+from ahop._precision import holds
+from ahop.similarity.density import Density
+from ahop.similarity.families import student
+from ahop.similarity.squares import ROUNDING, squared_distances
+from ahop.similarity.whitened import Whitened
+
+
+class Correlated(Density):
+    r"""The log-likelihood when a few hidden causes move many dimensions at once, with heavy tails.
+
+    .. math:: x = a \, \xi + b + W z + e, \qquad
+        s(\xi, x) = \beta \log t_\nu(x;\, a\xi + b,\, \Sigma), \qquad \Sigma = W W^\top + \mathrm{diag}(\psi)
+
+    A drifting sensor, another lamp or another instrument moves a query along the columns of W, and such moves
+    cost little. In coordinates where :math:`\Sigma` is the identity, the score is a function of a plain distance.
+    :math:`\beta` makes up for what is still dependent: without it, posteriors are far too sure of themselves.
+    :mod:`ahop.similarity.families.correlated.learning` fits all of it.
+
+    Args:
+        dim: Number of dimensions d.
+        rank: Number of hidden causes, the columns of W; 0 leaves a noise for each dimension.
+        tails: Degrees of freedom :math:`\nu`; few let a query lie far off, infinity is a normal distribution.
+
+    Shape:
+        patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
+
+    Example:
+        >>> drift = Correlated(dim=3, rank=1)
+        >>> _ = drift.loading.data.copy_(torch.tensor([[9.0], [9.0], [0.0]]))   # the first two drift together
+        >>> drift(torch.eye(3), torch.tensor([[6.0, 5.0, 0.0]])).argmax(1)
+        tensor([0])
+    """
+
+    dim: int
+
+    def __init__(self, dim: int, rank: int = 0, *, tails: float = 4.0) -> None:
+        super().__init__()
+        if dim < 1 or not 0 <= rank <= dim:
+            raise ValueError(f"rank must lie in 0 to dim, and dim be at least 1; got {rank} and {dim}")
+        if not tails > 0:
+            raise ValueError(f"tails must be more than 0, got {tails}")
+        self.dim, self.rank, self.tails = dim, rank, tails
+        self.gain = nn.Parameter(torch.ones(()))
+        self.bias = nn.Parameter(torch.zeros(dim))
+        self.loading = nn.Parameter(torch.zeros(dim, rank))
+        self.log_psi = nn.Parameter(torch.zeros(dim))
+        self.log_beta = nn.Parameter(torch.zeros(()))
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            parameter.zero_()
+        self.gain.fill_(1.0)
+
+    @property
+    def noise(self) -> Tensor:
+        """The standard deviation that each dimension has for itself, ``(d,)``."""
+        return (self.log_psi / 2).exp()
+
+    def whiten(self, rows: Tensor, *, beside: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
+        r"""Rows in coordinates where :math:`\Sigma` is the identity, and the log determinant of :math:`\Sigma`.
+
+        ``beside`` is variance to be added to :math:`\psi`.
+        """
+        loading, variance = self.loading.to(rows), self.log_psi.to(rows).exp() + beside
+        if torch.is_grad_enabled():
+            # Its gradient exists even where hidden causes are equally strong.
+            factor = torch.linalg.cholesky(loading @ loading.mT + torch.diag(variance))
+            whitened = torch.linalg.solve_triangular(factor, rows.mT, upper=False).mT
+            return whitened, 2 * factor.diagonal().log().sum()
+        # The symmetric root of the inverse, by way of the few hidden causes.
+        causes = loading / variance.sqrt()[:, None]
+        strength, turn = torch.linalg.eigh(causes.mT @ causes)
+        strength = strength.clamp_min(0)
+        root, causes = (1 + strength).sqrt(), causes @ turn
+        rows = rows / variance.sqrt()
+        rows = rows - (rows @ causes / (root * (1 + root))) @ causes.mT
+        return rows, variance.log().sum() + strength.log1p().sum()
+
+    def density(self, squares: Tensor, log_determinant: Tensor, count: Tensor | int) -> Tensor:
+        """The log density at a squared whitened distance in so many dimensions."""
+        return student.log_density(squares, self.tails, count) - log_determinant / 2
+
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        dtype = queries.dtype
+        # Around the patterns' mean, so that a common offset costs no digits.
+        centre = patterns.detach().mean(-2, keepdim=True)
+        if not holds(self.noise.min(), patterns - centre, queries - centre):
+            patterns, queries, centre = patterns.double(), queries.double(), centre.double()
+        stored, asked = self.gain * (patterns - centre), queries - centre - (self.bias + (self.gain - 1) * centre)
+        if observed is not None and not bool(observed.all()):
+            return self._of_the_observed(stored, asked, observed.to(queries.dtype)).to(dtype)
+        rows, log_determinant = self.whiten(torch.cat([stored, asked], -2))
+        count = patterns.shape[-2]
+        squares = squared_distances(rows[..., :count, :], rows[..., count:, :])
+        return (self.log_beta.exp() * self.density(squares, log_determinant, self.dim)).to(dtype)
+
+    def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
+        return 2**-9 + ROUNDING * best.abs()
+
+    def _of_the_observed(self, stored: Tensor, asked: Tensor, mask: Tensor) -> Tensor:
+        """Each query has a covariance of its own, inverted by way of its few hidden causes (Woodbury)."""
+        loading, log_psi = self.loading.to(asked), self.log_psi.to(asked)
+        precision = mask * (-log_psi).exp()
+        inner = torch.eye(self.rank).to(asked) + torch.einsum("...i,ir,is->...rs", precision, loading, loading)
+        factor = torch.linalg.cholesky(inner)
+        log_determinant = (mask * log_psi).sum(-1) + 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+        def block(
+            stored: Tensor, asked: Tensor, mask: Tensor, precision: Tensor, factor: Tensor, log_determinant: Tensor
+        ) -> Tensor:
+            gaps = asked.unsqueeze(-2) - stored.unsqueeze(-3)
+            weighed = gaps * precision.unsqueeze(-2)
+            moved = torch.linalg.solve_triangular(factor, (weighed @ loading).mT, upper=False)
+            squares = (gaps * weighed).sum(-1) - moved.square().sum(-2)
+            count = mask.sum(-1, keepdim=True)
+            return self.log_beta.exp() * self.density(squares.clamp_min(0), log_determinant[..., None], count)
+
+        return pairwise(
+            block,
+            stored,
+            asked,
+            width=2 * (self.dim + self.rank),
+            per_query=(mask, precision, factor, log_determinant),
+            learned=self.parameters(),
+        )
+
+    @torch.no_grad()
+    def codes(self, patterns: Tensor, tolerance: float) -> Whitened:
+        """See :class:`~ahop.similarity.Whitened`; they need no tolerance."""
+        return Whitened.around(copy.deepcopy(self), patterns)
+
+    @torch.no_grad()
+    def rescaled(self, unit: float, shift: float) -> Correlated:
+        """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""
+        new = Correlated(self.dim, self.rank, tails=self.tails)
+        new.load_state_dict(self.state_dict())
+        new = new.to(self.bias)
+        new.bias.copy_(unit * self.bias + shift * (1 - self.gain))
+        new.loading.mul_(unit)
+        new.log_psi.add_(2 * math.log(unit))
+        return new
+
+    def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """The log evidence under a pattern whose dimensions are normal, as the stored ones are spread, ``(Q,)``."""
+        if observed is not None and not bool(observed.all()):
+            wider = Correlated(self.dim, self.rank, tails=self.tails).to(queries)
+            for name, value in self.named_parameters():
+                wider.get_parameter(name).data.copy_(value.data)
+            wider.log_psi.data.copy_((self.log_psi.exp() + self._spread(patterns)).log())
+            return wider(patterns.mean(0, keepdim=True), queries, observed).squeeze(-1)
+        centre = self.gain * patterns.mean(0) + self.bias
+        rows, log_determinant = self.whiten(queries - centre, beside=self._spread(patterns))
+        return self.log_beta.exp() * self.density(rows.square().sum(-1), log_determinant, self.dim)
+
+    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
+        """The noise stays, with the hidden causes."""
+        return queries + self.gain * (others - own)
+
+    def _spread(self, patterns: Tensor) -> Tensor:
+        return self.gain.square() * patterns.var(0, unbiased=False)
+
+    @torch.no_grad()
+    def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:
+        """Bias, noise, and how far hidden causes move each dimension."""
+        moved = self.loading.cpu().square().sum(1).sqrt()
+        shift, noise = ("shift of values", self.bias.cpu(), None), ("noise of each dimension", self.noise.cpu(), None)
+        return [shift, noise, ("moved together by", moved, None)]
+
+    @torch.no_grad()
+    def describe(self) -> str:
+        """What happens to queries, in words."""
+        own, common = self.log_psi.exp(), self.loading.square()
+        share = float(common.sum() / (common.sum() + own.sum()))
+        lines = []
+        if self.rank:
+            cause = "hidden cause moves" if self.rank == 1 else "hidden causes move"
+            lines.append(f"{self.rank} {cause} many dimensions at once, with {100 * share:.0f} % of all that varies.")
+            most = int(common.sum(1).argmax())
+            lines.append(f"They move dimension {most} most, by {common.sum(1)[most].sqrt():.2g}.")
+        else:
+            lines.append("Nothing moves several dimensions at once.")
+        low, high = float(self.noise.min()), float(self.noise.max())
+        lines.append(
+            f"Each dimension has noise of its own, from {low:.2g} to {high:.2g}."
+            if high > 1.01 * low
+            else f"Beside that, all dimensions have noise of {low:.2g}."
+        )
+        if abs(float(self.gain) - 1) >= 0.02:
+            lines.append(f"Values are scaled by {float(self.gain):.2f}.")
+        farthest = int(self.bias.abs().argmax())
+        size = float(self.bias.abs().mean())
+        lines.append(
+            f"Values are shifted by {size:.2g} on average; most in dimension {farthest}, {self.bias[farthest]:+.2g}."
+        )
+        if math.isfinite(self.tails):
+            lines.append("Some queries lie much farther off than others.")
+        return "\n".join(lines)

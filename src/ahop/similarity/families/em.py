@@ -1,0 +1,37 @@
+"""Expectation maximisation (Dempster, Laird and Rubin, 1977), whatever is learned by it.
+
+An iteration shares every query out among what may have brought it about (the E-step), and solves for what is to be
+learned as if those shares were known (the M-step). The log evidence of the queries, together with the log of the
+prior, never falls.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import torch
+
+Shares = TypeVar("Shares")
+
+
+class Learner(Protocol[Shares]):
+    """What is learned, from the data it holds."""
+
+    def expect(self) -> tuple[float, Shares]:
+        """The bound, by query, and the shares under what is known now."""
+
+    def maximise(self, shares: Shares) -> None:
+        """Solve for what is to be learned, in place, given the shares."""
+
+
+@torch.no_grad()
+def iterate(learner: Learner[Shares], steps: int, tolerance: float = -float("inf")) -> list[float]:
+    """Iterate until the bound gains less than ``tolerance``; the bound before each step."""
+    trace: list[float] = []
+    for _ in range(steps):
+        bound, shares = learner.expect()
+        trace.append(bound)
+        if len(trace) > 1 and trace[-1] - trace[-2] < tolerance:
+            break
+        learner.maximise(shares)
+    return trace

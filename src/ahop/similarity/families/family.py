@@ -1,0 +1,129 @@
+"""The contract of a family of corruptions, and the registry of all of them.
+
+A family is a kind of likelihood together with how it is learned. One that registers itself takes part in every fit: it
+is learned where it applies, compared with the others, saved and reported.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
+
+import torch
+
+from ahop._precision import Units
+from ahop._registry import Registry
+from ahop.learning.report import FitReport
+from ahop.similarity.density import Density
+from ahop.similarity.families.candidate import Candidate, Refit
+from ahop.similarity.families.training import TrainingData
+from ahop.similarity.families.validation import CrossValidation, HeldOut
+from ahop.similarity.families.views import View
+
+Kind = TypeVar("Kind", bound="type[Family]")
+
+
+class Family(ABC):
+    """One kind of corruption that a fit can choose.
+
+    A new one answers four questions: what it is called (``name``), which likelihoods it makes (``models``), whether it
+    applies to the data at hand (:meth:`applies`), and how it is learned (:meth:`fit`). What queries of no stored
+    pattern look like is a question to the likelihood (:meth:`ahop.similarity.Density.stranger`). The other methods
+    have defaults, for a family that knows a shorter way.
+
+    Attributes:
+        name: What reports and progress call it.
+        models: The classes of its likelihoods; their own ``fit`` is then that of the family.
+        complexity: Families are tried from the simplest to the richest, and the simpler of two that are level is taken.
+        plain: Whether it is what anyone would try first, and screened with labels in every view.
+        settles: Whether it is looked for first without labels, since finding it leaves no choice.
+        maps: Whether queries may have another number of dimensions than patterns.
+        takes_few: Whether it is learned however few queries there are, be it worse than a plain distance.
+        takes_missing: Whether values of queries may be missing.
+    """
+
+    name: ClassVar[str]
+    models: ClassVar[tuple[type[Density], ...]] = ()
+    complexity: ClassVar[int] = 50
+    plain: ClassVar[bool] = False
+    settles: ClassVar[bool] = False
+    maps: ClassVar[bool] = False
+    takes_few: bool = False
+    takes_missing: ClassVar[bool] = False
+
+    @abstractmethod
+    def applies(self, data: TrainingData, seed: int) -> bool:
+        """Whether the data speak for it, by a test of its own; what that costs, every fit pays."""
+
+    @abstractmethod
+    def fit(self, data: TrainingData, seed: int) -> Density:
+        """Learn from queries of which all, some or no origins are known."""
+
+    def sees(self, view: View) -> bool:
+        """Whether it may be learned from rows that are seen in this way; by default, from rows as they are alone."""
+        return not view.name
+
+    def relearner(self, data: TrainingData, seed: int) -> Refit:
+        """What learns again from some of the queries, for cross-validation."""
+        return lambda rows: self.fit(data.part(rows), seed)
+
+    def with_labels(
+        self, data: TrainingData, validation: CrossValidation, leader: HeldOut | None, seed: int
+    ) -> Candidate | None:
+        """The best that it can do where all origins are known, cross-validated; None where it cannot after all.
+
+        Args:
+            data: What there is to learn from.
+            validation: The folds, of the same data.
+            leader: What is to be beaten: one that is clearly worse after a few folds is given up.
+            seed: For what is drawn.
+        """
+        refit = self.relearner(data, seed)
+        return Candidate(self.name, self.fit(data, seed), data, self._again(seed), validation.evaluate(refit, leader))
+
+    def without_labels(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Candidate | None:
+        """The best that it can do where few origins are known or none; None where it cannot after all."""
+        return Candidate(self.name, self.fit(data, seed), data, self._again(seed))
+
+    def unvalidated(self, data: TrainingData, seed: int) -> Candidate:
+        """What it learns where all origins are known, and nothing can be held out to compare it by."""
+        return Candidate(self.name, self.fit(data, seed), data, self._again(seed))
+
+    def from_known_pairs(self, data: TrainingData, seed: int) -> Candidate | None:
+        """What the few known pairs alone show, cross-validated on them; None where it needs the other queries too."""
+        return None
+
+    def _again(self, seed: int) -> Callable[[TrainingData], Refit]:
+        return lambda data: self.relearner(data, seed)
+
+    def follow(self, model: Density, data: TrainingData) -> Density | None:
+        """A few steps from a model to what the last queries of a stream say; None where it has to be learned anew."""
+        return None
+
+    def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
+        """Learn nothing but this family, of the size that ``model`` has: what ``model.fit`` does."""
+        units = Units.of(data.patterns, data.queries if data.same_width else None)
+        measured = data.measured(units)
+        found = self.fit(measured, seed)
+        loss = evidence(measured, found) + data.log_density_of(units)
+        return units.leave(found), FitReport("em", loss, 1, converged=True)
+
+
+FAMILIES: Registry[Family] = Registry("family")
+
+
+def register(kind: Kind) -> Kind:
+    """Let a family take part in every fit from now on."""
+    family = kind()
+    FAMILIES.add(family.name, family)
+    for model in family.models:
+        model.learner = family
+    return kind
+
+
+def evidence(data: TrainingData, model: Density, beta: float = 1.0) -> float:
+    """The mean of minus the log evidence of some queries."""
+    some = data.part(torch.arange(len(data.queries))[:: max(1, len(data.queries) // 512)].to(data.queries.device))
+    scores = beta * model(some.patterns, some.queries, some.observed)
+    return -float((scores + data.log_priors).logsumexp(-1).mean())

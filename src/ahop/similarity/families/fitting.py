@@ -1,0 +1,202 @@
+"""Learn what happens to queries, whether or not their origins are known: the decisions, in order.
+
+1. Everything is measured in the patterns' own units, so that nothing depends on those of the data.
+2. *With labels* (:mod:`.with_labels`) what anyone would try first (:mod:`.nearest`: plain metrics, whitening, ridge
+   regression) is screened on rows seen in every way worth a try (:mod:`.views`: other scales, slopes of columns that
+   have an order). The best of it and every richer family that applies (:mod:`.family`) are then compared by one
+   cross-validation: retrieval of origins that were held out (:mod:`.validation`). The one that is right most often, and
+   surest of it, is taken.
+3. *Without labels, or with a few* (:mod:`.without_labels`) origins are shared out among the likeliest patterns. A
+   floor, or a map to another space that lands, is a fact and not a choice. Of the other families that apply, from the
+   simplest to the richest, one is taken if it finds more of the known origins than the best so far, or explains
+   held-out queries and their origins better, by more than chance (:mod:`.completed`).
+4. The model is made as sure as it is right (:mod:`.calibration`): by a temperature and a doubt from cross-validation,
+   or without labels by a bootstrap. What genuine queries look like to a model that has not seen them tells later which
+   ones are not.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pkgutil import iter_modules
+
+import torch
+from torch import Tensor
+
+from ahop._precision import Units
+from ahop._progress import progress
+from ahop.learning.report import FitReport
+from ahop.similarity import families
+from ahop.similarity.density import Density
+from ahop.similarity.families import calibration, with_labels, without_labels
+from ahop.similarity.families.candidate import Candidate, halves
+from ahop.similarity.families.correlated.family import HiddenCauses
+from ahop.similarity.families.family import FAMILIES, Family, evidence
+from ahop.similarity.families.independent.family import Independent
+from ahop.similarity.families.training import TrainingData
+from ahop.similarity.families.validation import doubted
+
+# A new family is one file in this folder, or a folder with a file of that name: it is known once the file is read.
+for _module in iter_modules(families.__path__):
+    import_module(f"{families.__name__}.{_module.name}" + (".family" if _module.ispkg else ""))
+
+# Genuine queries that are kept to tell strangers by, at most; and the fewest of which some can be held out.
+GENUINE, FEWEST = 512, 4
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model, how the fit went, its log inverse temperature, the share of queries that tell nothing, and how familiar
+    genuine queries are to such a model that has not learned from them ``(m,)``."""
+
+    model: Density
+    report: FitReport
+    log_beta: float = 0.0
+    doubt: float = 0.0
+    familiarity: Tensor = field(default_factory=lambda: torch.empty(0))
+
+
+def wanted(hidden_causes: int | None) -> list[Family]:
+    """The families to choose from, simplest first: all of them, or, if it was said how many hidden causes there are,
+    those alone; with none, single dimensions."""
+    if hidden_causes:
+        return [HiddenCauses(hidden_causes)]
+    if hidden_causes == 0:
+        return [Independent()]
+    return sorted(FAMILIES.values(), key=lambda family: family.complexity)
+
+
+def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: bool = True) -> Learned:
+    """The likelihood that explains the queries, and how the fit went.
+
+    Args:
+        data: What there is to learn from.
+        families: Those to choose from, simplest first; see :func:`wanted`.
+        seed: For what is held out.
+        show: Whether to show a progress bar.
+    """
+    if not data.same_width:
+        _require_a_map(data, families)
+    units = Units.of(data.patterns, data.queries)
+    measured = data.measured(units)
+    with progress("learning a corruption", show=show) as bar:
+        choose = with_labels.choose if measured.labelled else without_labels.choose
+        chosen, tried, expected = choose(measured, families, seed, bar)
+        bar.advance("how sure to be")
+        learned = _calibrated(measured, chosen, seed)
+    if chosen.warning:
+        warnings.warn(chosen.warning, UserWarning, stacklevel=5)
+    # Where no map to another space was found, nobody knows how often answers are right.
+    right = learned.report.accuracy if math.isnan(expected) else expected
+    report = FitReport(
+        "em",
+        learned.report.loss + data.log_density_of(units),
+        chosen.iterations,
+        chosen.converged,
+        tuple(tried),
+        chosen.name,
+        right if chosen.found else math.nan,
+        learned.report.confidence,
+    )
+    return replace(learned, model=units.leave(learned.model), report=report)
+
+
+def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:
+    """Refuse queries of another width than patterns where no map between the two can be learned."""
+    width, asked = data.patterns.shape[1], data.queries.shape[1]
+    if not any(family.maps for family in families):
+        raise ValueError(f"queries must have {width} values each, like the patterns, to learn this; got {asked}")
+    if data.observed is not None:
+        raise ValueError(f"observed must be None: queries of {asked} values for patterns of {width} must be whole")
+    if data.labelled and len(data.all_origins.unique()) < 2:
+        raise ValueError(f"origins must be of at least two patterns to learn a map from {width} values to {asked}")
+
+
+# --- how sure to be --------------------------------------------------------------------------------------------------
+
+
+def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
+    """The model with a temperature, and what it expects of itself."""
+    model, prior = chosen.model, data.log_prior
+    log_beta, doubt, right = 0.0, 0.0, math.nan
+    halved = _halved(data, chosen, seed)
+    if chosen.held_out is not None:
+        (log_beta, doubt), right = doubted(chosen.held_out.scores), chosen.held_out.accuracy
+    elif data.observed is None and len(data.queries) >= 8:
+        log_beta, right = calibration.log_beta(model, data.patterns, data.queries, seed)
+        log_beta = log_beta if chosen.log_beta is None else chosen.log_beta
+        if halved:
+            (one, _), (other, _) = halved
+            share = math.sqrt(calibration.agreement(one, other, data.patterns, data.queries))
+            right = share if math.isnan(right) else min(right, share)
+            told = calibration.by_labels(halved, data, right)
+            if told is not None:
+                # Labels are believed, be it more or less than a bootstrap.
+                share, right, log_beta = told, told, 0.0
+            log_beta = calibration.no_surer_than(share, model, data.patterns, data.queries, log_beta, prior)
+    loss, sure = evidence(data, model), _confidence(data, model, math.exp(log_beta))
+    confidence = (1 - doubt) * sure + doubt / len(data.patterns)
+    report = FitReport("em", loss, 1, converged=True, accuracy=right, confidence=confidence)
+    return Learned(model, report, log_beta, doubt, _genuine(data, chosen, halved, math.exp(log_beta)))
+
+
+def _confidence(data: TrainingData, model: Density, beta: float) -> float:
+    """The mean confidence in the first choice, of some queries."""
+    some = data.part(data.rows[:: max(1, len(data.queries) // 512)])
+    scores = beta * model(some.patterns, some.queries, some.observed)
+    return float(torch.softmax(scores + data.log_priors, -1).amax(-1).mean())
+
+
+def _halved(data: TrainingData, chosen: Candidate, seed: int) -> list[tuple[Density, Tensor]]:
+    """A model of each half of the queries, and the rows of the other half; with labels, halves that share no origin,
+    unless most queries have the same one.
+
+    Nothing where the model cannot be fitted again, or there is too little.
+    """
+    if chosen.refit is None or len(data.queries) < FEWEST:
+        return []
+    one, other = halves(len(data.queries), seed, data.queries.device)
+    if data.origins is not None and data.labelled:
+        _, group = data.origins.unique(return_inverse=True)
+        side = torch.rand(int(group.max()) + 1, generator=torch.Generator().manual_seed(seed)).to(group.device)[group]
+        first = side < side.median()
+        if bool(first.any()):
+            one, other = first.nonzero().squeeze(1), (~first).nonzero().squeeze(1)
+    return [(chosen.refit(one), other), (chosen.refit(other), one)]
+
+
+def _genuine(data: TrainingData, chosen: Candidate, halved: list[tuple[Density, Tensor]], beta: float) -> Tensor:
+    """How familiar queries are to a model that has not learned from them, at the temperature that it will have."""
+    if len(data.queries) < FEWEST:
+        return data.queries.new_empty(0)
+    if chosen.refit is None:
+        every = torch.arange(len(data.queries), device=data.queries.device)
+        return _familiarity(chosen.model, data, every[:GENUINE], beta)
+    found = [_familiarity(model, data, rows[: GENUINE // 2], beta) for model, rows in halved]
+    return torch.cat([data.queries.new_empty(0), *found])
+
+
+def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) -> Tensor:
+    """The log of how much likelier these queries are from stored patterns than from others that are like them."""
+    some = data.part(rows)
+    likely = (beta * model(some.patterns, some.queries, some.observed) + data.log_priors).logsumexp(-1)
+    return likely - beta * model.stranger(some.patterns, some.queries, some.observed)
+
+
+# --- a stream --------------------------------------------------------------------------------------------------------
+
+
+def follow(model: Density, data: TrainingData) -> tuple[Density, FitReport]:
+    """A few steps from what is known to what the last queries of a stream say."""
+    units = Units.of(data.patterns, data.queries)
+    measured, model = data.measured(units), units.enter(model)
+    family = model.learner
+    found = family.follow(model, measured) if isinstance(family, Family) else None
+    if found is None:
+        raise TypeError(f"model must be of a family that can follow a stream, got {type(model).__name__}")
+    loss = evidence(measured, found) + data.log_density_of(units)
+    return units.leave(found), FitReport("em", loss, 1, converged=True)

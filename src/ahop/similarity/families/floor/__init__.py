@@ -1,0 +1,1 @@
+"""Values that are often at a floor."""

@@ -1,0 +1,1 @@
+"""Corruptions that hit every dimension by itself."""

@@ -1,0 +1,1 @@
+"""Maps between two spaces."""

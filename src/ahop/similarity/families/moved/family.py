@@ -1,0 +1,146 @@
+"""The family of corruptions that move a whole space: another instrument, another embedding model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from ahop._precision import Units
+from ahop.learning.report import FitReport
+from ahop.similarity.density import Density
+from ahop.similarity.families import residuals
+from ahop.similarity.families.candidate import Candidate, Refit
+from ahop.similarity.families.correlated import learning as correlated
+from ahop.similarity.families.family import Family, register
+from ahop.similarity.families.floor.learning import has_floor
+from ahop.similarity.families.moved import alignment, learning
+from ahop.similarity.families.moved.learning import Choice
+from ahop.similarity.families.moved.model import Moved
+from ahop.similarity.families.training import TrainingData
+from ahop.similarity.families.validation import CrossValidation, HeldOut
+
+# It is looked for when queries tell less than this share of what there is to know of their origins.
+_TOLD = 0.5
+# It takes so many queries and patterns, or pairs, and dimensions.
+_MANY_ITEMS, _FEW_PAIRS, _FEW_DIMENSIONS = 1500, 8, 8
+# Regression that anyone would try.
+_PLAIN = Choice("nothing", 0.1)
+
+
+@register
+class MovedSpace(Family):
+    """A linear map between two spaces, and correlated noise."""
+
+    name = "a moved space"
+    models = (Moved,)
+    complexity = 60
+    settles = True
+    maps = True
+
+    def applies(self, data: TrainingData, seed: int) -> bool:
+        if not data.same_width:
+            return True
+        if has_floor(data):
+            return False
+        return _speak_for_one(data, seed) if data.labelled else _may_be_found(data)
+
+    def fit(self, data: TrainingData, seed: int) -> Moved:
+        return learning.learn(data, seed)[0]
+
+    def with_labels(
+        self, data: TrainingData, validation: CrossValidation, leader: HeldOut | None, seed: int
+    ) -> Candidate:
+        """By plain regression or, unless that is hopeless, by what pairs held out like best."""
+        assert data.origins is not None
+
+        def tried(choice: Choice) -> Candidate:
+            def again(other: TrainingData) -> Refit:
+                return lambda rows: _from_pairs(other.part(rows), seed, choice)
+
+            held_out = validation.evaluate(again(data), leader)
+            return Candidate(self.name, again(data)(data.rows), data, again, held_out)
+
+        found = [tried(_PLAIN)]
+        if leader is None or not _held_out(found[0]).hopeless(leader):
+            found.append(tried(learning.choose(data.patterns, data.queries, data.origins, seed)))
+        return max(found, key=lambda one: (len(_held_out(one).right), _held_out(one).utility))
+
+    def without_labels(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Candidate:
+        model, report = learning.learn(data, seed)
+        found = report.converged
+        warning = (
+            f"no map from the patterns to the {len(data.queries)} queries was found that is better than chance, so "
+            f"that answers mean nothing; it takes about {_MANY_ITEMS:,} queries and patterns and a map that is "
+            f"nearly linear, or at least {_enough(data)} queries whose origins are known"
+        )
+        return Candidate(
+            self.name,
+            model.to(data.patterns),
+            data,
+            settles=found,
+            found=found,
+            converged=found,
+            iterations=report.iterations,
+            warning="" if found else warning,
+        )
+
+    def from_known_pairs(self, data: TrainingData, seed: int) -> Candidate | None:
+        known = data.part(data.known)
+        if len(known.queries) < _enough(data) or len(known.all_origins.unique()) < 2 or has_floor(data):
+            return None
+        folds = CrossValidation(known.patterns, known.queries, known.all_origins, seed)
+        return replace(self.with_labels(known, folds, None, seed), data=data, again=None)
+
+    def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
+        """The map and its noise; it has converged if queries land on patterns more closely than by chance.
+
+        Without any origins, some 1,500 queries and as many patterns are needed; ten origins among them help a lot.
+        """
+        if data.observed is not None:
+            raise ValueError("observed must be None: a moved space is learned from whole queries")
+        units = Units.of(data.patterns, data.queries if data.same_width else None)
+        found, report = learning.learn(data.measured(units), seed)
+        return units.leave(found), report.shifted(data.log_density_of(units))
+
+
+def _held_out(one: Candidate) -> HeldOut:
+    assert one.held_out is not None
+    return one.held_out
+
+
+def _from_pairs(data: TrainingData, seed: int, choice: Choice) -> Moved:
+    assert data.origins is not None
+    return learning.fit_pairs(data.patterns, data.queries, data.origins, seed, choice)
+
+
+def _enough(data: TrainingData) -> int:
+    """Known pairs that a map can be learned from."""
+    return max(_FEW_PAIRS, (data.patterns.shape[1] + 1) // 2)
+
+
+def _speak_for_one(data: TrainingData, seed: int) -> bool:
+    """Whether pairs are enough to say anything of a map between so many dimensions, and what they leave goes with the
+    pattern."""
+    enough = 2 * len(data.queries) >= data.patterns.shape[1] > 1
+    return enough and residuals.go_with(data.gaps, data.patterns[data.origins], seed)
+
+
+def _may_be_found(data: TrainingData) -> bool:
+    """Whether there is enough to find a moved space by, and queries tell little of their origins without one."""
+    if min(data.queries.shape[1], len(data.patterns), len(data.queries)) < _FEW_DIMENSIONS:
+        return False
+    many = min(len(data.patterns), len(data.queries)) >= _MANY_ITEMS
+    if len(data.known) < _FEW_PAIRS and not many:
+        return False
+    # However sure a model is: many queries that lie no nearer to one pattern than by chance tell little.
+    return (many and not alignment.lands(data.patterns, data.queries)) or _tell_little(data)
+
+
+def _tell_little(data: TrainingData) -> bool:
+    """Whether a rough model of values as they are is not sure of the origins."""
+    asked = data.queries[:: max(1, len(data.queries) // 256)].double()
+    stored = data.patterns.double()
+    rough = correlated.fit_queries(stored, asked, correlated.Form(), 10, None)
+    told = correlated.mutual_information(rough(stored, asked))
+    return told < _TOLD * math.log(min(len(asked), len(stored)))

@@ -1,0 +1,333 @@
+r"""Learn a map between two spaces, :math:`x = A \xi + b + e`, from queries whose origins are all, partly or not known.
+
+1. From pairs (:func:`fit_pairs`): regression that is drawn to what the pairs cannot tell. What that is (the identity, a
+   scaled rotation, or nothing) and how strongly, is chosen on origins left out; so is the noise e measured.
+2. Without pairs (:func:`fit_queries`): :mod:`.alignment` finds a rotation, and then regression and a new choice of
+   origins take turns. Known origins stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ahop._blocks import split
+from ahop.learning.report import FitReport
+from ahop.similarity.families import student
+from ahop.similarity.families.moved.alignment import Alignment, align, nearest_rotation
+from ahop.similarity.families.moved.model import Moved
+from ahop.similarity.families.training import TrainingData
+
+_FOLDS = 5
+# How strongly regression is drawn, in units of the mean square that the pairs have along a direction.
+_STRENGTHS = (math.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 1e-2, 1e-3)
+_TAILS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, math.inf)
+# Rounds without pairs, and how strongly they are drawn: to nothing, and to noises of single dimensions.
+_ROUNDS, _BELIEF, _DRAWN = 4, 0.1, 0.1
+# Rivals and pairs that a choice is judged by, and temperatures to judge at.
+_RIVALS, _JUDGED = 1024, 1024
+_BETAS = (0.5, 0.25, 0.12, 0.06)
+# Variances that are taken for none, in units of their own kind.
+_LEAST = 1e-6
+_TINY = 1e-100
+# A scale that changes by a smaller share than this has settled.
+_SETTLED = 1e-6
+
+
+@torch.no_grad()
+def learn(data: TrainingData, seed: int = 0) -> tuple[Moved, FitReport]:
+    """The map that explains the queries, and how the fit went; see :func:`fit_pairs` and :func:`fit_queries`."""
+    origins, found = data.origins, True
+    if origins is not None and bool((origins >= 0).all()):
+        model = fit_pairs(data.patterns, data.queries, origins, seed)
+    else:
+        origins = torch.full_like(data.queries[:, 0], -1, dtype=torch.long) if origins is None else origins
+        model, start = fit_queries(data.patterns, data.queries, origins, data.log_prior, seed)
+        found = start.found
+    prior = -math.log(len(data.patterns)) if data.log_prior is None else data.log_prior
+    parts = split(len(data.queries), 4 * len(data.patterns) * data.queries.element_size())
+    evidence = torch.cat([(model(data.patterns, data.queries[part]) + prior).logsumexp(-1) for part in parts])
+    return model, FitReport("em", -float(evidence.mean()), 1, converged=found)
+
+
+class Choice(NamedTuple):
+    """What regression is drawn to, and how strongly."""
+
+    target: str
+    strength: float
+
+
+@torch.no_grad()
+def fit_pairs(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0, choice: Choice | None = None) -> Moved:
+    """The map from patterns ``(N, d)`` to queries ``(n, d')`` whose origins ``(n,)`` are all known.
+
+    Args:
+        patterns, queries, origins: The pairs.
+        seed: For what is left out.
+        choice: What :func:`choose` said of pairs like these, to be quick; None asks it.
+    """
+    target, strength = choose(patterns, queries, origins, seed) if choice is None else choice
+    stored, asked, folds = patterns[origins].double(), queries.double(), _folds(origins, seed)
+    weights = torch.ones_like(asked[:, 0])
+    # Once as if the noise were normal, and once more with far-off pairs weighed down.
+    for _ in range(2):
+        trial = _Trial.of(stored, asked, weights, folds, target)
+        gaps, squares = trial.gaps(strength), trial.squares(strength)
+        tails, size, weights = _tails(squares, torch.ones_like(squares), asked.shape[1])
+    path = _Path.of(stored, asked, weights, target)
+    matrix = path.matrix(strength)
+    bias = path.mean_x - matrix @ path.mean_k
+    explained = 1 - float(gaps.square().sum() / ((asked - path.mean_x).square().sum() + _TINY))
+    return Moved.around(matrix, bias, size * _shrunk(gaps) + _floor(asked), tails, explained).to(patterns)
+
+
+# --- regression, drawn to something ----------------------------------------------------------------------------
+
+
+class _Path(NamedTuple):
+    """All regressions of one target, by strength: means, the target ``(d', d)``, and the pairs' singular directions."""
+
+    mean_x: Tensor
+    mean_k: Tensor
+    target: Tensor
+    values: Tensor
+    directions: Tensor
+    left: Tensor
+
+    @classmethod
+    def of(cls, stored: Tensor, asked: Tensor, weights: Tensor, target: str) -> _Path:
+        share = weights / weights.sum()
+        mean_k, mean_x = share @ stored, share @ asked
+        root = share.sqrt()[:, None]
+        k, x = root * (stored - mean_k), root * (asked - mean_x)
+        wanted = _target(k, x, target)
+        u, values, v = torch.linalg.svd(k, full_matrices=False)
+        return cls(mean_x, mean_k, wanted, values, v, u.mT @ (x - k @ wanted.mT))
+
+    def pull(self, strength: float) -> Tensor:
+        """What the pairs add to the target along each direction, relative to how far they see there."""
+        believed = strength * (self.values.square().mean() + _TINY)
+        return self.values / (self.values.square() + believed)
+
+    def matrix(self, strength: float) -> Tensor:
+        return self.target + (self.left.mT * self.pull(strength)) @ self.directions
+
+    def gaps(self, stored: Tensor, asked: Tensor, strength: float) -> Tensor:
+        """What is left of other pairs, ``(n, d')``."""
+        return asked - self.mean_x - (stored - self.mean_k) @ self.matrix(strength).mT
+
+
+def _target(k: Tensor, x: Tensor, name: str) -> Tensor:
+    wide, narrow = x.shape[1], k.shape[1]
+    if name == "identity":
+        return torch.eye(wide).to(k)
+    if name == "nothing":
+        return k.new_zeros(wide, narrow)
+    rotation = nearest_rotation(x.mT @ k)
+    turned = k @ rotation.mT
+    return rotation * (x * turned).sum() / turned.square().sum().clamp_min(_TINY)
+
+
+def _folds(origins: Tensor, seed: int) -> Tensor:
+    """The fold of each pair; no origin is in two."""
+    known, group = origins.unique(return_inverse=True)
+    order = torch.randperm(len(known), generator=torch.Generator().manual_seed(seed)).to(origins.device)
+    return (order % min(_FOLDS, len(known)))[group]
+
+
+class _Trial(NamedTuple):
+    """Maps to one target, each learned without one fold of the pairs."""
+
+    stored: Tensor
+    asked: Tensor
+    parts: list[tuple[_Path, Tensor]]
+
+    @classmethod
+    def of(cls, stored: Tensor, asked: Tensor, weights: Tensor, folds: Tensor, target: str) -> _Trial:
+        parts = []
+        for fold in folds.unique():
+            here = folds == fold
+            # One origin alone can be judged by itself only.
+            learn = ~here if bool((~here).any()) else here
+            parts.append((_Path.of(stored[learn], asked[learn], weights[learn], target), here))
+        return cls(stored, asked, parts)
+
+    def gaps(self, strength: float) -> Tensor:
+        """What is left of each pair, ``(n, d')``."""
+        gaps = torch.empty_like(self.asked)
+        for path, here in self.parts:
+            gaps[here] = path.gaps(self.stored[here], self.asked[here], strength)
+        return gaps
+
+    def squares(self, strength: float) -> Tensor:
+        """How far off each pair is, whitened by the other folds: in coordinates of its own making it lies too near."""
+        gaps = self.gaps(strength)
+        squares = torch.empty_like(gaps[:, 0])
+        for _, here in self.parts:
+            others = ~here if len(self.parts) > 1 else here
+            squares[here] = _whiten(torch.linalg.cholesky(_shrunk(gaps[others])), gaps[here]).square().sum(1)
+        return squares
+
+    def loss(self, strength: float, rivals: Tensor, same: Tensor) -> Tensor:
+        """How far each pair left out is from being told from its rivals, in nats, at the temperature all like best.
+
+        The likelihood of the queries would not do: it rewards a map that shrinks all it is not sure of, and so brings
+        patterns closer to each other.
+        """
+        ahead, squares = self.asked.new_empty(same.shape), torch.empty_like(self.asked[:, :1])
+        for path, here in self.parts:
+            # Whitened by the pairs that were learned from: any other covariance has seen the pairs that it would judge.
+            learn = ~here if len(self.parts) > 1 else here
+            factor = torch.linalg.cholesky(_shrunk(path.gaps(self.stored[learn], self.asked[learn], strength)))
+            asked = _whiten(factor, self.asked[here] - path.mean_x)
+            own, others = (
+                _whiten(factor, (some - path.mean_k) @ path.matrix(strength).mT) for some in (self.stored[here], rivals)
+            )
+            squares[here] = (asked - own).square().sum(1, keepdim=True)
+            ahead[here] = squares[here] - torch.cdist(asked, others).square()
+        # The noise is as large as the pairs left out say. A rival that is the origin itself is none.
+        ahead = (ahead * self.asked.shape[1] / (squares.mean() + _TINY)).masked_fill(same, -math.inf)
+        losses = [nn.functional.softplus((beta * ahead).logsumexp(1)) for beta in _BETAS]
+        return min(losses, key=lambda loss: float(loss.mean()))
+
+
+@torch.no_grad()
+def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> Choice:
+    """What to be drawn to, and how strongly, judged by how well origins left out are told."""
+    generator = torch.Generator().manual_seed(seed)
+    judged, rivals = (
+        torch.randperm(count, generator=generator)[:most].to(patterns.device)
+        for count, most in ((len(queries), _JUDGED), (len(patterns), _RIVALS))
+    )
+    origins, against = origins[judged], patterns[rivals].double()
+    stored, asked, folds = patterns[origins].double(), queries[judged].double(), _folds(origins, seed)
+    same, even = origins[:, None] == rivals, torch.ones_like(asked[:, 0])
+    equal = stored.shape[1] == asked.shape[1]
+    # From what says most to what says least: a step must tell origins better by more than chance.
+    ladder = [("identity", (math.inf,)), ("rotation", _STRENGTHS), ("identity", _STRENGTHS), ("nothing", _STRENGTHS)]
+    best, least = None, even * math.inf
+    for target, strengths in ladder if equal else ladder[1::2]:
+        trial = _Trial.of(stored, asked, even, folds, target)
+        own, lowest = None, even * math.inf
+        for strength in strengths:
+            loss = trial.loss(strength, against, same)
+            if own is None or _lower(loss, lowest):
+                own, lowest = Choice(target, strength), loss
+        if best is None or _lower(lowest, least):
+            best, least = own, lowest
+    assert best is not None
+    return best
+
+
+def _lower(loss: Tensor, than: Tensor) -> bool:
+    """By more than chance."""
+    gain = than - loss
+    return float(gain.mean()) > float(gain.std(unbiased=False)) / math.sqrt(len(gain))
+
+
+def _whiten(factor: Tensor, rows: Tensor) -> Tensor:
+    return torch.linalg.solve_triangular(factor, rows.mT, upper=False).mT
+
+
+# --- what is left ----------------------------------------------------------------------------------------------
+
+
+def _shrunk(gaps: Tensor) -> Tensor:
+    """Their covariance, drawn to a diagonal one as far as so many pairs cannot tell (Ledoit and Wolf)."""
+    variance = gaps.square().mean(0)
+    scale = (variance + _LEAST * variance.mean() + _TINY).sqrt()
+    rows = gaps / scale
+    found = rows.mT @ rows / len(rows)
+    plain = torch.diag(found.diagonal())
+    by_chance = (rows.square().sum(1).square().mean() - found.square().sum()) / len(rows)
+    drawn = float((by_chance / (found - plain).square().sum().clamp_min(_LEAST)).clamp(0, 1))
+    mixed = torch.lerp(found, plain, drawn) + _LEAST * torch.eye(len(found)).to(found)
+    return scale[:, None] * mixed * scale
+
+
+def _floor(asked: Tensor) -> Tensor:
+    """The least noise: a thousandth of how queries are spread, or else of their size."""
+    variance = float(asked.var(0, unbiased=False).mean())
+    return _LEAST * (variance or float(asked.square().mean()) or 1.0) * torch.eye(asked.shape[1]).to(asked)
+
+
+def _tails(squares: Tensor, trust: Tensor, dim: int) -> tuple[float, float, Tensor]:
+    """The tails under which whitened squares are likeliest, a scale to go with them, and the weight of each in it."""
+    share = trust / trust.sum()
+    best = (-math.inf, math.inf, 1.0)
+    for tails in _TAILS:
+        size, before = 1.0, 0.0
+        for _ in range(30 if math.isfinite(tails) else 1):
+            if abs(size - before) <= _SETTLED * size:
+                break
+            before, size = size, float(share @ (student.weight(squares / size, tails, dim) * squares)) / dim + _TINY
+        fit = float(share @ student.log_density(squares / size, tails, dim)) - dim / 2 * math.log(size)
+        best = max(best, (fit, tails, size))
+    _, tails, size = best
+    return tails, size, student.weight(squares / size, tails, dim)
+
+
+# --- without pairs, or with a few ------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def fit_queries(
+    patterns: Tensor,
+    queries: Tensor,
+    origins: Tensor,
+    log_prior: Tensor | None = None,
+    seed: int = 0,
+) -> tuple[Moved, Alignment]:
+    """The map from patterns ``(N, d)`` to queries ``(n, d')``, and the rotation that it began with.
+
+    Args:
+        patterns, queries: What is to be brought together.
+        origins: ``(n,)``, -1 where unknown.
+        log_prior: How often each pattern is asked for, ``(N,)``.
+        seed: For the starts, and what is left out.
+    """
+    start = align(patterns, queries, origins, seed)
+    stored, asked = patterns.double(), (queries - queries.mean(0)).double()
+    score: Callable[[Tensor], Tensor] = start.scorer(patterns, queries)
+    for _ in range(_ROUNDS):
+        # The mean query that each pattern gets: regression on these is regression on all pairs.
+        weights, sums, best = _shared_out(score, asked.to(queries), queries, origins, len(patterns), log_prior)
+        means = sums / weights.clamp_min(_TINY)[:, None]
+        path = _Path.of(stored, means, weights, "nothing")
+        matrix, gaps = path.matrix(_BELIEF), path.gaps(stored, means, _BELIEF)
+        left = (gaps.mT @ (weights[:, None] * gaps) + asked.mT @ asked - sums.mT @ means) / len(asked)
+        covariance = torch.lerp(left, torch.diag(left.diagonal()), _DRAWN) + _floor(queries.double())
+        bias = path.mean_x - matrix @ path.mean_k + queries.mean(0).double()
+        explained = 1 - float(left.trace()) / (float(asked.square().sum(1).mean()) + _TINY)
+        model = Moved.around(matrix, bias, covariance, math.inf, explained).to(patterns)
+        score = partial(model, patterns)
+    squares = _whiten(torch.linalg.cholesky(covariance), queries.double() - bias - stored[best] @ matrix.mT)
+    tails, size, _ = _tails(squares.square().sum(1), torch.ones_like(asked[:, 0]), asked.shape[1])
+    covariance = size * covariance + _floor(queries.double())
+    return Moved.around(matrix, bias, covariance, tails, explained).to(patterns), start
+
+
+def _shared_out(
+    score: Callable[[Tensor], Tensor],
+    asked: Tensor,
+    queries: Tensor,
+    origins: Tensor,
+    count: int,
+    log_prior: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """How much of all queries each pattern gets ``(N,)``, their sum ``(N, d')``, and each query's best pattern."""
+    weights, sums, best = asked.new_zeros(count), asked.new_zeros(count, asked.shape[1]), []
+    for part in split(len(queries), 4 * count * queries.element_size()):
+        scores = score(queries[part])
+        shares = torch.softmax(scores if log_prior is None else scores + log_prior, -1)
+        known = origins[part] >= 0
+        shares[known] = nn.functional.one_hot(origins[part][known], count).to(shares)
+        weights += shares.sum(0)
+        sums += shares.mT @ asked[part]
+        best.append(shares.argmax(-1))
+    return weights.double(), sums.double(), torch.cat(best)

@@ -1,0 +1,1 @@
+"""Plain metrics, whitening and ridge regression."""

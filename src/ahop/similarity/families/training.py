@@ -1,0 +1,99 @@
+"""What a corruption is learned from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from ahop._precision import Units
+
+# Values that rounding leaves, at most, and how many entries show them.
+_FEW = 32
+_SEEN = 2**16
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What there is to learn from: patterns ``(N, d)``, queries ``(n, d)``, and what else is known of them.
+
+    An origin of -1 is one that nobody knows; None: nobody knows any. ``zero`` is where values of nought lie, and
+    ``order`` what was said of the order of columns: ``(d,)`` of a curve, ``(height, width)`` of an image, ``()`` for
+    none; None: nobody has said.
+    """
+
+    patterns: Tensor
+    queries: Tensor
+    origins: Tensor | None = None
+    observed: Tensor | None = None
+    log_prior: Tensor | None = None
+    zero: float = 0.0
+    order: tuple[int, ...] | None = None
+
+    @cached_property
+    def step(self) -> float:
+        """From one value of the queries to the next, where all are rounded to a few; else 0.
+
+        Example:
+            >>> TrainingData(torch.zeros(1, 3), torch.arange(3.0).repeat(9, 1)).step
+            1.0
+        """
+        values = self.queries.flatten() if self.observed is None else self.queries[self.observed]
+        # Continuous ones differ even where they are few.
+        found = values[:_SEEN].unique()
+        if not 2 <= len(found) <= min(_FEW, len(values) // 8):
+            return 0.0
+        return float(found[-1] - found[0]) / (len(found) - 1)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether all origins are known."""
+        return self.origins is not None and bool((self.origins >= 0).all())
+
+    @property
+    def same_width(self) -> bool:
+        """Whether queries have as many dimensions as patterns."""
+        return self.queries.shape[1] == self.patterns.shape[1]
+
+    @property
+    def rows(self) -> Tensor:
+        """The indices of all queries, ``(n,)``."""
+        return torch.arange(len(self.queries), device=self.queries.device)
+
+    @property
+    def known(self) -> Tensor:
+        """The queries whose origins are known, ``(m,)``."""
+        return self.rows[:0] if self.origins is None else (self.origins >= 0).nonzero().squeeze(1)
+
+    @property
+    def all_origins(self) -> Tensor:
+        """The origin of each query ``(n,)``, -1 where nobody knows it."""
+        return torch.full_like(self.rows, -1) if self.origins is None else self.origins
+
+    @property
+    def log_priors(self) -> Tensor | float:
+        """How often each pattern is asked for: what was said, or all alike."""
+        return -math.log(len(self.patterns)) if self.log_prior is None else self.log_prior
+
+    @property
+    def gaps(self) -> Tensor:
+        """What labelled pairs leave unexplained, ``(n, d)``."""
+        return self.queries - self.patterns[self.origins]
+
+    def part(self, rows: Tensor) -> TrainingData:
+        """The same with some of the queries."""
+        origins = None if self.origins is None else self.origins[rows]
+        observed = None if self.observed is None else self.observed[rows]
+        return replace(self, queries=self.queries[rows], origins=origins, observed=observed)
+
+    def measured(self, units: Units) -> TrainingData:
+        zero = (self.zero - units.centre) / units.unit
+        return replace(self, patterns=units.measure(self.patterns), queries=units.measure(self.queries), zero=zero)
+
+    def log_density_of(self, units: Units) -> float:
+        """What the log density of a query owes to the unit of its values, on average."""
+        seen = self.queries.shape[1] if self.observed is None else float(self.observed.sum(1).double().mean())
+        return seen * math.log(units.unit)

@@ -1,0 +1,262 @@
+"""A validation: how well a model retrieves origins that it was not fitted to."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Few origins are left out a few at a time, many by the eighth: a model of few is worth what each of them tells.
+_FEW, _FEW_FOLDS = 64, 12
+_FOLDS = 8
+# Enough queries and rivals to tell two models apart; more would only take longer.
+_JUDGED = 2048
+# What a nat of log posterior is worth beside an origin found, and below what it counts no more.
+_SURENESS, _LOST = 0.5, -8.0
+# Standard errors by which doubt has to explain more than a temperature alone.
+_SURE = 2.0
+# Rounds in which a temperature and a doubt take turns, and rows that they are found on.
+_TURNS, _WITNESSES = 50, 1024
+# Logarithms of temperatures that chance alone may bring about.
+_ABOUT = 0.4
+_RIVALS = 1024
+# Values that a model is learned from to be judged, and rows it has at least.
+_LESSONS, _LEAST = 2**18, 256
+# The size of a validation that screens many candidates: folds, queries, rivals, and rows to learn from.
+_SCREENED_FOLDS, _SCREENED = 4, 256
+# Scores of all patterns that a last held_out may look at, and queries it has at least.
+_LAST, _LAST_QUERIES = 2**23, 256
+# A candidate is given up when it is behind by so many standard errors, in both, on so many queries.
+_BEHIND, _SEEN = 2.5, 24
+
+
+@dataclass
+class HeldOut:
+    """Held-out log posteriors ``(n,)`` of the origins ``(n,)``, at their best inverse temperature; whether each was the
+    first choice ``(n,)``; and the scores ``(n, 1 + R)`` that say so, as :meth:`CrossValidation.score` gives them."""
+
+    log_posterior: Tensor
+    origins: Tensor
+    log_beta: float
+    right: Tensor
+    scores: Tensor
+
+    @property
+    def accuracy(self) -> float:
+        return float(self.right.double().mean())
+
+    @property
+    def utility(self) -> float:
+        """What a choice goes by: how often it is right, and how sure of what is right."""
+        return self.accuracy + _SURENESS * float(self.log_posterior.clamp_min(_LOST).mean())
+
+    @property
+    def error(self) -> float:
+        """The standard error of the worth, as if of one query at least that went the other way."""
+        each = self.right.double() + _SURENESS * self.log_posterior.clamp_min(_LOST)
+        return max(float(each.std(unbiased=False)), 1 / math.sqrt(len(each))) / math.sqrt(len(each))
+
+    def surer_than(self, other: HeldOut) -> bool:
+        """By more than chance, in the log posterior: for one kind of model in two forms."""
+        return self._gain(self.log_posterior, other.log_posterior) > 1
+
+    def hopeless(self, other: HeldOut) -> bool:
+        """Whether it is clearly behind, on the first queries of the other that it was judged on, in both."""
+        seen = len(self.right)
+        return other.ahead_of(self.right) and (self._gain(self.log_posterior, other.log_posterior[:seen]) < -_BEHIND)
+
+    def ahead_of(self, right: Tensor) -> bool:
+        """Whether this is clearly more often right than another on the first queries ``(m,)``, if those are enough."""
+        seen = len(right)
+        if seen < min(_SEEN, len(self.right)):
+            return False
+        return self._gain(self.right[:seen].double(), right.double()) > _BEHIND
+
+    def _gain(self, ours: Tensor, theirs: Tensor) -> float:
+        """The mean gain in standard errors; queries of one origin are no independent witnesses."""
+        gain = ours - theirs
+        _, group = self.origins[: len(gain)].unique(return_inverse=True)
+        sums = torch.zeros_like(gain[: int(group.max()) + 1]).index_add_(0, group, gain - gain.mean())
+        return float(gain.mean()) / max(1e-3, float(sums.square().sum().sqrt()) / len(gain))
+
+
+class CrossValidation:
+    """Queries with known origins, cut into folds that share no origin, on which models are judged by retrieval."""
+
+    def __init__(
+        self, patterns: Tensor, queries: Tensor, origins: Tensor, seed: int, *, screening: bool = False
+    ) -> None:
+        self.generator = torch.Generator().manual_seed(seed)
+        self.patterns, self.queries, self.origins = patterns, queries, origins
+        known, group = origins.unique(return_inverse=True)
+        if len(known) < 2:
+            raise ValueError(
+                f"origins must be of at least two patterns to look for hidden causes, got {known.tolist()}"
+            )
+        folds = _FEW_FOLDS if len(known) <= _FEW else _FOLDS
+        folds = min(len(known), _SCREENED_FOLDS if screening else folds)
+        fold = self._permutation(len(known)) % folds
+        self.rivals = self._permutation(len(patterns))[: _SCREENED if screening else _RIVALS]
+        self.most = _SCREENED if screening else max(_LEAST, _LESSONS // queries.shape[1])
+        judged = torch.zeros_like(origins, dtype=torch.bool)
+        judged[self._permutation(len(origins))[: _SCREENED if screening else _JUDGED]] = True
+        # Rows to learn from, the same for all candidates and as many as tell how well each does; rows to judge on.
+        self.parts = [
+            (
+                self._thinned((fold[group] != index).nonzero().squeeze(1)),
+                ((fold[group] == index) & judged).nonzero().squeeze(1),
+            )
+            for index in range(folds)
+        ]
+
+    def _permutation(self, count: int) -> Tensor:
+        return torch.randperm(count, generator=self.generator).to(self.patterns.device)
+
+    def result(self, scores: list[Tensor]) -> HeldOut:
+        """``scores`` of each part's queries, as :meth:`score` gives them."""
+        table = torch.cat(scores)
+        logs, log_beta = tempered(table)
+        right = _first(table)
+        origins = torch.cat([self.origins[rows] for _, rows in self.parts[: len(scores)]])
+        return HeldOut(logs, origins, log_beta, right, table)
+
+    def score(self, similarity: Any, rows: Tensor) -> Tensor:
+        """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing."""
+        like = next(similarity.parameters())
+        patterns, queries = self.patterns.to(like), self.queries[rows].to(like)
+        return beside_rivals(similarity, patterns, queries, self.origins[rows], self.rivals)
+
+    def seen(self, view: Callable[[Tensor], Tensor]) -> CrossValidation:
+        """The same validation on patterns and queries that are looked at otherwise."""
+        other = copy.copy(self)
+        other.patterns, other.queries = view(self.patterns), view(self.queries)
+        return other
+
+    def evaluate(self, fit: Callable[[Tensor], Any], against: HeldOut | None = None) -> HeldOut:
+        """The held_out on a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold.
+
+        A race (Maron and Moore, 1994): it ends early, with a held_out of the first folds alone, where that is
+        hopelessly behind another held_out.
+        """
+        scores: list[Tensor] = []
+        for learn, rows in self.parts:
+            scores.append(self.score(fit(learn), rows))
+            # How sure it is takes long to find, and matters only where it is behind in what it finds.
+            if against is not None and against.ahead_of(_first(torch.cat(scores))):
+                found = self.result(scores)
+                if found.hopeless(against):
+                    return found
+        return self.result(scores)
+
+    def _thinned(self, rows: Tensor) -> Tensor:
+        return rows if len(rows) <= self.most else rows[self._permutation(len(rows))[: self.most]]
+
+    def against_all(self) -> CrossValidation:
+        """The same validation with every pattern as a rival, for a last word on the model that was chosen."""
+        other = copy.copy(self)
+        other.rivals = torch.arange(len(self.patterns), device=self.patterns.device)
+        most = max(_LAST_QUERIES, _LAST // len(self.patterns))
+        share = min(1.0, most / sum(len(rows) for _, rows in self.parts))
+        other.parts = [(learn, rows[: math.ceil(share * len(rows))]) for learn, rows in self.parts]
+        return other
+
+
+def _first(scores: Tensor) -> Tensor:
+    """Whether the origin, in the first column, is the first choice."""
+    return scores[:, 0] > scores[:, 1:].amax(1)
+
+
+def beside_rivals(similarity: Any, patterns: Tensor, queries: Tensor, origins: Tensor, rivals: Tensor) -> Tensor:
+    """Scores of each query's own pattern, first, and of some rivals ``(R,)``, to ``(n, 1 + R)``."""
+    some, places = torch.cat([rivals, origins]).unique(return_inverse=True)
+    table = similarity(patterns[some], queries)
+    own, against = table.gather(1, places[len(rivals) :, None]), table[:, places[: len(rivals)]]
+    return torch.cat([own, against.masked_fill(origins[:, None] == rivals, -torch.inf)], 1)
+
+
+def tempered(scores: Tensor) -> tuple[Tensor, float]:
+    """The log posterior of the first column, and the log inverse temperature under which that is largest, or nought if
+    this gains no more than chance. It is concave, so that Newton's method finds it."""
+    gaps, even, log_beta = _gaps(scores), torch.ones_like(scores[:, 0]), 0.0
+    for _ in range(40):
+        before = log_beta
+        log_beta = _stepped(gaps, _posterior(gaps, log_beta), log_beta, even)
+        if abs(log_beta - before) < 1e-3:
+            break
+    logs, plain = (torch.log_softmax(math.exp(at) * gaps, 1)[:, 0] for at in (log_beta, 0.0))
+    gain = logs - plain
+    # A likelihood that is about right needs none.
+    if abs(log_beta) < _ABOUT and float(gain.mean()) <= 2 * float(gain.std(unbiased=False)) / math.sqrt(len(gain)):
+        return plain, 0.0
+    return logs, log_beta
+
+
+def doubted(scores: Tensor) -> tuple[float, float]:
+    r"""The log inverse temperature, and the share of queries that tell nothing of their origin, under which the first
+    column is likeliest:
+
+    .. math:: p = (1 - \varepsilon) \, \mathrm{softmax}(\beta s)_0 + \varepsilon / n
+
+    A temperature alone would pay for queries that are beyond hope with doubt of all the others. It is found by
+    expectation maximisation; no doubt is taken if it gains no more than chance.
+    """
+    _, plain = tempered(scores)
+    gaps = _gaps(scores)[:: 1 + len(scores) // _WITNESSES]
+    by_chance = 1 / torch.isfinite(gaps).sum(1)
+    alone = _posterior(gaps, plain)[:, 0]
+    log_beta, doubt, likely = plain, 0.1, alone
+    for _ in range(_TURNS):
+        posterior = _posterior(gaps, log_beta)
+        own = (1 - doubt) * posterior[:, 0]
+        likely = own + doubt * by_chance
+        tells = own / likely
+        doubt = 1 - float(tells.mean())
+        log_beta = _stepped(gaps, posterior, log_beta, tells)
+    gain = likely.log() - alone.clamp_min(torch.finfo(alone.dtype).tiny).log()
+    sure = float(gain.mean()) > _SURE * float(gain.std(unbiased=False)) / math.sqrt(len(gain))
+    return (log_beta, doubt) if sure else (plain, 0.0)
+
+
+def _gaps(scores: Tensor) -> Tensor:
+    """How far each is above the first; minus infinity where there is none."""
+    scores = scores.double()
+    return (scores - scores[:, :1]).clamp_min(-1e30).masked_fill(~torch.isfinite(scores), -torch.inf)
+
+
+def _posterior(gaps: Tensor, log_beta: float) -> Tensor:
+    return torch.softmax(math.exp(log_beta) * gaps, 1)
+
+
+def _stepped(gaps: Tensor, posterior: Tensor, log_beta: float, weights: Tensor) -> float:
+    """A step of Newton's method towards the largest sum of weighted log posteriors of the first column."""
+    safe = gaps.masked_fill(gaps.isinf(), 0.0)
+    mean = (posterior * safe).sum(1)
+    slope = -float((weights * mean).mean()) * math.exp(log_beta)
+    spread = (posterior * safe.square()).sum(1) - mean.square()
+    bend = float((weights * spread).mean()) * math.exp(2 * log_beta)
+    return min(max(log_beta + slope / (bend + abs(slope) + 1e-12), -12.0), 3.0)
+
+
+def corrected(results: list[HeldOut], seed: int, draws: int = 200) -> float:
+    """How often the first choice is right of the held_out of most worth, freed of the luck of having been chosen.
+
+    Bootstrap bias corrected cross-validation (Tsamardinos, Greasidou and Borboudakis, 2018): the choice is made again
+    on origins drawn with replacement, and counted on those that were not drawn.
+    """
+    right = torch.stack([one.right.double() for one in results])
+    worth = right + _SURENESS * torch.stack([one.log_posterior.double().clamp_min(_LOST) for one in results])
+    known, group = results[0].origins.unique(return_inverse=True)
+    generator, total, count = torch.Generator().manual_seed(seed), 0.0, 0.0
+    for _ in range(draws):
+        drawn = torch.randint(len(known), (len(known),), generator=generator).bincount(minlength=len(known))
+        weight = drawn.to(right)[group]
+        out = weight == 0
+        if bool(out.any()):
+            best = int((worth @ weight).argmax())
+            total, count = total + float(right[best, out].sum()), count + float(out.sum())
+    return total / count if count else results[0].accuracy

@@ -1,0 +1,79 @@
+"""Ways to look at rows before they are compared: other scales, derivatives, and what each row is measured in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+from torch import Tensor
+
+from ahop.similarity.density import Density
+from ahop.similarity.families.independent.likelihood import Likelihood
+from ahop.similarity.families.order import order_of
+from ahop.similarity.families.training import TrainingData
+from ahop.similarity.families.transformed import Transformed
+
+# Fewer columns than that have no scale of their own.
+_FEWEST = 4
+# Order and window of the derivatives of a curve (Savitzky and Golay, 1964), in columns.
+_DERIVATIVES = ((1, 7), (1, 15), (2, 15))
+# Curves shorter than so many windows are not smoothed.
+_WINDOWS = 4
+
+
+class View(NamedTuple):
+    """A way to look at rows: its name, which says nothing for rows as they are, and a
+    :class:`~ahop.similarity.Transformed` that has it; None for rows as they are."""
+
+    name: str = ""
+    seen_by: Transformed | None = None
+
+    def of(self, rows: Tensor) -> Tensor:
+        """Rows as they are seen."""
+        return rows if self.seen_by is None else self.seen_by.view(rows)
+
+    def show(self, data: TrainingData) -> TrainingData:
+        """The same data with rows as they are seen."""
+        if not self.name:
+            return data
+        return replace(data, patterns=self.of(data.patterns), queries=self.of(data.queries), zero=0.0)
+
+    def wrap(self, model: Density) -> Density:
+        """A likelihood of rows as they are seen, for rows as they are."""
+        return model if self.seen_by is None else self.seen_by.around(model)
+
+    @property
+    def keeps_dimensions(self) -> bool:
+        """Whether noise of single dimensions may still be of single dimensions, as it is not in derivatives."""
+        return self.seen_by is None or not self.seen_by.derivative
+
+    def named(self, name: str) -> str:
+        """What a kind of model is called that looks at rows like this."""
+        return f"{name}, {self.name}" if self.name else name
+
+
+def views_of(data: TrainingData) -> list[View]:
+    """All that are worth a try: rows as they are first, derivatives where columns have an order."""
+    dim = data.patterns.shape[1]
+    views = [View()]
+    if not data.same_width or dim < _FEWEST:
+        return views
+    lowest = min(float(rows.min()) for rows in (data.patterns, data.queries))
+
+    def view(scale: str, own: bool, shape: tuple[int, ...] = (), derivative: int = 0, window: int = 7) -> View:
+        width = dim * len(shape) if derivative else dim
+        kind = Transformed(Likelihood(width), scale, own, low=lowest, shape=shape, derivative=derivative, window=window)
+        slopes = ("", "slopes", "curvature")[derivative]
+        smoothed = f" over {window} columns" if derivative and len(shape) == 1 else ""
+        words = (scale if scale != "as it is" else "", slopes + smoothed, "own scale" if own else "")
+        return View(", ".join(word for word in words if word), kind)
+
+    scales = product(("as it is", "logarithm", "square root", "rank"), (False, True))
+    views += [view(scale, own) for scale, own in scales if scale != "as it is" or own]
+    shape = order_of(data.patterns) if data.order is None else data.order
+    steps = _DERIVATIVES if len(shape) == 1 else ((1, 0),) * len(shape[:1])
+    for (derivative, window), scale, own in product(steps, ("as it is", "logarithm"), (False, True)):
+        if window * _WINDOWS <= shape[0]:
+            views.append(view(scale, own, shape, derivative, window))
+    return views

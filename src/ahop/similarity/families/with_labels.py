@@ -1,0 +1,132 @@
+"""Choose a family where origins are known: every one that applies is learned, and cross-validation compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ahop._progress import Bar
+from ahop.similarity.families import screening
+from ahop.similarity.families.candidate import Candidate, Outcome
+from ahop.similarity.families.family import Family
+from ahop.similarity.families.independent.family import Independent
+from ahop.similarity.families.nearest.family import plain_distance
+from ahop.similarity.families.training import TrainingData
+from ahop.similarity.families.validation import CrossValidation, HeldOut, corrected
+from ahop.similarity.families.views import View
+
+# Utility that is too little to prefer a richer model for.
+_LEVEL = 2e-3
+# So few pairs can choose nothing, and so few hardly.
+FEWEST, _FEW = 8, 20
+
+
+def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Outcome:
+    """The model that retrieves best: from what anyone would try first to the richest that the pairs ask for."""
+    assert data.origins is not None
+    plain = data.same_width and not any(family.takes_few for family in families)
+    if plain and len(data.queries) < FEWEST:
+        one = plain_distance(data)
+        return Outcome(one, [one.trial])
+    if data.observed is not None or len(data.origins.unique()) < 2:
+        # Nothing can be left out to choose by.
+        one = _without_validation(data, families, seed, bar)
+        return Outcome(one, [])
+    comparison = Comparison(CrossValidation(data.patterns, data.queries, data.origins, seed))
+    if plain and comparison.few:
+        # Nothing that few pairs say is to make it worse than a memory that has learned nothing.
+        comparison.add(plain_distance(data, comparison.validation))
+    views = _screen(comparison, data, families, seed, bar)
+    for view in views:
+        shown, validation = view.show(data), comparison.validation.seen(view.of)
+        for family in families:
+            if comparison.decided or family.plain or not family.sees(view):
+                continue
+            if (family.maps or data.same_width) and family.applies(shown, seed):
+                bar.advance(view.named(family.name))
+                learned = family.with_labels(shown, validation, comparison.leader, seed)
+                if learned is not None:
+                    comparison.add(replace(learned, complexity=family.complexity).seen_through(view, data))
+    return comparison.outcome(seed)
+
+
+def _without_validation(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Candidate:
+    """Single dimensions, which learn from little and around missing values; or the one family that is asked for."""
+    able: list[Family] = [family for family in families if isinstance(family, Independent)] or list(families)
+    bar.advance(able[0].name)
+    return able[0].unvalidated(data, seed)
+
+
+def _screen(comparison: Comparison, data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> list[View]:
+    """Enter the best of what anyone would try first, of rows seen in every way; the ways that richer ones may go."""
+    if not any(family.plain for family in families):
+        return [View()]
+    bar.advance("plain metrics")
+    screened = screening.screened(data, seed)
+    for one in screening.finalists(screened):
+        comparison.add(one.candidate(data, comparison.validation, comparison.leader))
+    return screening.promising_views(screened)
+
+
+class Comparison:
+    """Candidates on the folds of one cross-validation."""
+
+    def __init__(self, validation: CrossValidation) -> None:
+        self.validation = validation
+        self.candidates: list[Candidate] = []
+
+    def add(self, one: Candidate) -> None:
+        self.candidates.append(one)
+
+    @property
+    def leader(self) -> HeldOut | None:
+        """The result to beat: one that is clearly behind it need not run to the end."""
+        return self.best().held_out if self.candidates else None
+
+    @property
+    def few(self) -> bool:
+        """Whether so few pairs are held out that a choice goes by chance."""
+        return sum(len(rows) for _, rows in self.validation.parts) < _FEW
+
+    @property
+    def decided(self) -> bool:
+        """Whether nothing can be better: all that was held out was found, and surely.
+
+        Ridge regression alone decides nothing: it says that there is a map, which a moved space knows more of.
+        """
+        best = self.best() if self.candidates else None
+        return best is not None and _utility(best) > 1 - _LEVEL and not best.rests_on_map
+
+    def best(self) -> Candidate:
+        """The one of most utility; the simplest of those that are level, as few pairs leave them sooner."""
+        finished = sorted(self._finished(), key=lambda one: one.complexity)
+        most = max(finished, key=_utility)
+        assert most.held_out is not None
+        level = max(_LEVEL, most.held_out.error) if self.few else _LEVEL
+        return next(one for one in finished if _utility(one) >= _utility(most) - level)
+
+    def _finished(self) -> list[Candidate]:
+        """Those that were not given up."""
+        length = max(_count(one) for one in self.candidates)
+        return [one for one in self.candidates if _count(one) == length]
+
+    def outcome(self, seed: int) -> Outcome:
+        """The best, validated once more beside all patterns, and how often it should be right."""
+        best, finished = self.best(), self._finished()
+        assert best.held_out is not None and best.refit is not None
+        lucky = best.held_out.accuracy - corrected([one.held_out for one in finished if one.held_out], seed)
+        if len(self.validation.rivals) < len(self.validation.patterns):
+            best = replace(best, held_out=self.validation.against_all().evaluate(best.refit))
+        assert best.held_out is not None
+        expected = min(1.0, max(0.0, best.held_out.accuracy - max(0.0, lucky)))
+        return Outcome(best, [one.trial for one in self.candidates], expected)
+
+
+def _utility(one: Candidate) -> float:
+    assert one.held_out is not None
+    return one.held_out.utility
+
+
+def _count(one: Candidate) -> int:
+    assert one.held_out is not None
+    return len(one.held_out.right)

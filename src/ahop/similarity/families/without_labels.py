@@ -1,0 +1,95 @@
+"""Choose a family where origins are not known, or a few: what the queries themselves can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from ahop._progress import Bar
+from ahop.learning.report import Trial
+from ahop.similarity.families import calibration, completed
+from ahop.similarity.families.candidate import Candidate, Outcome, Refit, halves
+from ahop.similarity.families.family import Family
+from ahop.similarity.families.nearest.family import plain_distance
+from ahop.similarity.families.training import TrainingData
+from ahop.similarity.families.validation import CrossValidation
+
+# Fewer queries have no halves to compare models on.
+_FEWEST = 8
+# Known origins decide if one family finds so much more of them than another.
+_CLEARLY = 0.03
+
+
+def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Outcome:
+    """The family that the queries ask for, as far as they can tell; the simpler one where they cannot."""
+    few = len(data.queries) < _FEWEST and not any(family.takes_few for family in families)
+    if few and data.same_width:
+        one = _nearest(data)
+        return Outcome(one, [one.trial])
+    best: Candidate | None = None
+    tried: list[Trial] = []
+    # What would be a fact, and no choice, is looked for first.
+    for family in sorted(families, key=lambda family: not family.settles):
+        if not (data.same_width or family.maps) or not (data.observed is None or family.takes_missing):
+            continue
+        if not family.applies(data, seed):
+            continue
+        bar.advance(family.name)
+        learned = family.without_labels(data, seed, bar.advance)
+        if learned is None:
+            continue
+        tried.append(learned.trial)
+        if learned.settles or not data.same_width:
+            best = learned
+            break
+        if learned.found and (best is None or _tells_more(data, learned, best, seed)):
+            best = learned
+    for family in families if data.observed is None else ():
+        by_pairs = family.from_known_pairs(data, seed)
+        if by_pairs is not None and (best is None or _retrieves_more(data, by_pairs, best, seed)):
+            best = by_pairs
+            tried = [*(trial for trial in tried if trial.name != best.name), best.trial]
+    if best is None:
+        raise ValueError("queries must allow one of the families that are asked for; none applies to them")
+    return Outcome(best, tried)
+
+
+def _nearest(data: TrainingData) -> Candidate:
+    """The nearest pattern by plain distance, which fewer queries than have halves cannot improve on."""
+    nearest = torch.cdist(data.queries, data.patterns).argmin(1)
+    origins = torch.where(data.all_origins < 0, nearest, data.all_origins)
+    return replace(plain_distance(replace(data, origins=origins)), data=data, again=None)
+
+
+def _tells_more(data: TrainingData, one: Candidate, other: Candidate, seed: int) -> bool:
+    """Whether one finds more of the known origins than the other, if enough are known; or else explains held-out
+    queries and their origins better, by more than chance."""
+    ours, theirs = one.again, other.again
+    if ours is None or theirs is None:
+        return ours is None
+    told, rival = (_told(data, again(data), seed) for again in (ours, theirs))
+    if told is not None and rival is not None and abs(told - rival) > _CLEARLY:
+        return told > rival
+    blurry = completed.blurred(data, seed)
+    own, other_ones = (completed.completed(blurry, again(blurry), seed) for again in (ours, theirs))
+    return own.beats(other_ones)
+
+
+def _told(data: TrainingData, refit: Refit, seed: int) -> float | None:
+    """The share of known origins that a model finds which was learned from the other half; None where few are known."""
+    if data.origins is None:
+        return None
+    one, other = halves(len(data.queries), seed, data.queries.device)
+    return calibration.by_labels([(refit(one), other), (refit(other), one)], data, 0.5)
+
+
+def _retrieves_more(data: TrainingData, by_pairs: Candidate, best: Candidate, seed: int) -> bool:
+    """Whether a model of the known pairs alone finds them better when they are held out than the best so far does,
+    which has learned from them."""
+    known = data.part(data.known)
+    assert known.origins is not None and by_pairs.held_out is not None
+    validation = CrossValidation(known.patterns, known.queries, known.origins, seed)
+    theirs = validation.result([validation.score(best.model, rows) for _, rows in validation.parts])
+    return by_pairs.held_out.utility > theirs.utility

@@ -1,0 +1,89 @@
+"""A fit is never worse than the simplest thing that anyone would try, in worlds of every kind that we can draw."""
+
+import math
+import warnings
+
+import pytest
+import torch
+from tests.similarity.families.drawn import world
+
+from ahop import BayesianHopfield
+from ahop.paper.baselines import BOTH, PLAIN
+
+# Worlds, how many labels each has at least, and by how much a fit may be worse, plus chance.
+WITH_LABELS, WITHOUT = 0.02, 0.05
+
+
+def share(found, wanted):
+    return float((found == wanted).double().mean())
+
+
+def shortfall(drawn, labelled):
+    """By how much the best that anyone would try is ahead, less what chance can do."""
+    plain = {
+        name: share(make(drawn.patterns, drawn.queries, drawn.origins, 0).first(drawn.asked), drawn.wanted)
+        for name, (make, learns) in PLAIN.items()
+        if labelled or learns != BOTH
+    }
+    with warnings.catch_warnings():
+        # Few queries are said to be few.
+        warnings.simplefilter("ignore", UserWarning)
+        memory = BayesianHopfield(drawn.patterns).fit(drawn.queries, drawn.origins if labelled else None)
+    ours, best = share(memory.recall(drawn.asked).indices[:, 0], drawn.wanted), max(plain.values())
+    # Two standard errors of a difference of shares of the queries asked, and one of what the labels could choose by.
+    spread = max(best * (1 - best), 0.01)
+    chance = 2 * math.sqrt(2 * spread / len(drawn.asked)) + labelled * math.sqrt(spread / len(drawn.queries))
+    return best - ours, chance
+
+
+def broken(seeds, labelled, slack):
+    """The worlds where a fit is worse than allowed, and by how much it is worse on average."""
+    names, gaps = [], []
+    for seed in seeds:
+        drawn = world(seed)
+        gap, chance = shortfall(drawn, labelled)
+        gaps.append(gap)
+        if gap > slack + chance:
+            names.append(f"{drawn.name}: {gap:.3f} behind")
+    return names, sum(gaps) / len(gaps)
+
+
+@pytest.mark.parametrize("seed", [24, 31])
+def test_with_labels_the_best_of_the_plain_is_never_ahead_by_more_than_chance(seed):
+    names, _ = broken([seed], True, WITH_LABELS)
+    assert not names
+
+
+@pytest.mark.parametrize("seed", [24, 31])
+def test_without_labels_the_best_of_the_plain_is_never_ahead_by_more_than_chance(seed):
+    names, _ = broken([seed], False, WITHOUT)
+    assert not names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_with_labels_it_holds_in_two_hundred_worlds(block):
+    names, mean = broken(range(50 * block, 50 * block + 50), True, WITH_LABELS)
+    # Of 50 worlds, chance may break the law in one.
+    assert len(names) <= 1 and mean < 0.01, names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_without_labels_it_holds_in_two_hundred_worlds(block):
+    names, mean = broken(range(50 * block, 50 * block + 50), False, WITHOUT)
+    assert len(names) <= 3 and mean < 0.03, names
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 12])
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_however_few_queries_a_fit_is_not_worse_than_no_fit(count, labelled, method):
+    generator = torch.Generator().manual_seed(count)
+    patterns = torch.randn(30, 12, generator=generator)
+    origins = torch.randint(30, (count + 200,), generator=generator)
+    queries = patterns[origins] + 0.3 * torch.randn(len(origins), 12, generator=generator)
+    memory = BayesianHopfield(patterns)
+    before = share(memory.recall(queries[count:]).indices[:, 0], origins[count:])
+    getattr(memory, method)(queries[:count], origins[:count] if labelled else None)
+    assert share(memory.recall(queries[count:]).indices[:, 0], origins[count:]) > before - 0.02 > 0.95
