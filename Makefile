@@ -16,22 +16,22 @@ endif
 
 setup: .venv/installed
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml paper/pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e paper
 	touch $@
 
 demo: setup
-	$(BIN)/ahop retrieval --quick --models m-hop,a-hop,b-hop --difficulty 0.4
+	$(BIN)/ahop-paper retrieval --quick --models m-hop,a-hop,b-hop --difficulty 0.4
 	mkdir -p demo
-	$(BIN)/ahop retrieval --quick --models m-hop,a-hop,b-hop --data digits --difficulty 0.4 --picture demo/digits.png
+	$(BIN)/ahop-paper retrieval --quick --models m-hop,a-hop,b-hop --data digits --difficulty 0.4 --picture demo/digits.png
 
 # A page on this computer to see memories at work; Ctrl+C stops it.
 playground: .venv/installed-for-playground
 	$(BIN)/ahop playground
 
 .venv/installed-for-playground: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,playground]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,playground]' -e paper
 	touch $@
 
 test: setup
@@ -43,18 +43,18 @@ test-slow: .venv/installed-for-slow
 	$(PYTEST) -m slow -rs
 
 .venv/installed-for-slow: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,slow]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,slow]' -e paper
 	touch $@
 
-# The tests once more with the lowest versions that pyproject.toml allows, on the oldest Python.
+# The tests once more with the lowest versions that both pyproject.toml allow, on the oldest Python.
 test-oldest: BIN := .venv-oldest/bin
 test-oldest: .venv-oldest/installed
 	$(PYTEST)
 
-.venv-oldest/installed: pyproject.toml constraints-oldest.txt
+.venv-oldest/installed: pyproject.toml paper/pyproject.toml constraints-oldest.txt
 	if $(PYTHON_OLDEST) -c ''; then $(PYTHON_OLDEST) -m venv .venv-oldest; \
 	else echo '$(PYTHON_OLDEST) is not here: $(PYTHON) takes its place'; $(PYTHON) -m venv .venv-oldest; fi
-	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[dev]'
+	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[dev]' -e paper
 	touch $@
 
 # Mistakes that would let a figure be measured on what was learned from, one at a time: the tests must notice each.
@@ -78,7 +78,7 @@ linkcheck: .venv/installed-for-docs
 	$(SPHINX) -b linkcheck build/links
 
 .venv/installed-for-docs: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]' -e paper
 	touch $@
 
 lint: setup
@@ -86,10 +86,10 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# What `pip install` takes, in dist/.
+# What `pip install` takes, in dist/: the library, and the experiments beside it.
 DIST ?= dist
 wheel: setup
-	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) .
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) . ./paper
 
 clean:
 	rm -rf .venv .venv-oldest demo build dist

@@ -1,8 +1,8 @@
 """How far the Bayes ceiling on MNIST is from the one of masks that hit every value by itself.
 
 First choices by the exact likelihood of masks that hit an exact count of values, and by that of independent masks of
-the same rate, on the patterns and queries of ``ahop retrieval --data mnist``: ``python benchmarks/ceiling.py``, nine
-minutes on two cores. Writes ``results/ceiling.json``, and goes on where it was stopped.
+the same rate, on the patterns and queries of ``ahop-paper retrieval --data mnist``: ``python benchmarks/ceiling.py``,
+nine minutes on two cores. Writes ``results/ceiling.json``, and goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from ahop.paper import report, retrieval
-from ahop.paper.parallel import each
-from ahop.paper.spread import spread
 from ahop.variants import Compose, Masked, Mixed
+from ahop_paper import report, retrieval
+from ahop_paper.parallel import each
+from ahop_paper.spread import spread
 
 DIFFICULTIES, RUNS = (0.6, 0.7), 5
 CONFIG = retrieval.Config(data="mnist", settings=tuple(retrieval.Setting(d, d, d) for d in DIFFICULTIES), runs=RUNS)

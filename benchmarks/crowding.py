@@ -18,16 +18,16 @@ import torch
 from torch import Tensor
 
 from ahop.datasets import Measured
-from ahop.paper import baselines, real, report
-from ahop.paper.baselines import Compared
-from ahop.paper.spread import spread
 from ahop.similarity import Moved
+from ahop_paper import baselines, real, report
+from ahop_paper.baselines import Compared
+from ahop_paper.spread import spread
 
 DATA, SPLITS, NEIGHBOURS = "embeddings-new", 5, 10
 
 
 def ridge(data: Measured, seed: int) -> tuple[Compared, Tensor]:
-    """The best of ``ahop real``, and patterns as if they were queries that came to them."""
+    """The best of ``ahop-paper real``, and patterns as if they were queries that came to them."""
     pairs = data.queries[data.learn], data.origins[data.learn]
     found = baselines.tuned(baselines.ridge, baselines.RIDGES, data.patterns, *pairs, seed)
     return found._replace(patterns=found.patterns.double()), found.patterns.double()

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.paper import report
+from ahop_paper import report
 
 
 class Size(NamedTuple):

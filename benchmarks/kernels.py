@@ -31,7 +31,7 @@ from torch import Tensor
 import ahop
 from ahop import kernels
 from ahop.kernels import network
-from ahop.paper import report
+from ahop_paper import report
 
 BASES = ["distance", "dot"]
 # Dimensions, patterns and queries: as many pairs as the definition can hold.

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from ahop.datasets import Photos
-from ahop.paper import images, report, vision
+from ahop_paper import images, report, vision
 
 REPETITIONS = {"cpu": 3, "cuda": 20}
 BATCH = {"cpu": 16, "cuda": 512}

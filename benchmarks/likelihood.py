@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import ahop
-from ahop.paper import report
+from ahop_paper import report
 
 PATTERNS, DIM, SAMPLES, QUERIES, REPETITIONS = 2048, 64, 512, 1000, 5
 # The tolerances to choose from: the largest that keeps enough of the first choices is timed.

@@ -20,7 +20,7 @@ import torch
 
 import ahop
 from ahop.memories.base import Recall
-from ahop.paper import report
+from ahop_paper import report
 
 PATTERNS, DIM, ADDED, READERS, BATCH, K = 200_000, 64, 1000, 2, 20, 3
 WITHIN = 5e-3

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.paper import report
+from ahop_paper import report
 
 DIM, K, LEARNED, SAMPLES, SEED = 64, 10, 2048, 512, 0
 DIFFICULTIES = (0.2, 0.3, 0.4, 0.5)

@@ -44,7 +44,12 @@ def test_code_blocks_run_as_they_are(document, tmp_path, monkeypatch):
 
 def test_the_documents_name_no_machine():
     folder = "/".join(["", "work", ""])
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *(ROOT / "src").rglob("*.py")]:
+    for path in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "paper/src").rglob("*.py"),
+    ]:
         assert folder not in path.read_text(), path
 
 

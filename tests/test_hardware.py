@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import ahop
 from ahop import _hardware, nn
 from ahop._hardware import multiplies
-from ahop.paper.muon import orthogonal
+from ahop_paper.muon import orthogonal
 
 CPU = torch.device("cpu")
 HALVES = (torch.float16, torch.bfloat16)

@@ -9,19 +9,22 @@ import pytest
 
 import ahop
 
-SOURCE = Path(__file__).parents[1] / "src"
+ROOT = Path(__file__).parents[1]
+SOURCES = (ROOT / "src", ROOT / "paper" / "src")
 # What comes with a library of the core.
 CORE = {"torch", "numpy", "numba", "llvmlite", "sklearn", "entmax", "safetensors", "scipy", "joblib"}
 # What takes long to import, the compiler of torch among it: work asks for these, and nothing before it.
 SLOW = ("sklearn", "scipy", "joblib", "numba", "pandas", "matplotlib", "PIL", "torch._dynamo", "torch._inductor")
 
 
-def name_of(path):
-    parts = path.relative_to(SOURCE).with_suffix("").parts
+def name_of(path, source):
+    parts = path.relative_to(source).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-TREES = {name_of(path): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+FILES = {name_of(path, source): path for source in SOURCES for path in sorted(source.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
+LIBRARY = [name for name in TREES if name.partition(".")[0] == "ahop"]
 
 
 def imported(node):
@@ -77,16 +80,19 @@ def test_there_is_no_circle_of_imports():
     assert circle(graph()) == []
 
 
-def test_nothing_outside_the_papers_wing_imports_it():
-    for name, others in graph().items():
-        if not name.startswith("ahop.paper"):
-            assert not [other for other in others if other.startswith("ahop.paper")], name
+def test_the_library_neither_imports_the_experiments_nor_knows_of_them():
+    assert len(LIBRARY) > 100 and len(LIBRARY) < len(TREES)
+    edges = graph()
+    for name in LIBRARY:
+        assert not [other for other in edges[name] if other not in LIBRARY], name
+        # Not in a string either; that there is something to install is all that is said of it.
+        assert "ahop_paper" not in FILES[name].read_text(), name
 
 
 def test_nothing_but_its_command_imports_the_playground():
     inside = "ahop.playground"
     found = {name for name, others in graph().items() if any(other.startswith(inside) for other in others)}
-    assert {name for name in found if not name.startswith(inside)} == {"ahop.paper.commands.playground"}
+    assert {name for name in found if not name.startswith(inside)} == {"ahop.cli.playground"}
 
 
 def needed(node):
@@ -104,8 +110,9 @@ def for_types(tree):
     return {id(inner) for block in blocks for inner in ast.walk(block)}
 
 
-@pytest.mark.parametrize("name", [name for name in TREES if not name.startswith("ahop.paper")])
-def test_outside_the_wing_an_extra_is_imported_only_where_it_has_been_asked_for(name):
+# Nobody reads the files of the command line but its package, after it has asked.
+@pytest.mark.parametrize("name", [name for name in LIBRARY if not name.startswith("ahop.cli.")])
+def test_an_extra_is_imported_only_where_it_has_been_asked_for(name):
     tree = TREES[name]
     outside = for_types(tree)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
@@ -121,13 +128,20 @@ def test_outside_the_wing_an_extra_is_imported_only_where_it_has_been_asked_for(
             assert needed(node) <= CORE | asked.get(id(node), set()), ast.unparse(node)
 
 
-def test_the_command_line_says_what_it_can_do_without_importing_anything_slow_but_torch():
+@pytest.mark.parametrize(("package", "known"), [("ahop.cli", "playground"), ("ahop_paper.commands", "retrieval")])
+def test_a_command_line_says_what_it_can_do_without_importing_anything_slow_but_torch(package, known):
     told = f"print('slow:', *[name for name in {SLOW!r} if name in sys.modules])"
     program = f"import atexit, sys; atexit.register(lambda: {told}); sys.argv = ['ahop', '--help']; "
-    program += "from ahop.paper.commands import app; app()"
+    program += f"from {package} import app; app()"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "retrieval" in run.stdout
+    assert known in run.stdout
     assert run.stdout.splitlines()[-1].split() == ["slow:"], run.stdout
+
+
+def test_only_its_package_and_the_command_itself_import_the_command_line():
+    users = {name for name, others in graph().items() if any(other.startswith("ahop.cli") for other in others)}
+    inside = {name for name in users if name.startswith("ahop.cli") or not name.startswith("ahop.")}
+    assert users - inside == {"ahop.__main__"}
 
 
 def test_a_look_at_the_library_shows_its_public_names_and_no_others():

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ahop
-from ahop.paper.commands import app
+from ahop_paper.commands import app
 
 ROOT = Path(__file__).parents[1]
 CORE = {"torch", "numpy", "numba", "scikit-learn", "entmax", "safetensors"}
@@ -24,8 +24,13 @@ def read(file):
     return (ROOT / file).read_text()
 
 
+def bounds_of_both():
+    """The lowest versions that the library and the experiments take."""
+    return versions(read("pyproject.toml") + read("paper/pyproject.toml"), ">=")
+
+
 def test_the_oldest_versions_are_the_lower_bounds():
-    bounds = versions(read("pyproject.toml"), ">=")
+    bounds = bounds_of_both()
     assert "torch" in bounds
     assert versions(read("constraints-oldest.txt"), "==") == bounds
 
@@ -34,7 +39,7 @@ def test_a_plain_set_up_takes_no_version_under_the_bounds():
     def number(text):
         return tuple(map(int, text.split(".")))
 
-    bounds = versions(read("pyproject.toml"), ">=")
+    bounds = bounds_of_both()
     pinned = versions(read("constraints.txt"), "==")
     assert all(number(version) >= number(bounds[name]) for name, version in pinned.items())
 
@@ -84,22 +89,20 @@ def said(call, *arguments):
         print(error)
 
 from ahop.datasets import photos
-from ahop.paper import figures, tabular
 said(ahop.datasets.load, "adult")
 said(photos._decode, [], None)
-said(figures.draw_clouds, "x.png")
-said(tabular.Config)
 
-from ahop.paper.commands import app
+from ahop.cli import app
 app()
 """
 
 
 @pytest.mark.slow
 def test_the_core_learns_without_extras_and_what_needs_one_names_it_in_one_line():
-    run = without(EXTRAS, CORE_WORK)
-    missing = ("pandas", "PIL", "matplotlib", "pandas")
-    assert run.stdout.splitlines() == [f"{name} is not installed: pip install 'ahop[paper]'" for name in missing]
+    run = without((*EXTRAS, "ahop_paper"), CORE_WORK)
+    missing = {"pandas": "tables", "PIL": "images"}
+    told = [f"{name} is not installed: pip install 'ahop[{extra}]'" for name, extra in missing.items()]
+    assert run.stdout.splitlines() == told
     assert (run.returncode, run.stderr) == (2, "error: typer is not installed: pip install 'ahop[cli]'\n")
 
 
@@ -107,14 +110,14 @@ def test_the_core_learns_without_extras_and_what_needs_one_names_it_in_one_line(
     ("asked", "missing"),
     [(["retrieval", "--plot", "x.png"], "matplotlib"), (["figures"], "matplotlib"), (["tabular"], "pandas")],
 )
-def test_a_command_without_the_papers_extra_says_so_before_the_work(asked, missing, monkeypatch, tmp_path):
+def test_an_experiment_without_its_library_says_so_before_the_work(asked, missing, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, missing, None)
-    monkeypatch.setattr("ahop.paper.retrieval.run", lambda config: pytest.fail("the work has begun"))
+    monkeypatch.setattr("ahop_paper.retrieval.run", lambda config: pytest.fail("the work has begun"))
     result = CliRunner().invoke(app, asked)
     assert (result.exit_code, result.output) == (
         2,
-        f"error: {missing} is not installed: pip install 'ahop[paper]'\n",
+        f"error: {missing} is not installed: pip install ahop-paper\n",
     )
     assert not list(tmp_path.iterdir())
 
@@ -122,9 +125,15 @@ def test_a_command_without_the_papers_extra_says_so_before_the_work(asked, missi
 @pytest.mark.parametrize("target", ["demo", "test"])
 def test_make_installs_what_its_targets_need(target):
     makefile = read("Makefile")
-    assert re.search(rf"^{target}: setup$", makefile, re.M) and "-e '.[dev]'" in makefile
-    assert re.search(r'^all = \["ahop\[paper,index\]"\]$', read("pyproject.toml"), re.M)
-    assert all(f'"ahop[{extra}]",' in read("pyproject.toml") for extra in ("cli", "all"))
+    assert re.search(rf"^{target}: setup$", makefile, re.M) and "-e '.[dev]' -e paper" in makefile
+    assert re.search(r'^all = \["ahop\[cli,tables,images,index\]"\]$', read("pyproject.toml"), re.M)
+    assert all(f'"ahop[{extra}]",' in read("pyproject.toml") for extra in ("cli", "images", "all"))
+
+
+def test_the_experiments_are_of_the_librarys_version():
+    told = read("paper/pyproject.toml")
+    assert re.findall(r'^version = "(.*?)"', told, re.M) == [ahop.__version__]
+    assert re.findall(r'"ahop\[cli,tables,images\]==(.*?)"', told) == [ahop.__version__]
 
 
 def test_the_citation_is_of_this_version_and_of_the_paper_that_the_readme_names():
@@ -140,7 +149,7 @@ def test_the_changelog_begins_with_this_version():
 
 def test_no_file_is_unpickled():
     """As SECURITY.md promises."""
-    for path in sorted((ROOT / "src").rglob("*.py")):
+    for path in sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "paper/src").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 names = {alias.name for alias in node.names} | {getattr(node, "module", None)}

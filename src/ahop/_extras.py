@@ -6,17 +6,22 @@ from importlib import import_module
 
 
 class MissingExtraError(ImportError):
-    """A library is not installed that comes with an extra of ahop."""
+    """A library is not installed that comes with an extra of ahop, or with a package made of it."""
 
 
-def require(*libraries: str, extra: str = "paper") -> None:
+def require(*libraries: str, extra: str) -> None:
     """Import the libraries, or say in one line which extra of ahop brings the first that is missing.
 
     Example:
-        >>> require("torch", "atlantis")
+        >>> require("torch", "atlantis", extra="index")
         Traceback (most recent call last):
-        ahop._extras.MissingExtraError: atlantis is not installed: pip install 'ahop[paper]'
+        ahop._extras.MissingExtraError: atlantis is not installed: pip install 'ahop[index]'
     """
+    require_from(f"'ahop[{extra}]'", *libraries)
+
+
+def require_from(package: str, *libraries: str) -> None:
+    """Import the libraries, or say in one line that installing a package brings the first that is missing."""
     for library in libraries:
         try:
             import_module(library)
@@ -24,4 +29,4 @@ def require(*libraries: str, extra: str = "paper") -> None:
             # One that is there and lacks a part of its own says so itself.
             if error.name != library:
                 raise
-            raise MissingExtraError(f"{library} is not installed: pip install 'ahop[{extra}]'") from error
+            raise MissingExtraError(f"{library} is not installed: pip install {package}") from error

@@ -99,7 +99,7 @@ def test_names_that_cannot_be(folder):
 
 def test_pandas_is_asked_for(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pandas is not installed: pip install 'ahop\[paper\]'"):
+    with pytest.raises(ImportError, match=r"pandas is not installed: pip install 'ahop\[tables\]'"):
         datasets.load("heart")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 import ahop
-from ahop.paper import report
+from ahop_paper import report
 
 COUNT = 9
 REPORT, INDEX = "report.json", "index"

@@ -16,9 +16,9 @@ from PIL import Image
 
 import ahop
 from ahop.datasets.files import DataFile, fetch
-from ahop.datasets.publishers.given import Given
 from ahop.playground import upload
 from ahop.playground.upload import File, UploadError
+from ahop_paper.publishers.given import Given
 
 DIM = 5
 KINDS = ["memory", "learned", "index", "data set", "archive", "npz", "csv", "picture", "page"]

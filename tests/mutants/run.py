@@ -20,7 +20,7 @@ def tested(killers, mutant=None):
     """What pytest says of some tests in a copy of the tree: as it is, or with a mistake in it."""
     with TemporaryDirectory() as folder:
         copy = Path(folder)
-        for name in ("src", "tests"):
+        for name in ("src", "tests", "paper"):
             shutil.copytree(ROOT / name, copy / name)
         for name in ("conftest.py", "pyproject.toml"):
             shutil.copy2(ROOT / name, copy)
@@ -28,7 +28,7 @@ def tested(killers, mutant=None):
             path = copy / mutant.file
             path.write_text(path.read_text().replace(mutant.find, mutant.put))
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *killers]
-        environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "PYTHONPATH": f"{copy / 'src'}:{copy / 'paper/src'}", "OMP_NUM_THREADS": "1"}
         return subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
 
 
@@ -55,7 +55,7 @@ def main(words):
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for one, found in zip(chosen, pool.map(verdict, chosen), strict=True):
             survivors += found != "killed"
-            print(f"{found:8} {one.file.removeprefix('src/ahop/'):34} {one.does}", flush=True)
+            print(f"{found:8} {one.file.removeprefix('paper/').removeprefix('src/'):34} {one.does}", flush=True)
     print(f"{len(chosen) - survivors} of {len(chosen)} mutants were killed")
     return int(survivors > 0)
 

@@ -17,13 +17,13 @@ class Mutant(NamedTuple):
     killers: tuple[str, ...]
 
 
-BAGS = "tests/paper/test_mil.py::test_no_bag_is_scored_that_was_learned_from_or_selected_by"
-MODELS = "tests/paper/test_real.py::test_no_model_learns_from_what_is_scored_nor_from_labels_that_it_must_not_have"
-LABELS = "tests/paper/test_real.py::test_no_model_is_given_more_labels_than_it_says"
-QUERIES = "tests/paper/test_retrieval.py::test_no_query_is_scored_that_was_learned_from"
-UNLABELLED = "tests/paper/test_retrieval.py::test_a_model_without_labels_is_given_none"
-CONCEPTS = "tests/paper/test_multimodal.py::test_neither_memory_learns_from_what_is_scored"
-FINAL = "tests/paper/test_tabular.py::test_the_final_models_learn_from_no_test_row"
+BAGS = "paper/tests/test_mil.py::test_no_bag_is_scored_that_was_learned_from_or_selected_by"
+MODELS = "paper/tests/test_real.py::test_no_model_learns_from_what_is_scored_nor_from_labels_that_it_must_not_have"
+LABELS = "paper/tests/test_real.py::test_no_model_is_given_more_labels_than_it_says"
+QUERIES = "paper/tests/test_retrieval.py::test_no_query_is_scored_that_was_learned_from"
+UNLABELLED = "paper/tests/test_retrieval.py::test_a_model_without_labels_is_given_none"
+CONCEPTS = "paper/tests/test_multimodal.py::test_neither_memory_learns_from_what_is_scored"
+FINAL = "paper/tests/test_tabular.py::test_the_final_models_learn_from_no_test_row"
 OWN_LABEL = "tests/estimators/test_training.py::test_no_row_hears_its_own_label"
 HELD_OUT = "tests/estimators/test_training.py::test_held_out_rows_are_neither_learned_from_nor_cases"
 JURY = "tests/similarity/families/test_validation.py::test_a_jury_judges_by_origins_that_were_not_learned_from"
@@ -35,31 +35,31 @@ MUTANTS = (
     # --- bags -------------------------------------------------------------------------------------------------
     Mutant(
         "the networks that are scored learn from all bags",
-        "src/ahop/paper/mil.py",
+        "paper/src/ahop_paper/mil.py",
         "log_odds(network, bags, labels, train, test) for network in networks",
         "log_odds(network, bags, labels, np.r_[train, test], test) for network in networks",
         (BAGS,),
     ),
     Mutant(
         "scaling and width are selected on all bags",
-        "src/ahop/paper/mil.py",
+        "paper/src/ahop_paper/mil.py",
         "best = select(bags, labels, train, model, seed, config)",
         "best = select(bags, labels, np.r_[train, test], model, seed, config)",
         (BAGS,),
     ),
     Mutant(
         "scaling and width are selected on bags that were learned from",
-        "src/ahop/paper/mil.py",
+        "paper/src/ahop_paper/mil.py",
         "odds = log_odds(network, bags, labels, train[learn], train[check])",
         "odds = log_odds(network, bags, labels, train, train[check])",
-        (BAGS, "tests/paper/test_mil.py::test_selection_sees_the_training_part_alone"),
+        (BAGS, "paper/tests/test_mil.py::test_selection_sees_the_training_part_alone"),
     ),
     Mutant(
         "a network is fitted to the bags that it is asked about",
-        "src/ahop/paper/mil.py",
+        "paper/src/ahop_paper/mil.py",
         "network.fit([bags[index] for index in train], labels[train])",
         "network.fit(bags, labels)",
-        (BAGS, "tests/paper/test_mil.py::test_what_is_learned_does_not_depend_on_the_bags_to_judge"),
+        (BAGS, "paper/tests/test_mil.py::test_what_is_learned_does_not_depend_on_the_bags_to_judge"),
     ),
     Mutant(
         "bags are scaled by all that are asked about",
@@ -72,149 +72,149 @@ MUTANTS = (
     ),
     Mutant(
         "the checks of Raff and Holt are learned from their test bags",
-        "src/ahop/paper/mil.py",
+        "paper/src/ahop_paper/mil.py",
         "network = classifier(model, CANDIDATES[0], seed, Config(settings=CHECK_SETTINGS)).fit(*_arrays(train))",
         "network = classifier(model, CANDIDATES[0], seed, Config(settings=CHECK_SETTINGS)).fit(*_arrays(test))",
-        ("tests/paper/test_mil.py::test_a_check_is_passed_on_bags_that_were_not_learned_from",),
+        ("paper/tests/test_mil.py::test_a_check_is_passed_on_bags_that_were_not_learned_from",),
     ),
     # --- items measured twice -----------------------------------------------------------------------------------
     Mutant(
         "b-hop is fitted to the scored items",
-        "src/ahop/paper/real_models.py",
+        "paper/src/ahop_paper/real_models.py",
         "fit(data.queries[data.learn], data.origins[data.learn], seed=seed)",
         "fit(data.queries, data.origins, seed=seed)",
         (MODELS,),
     ),
     Mutant(
         "b-hop without labels is fitted to the scored items",
-        "src/ahop/paper/real_models.py",
+        "paper/src/ahop_paper/real_models.py",
         "fit(data.queries[data.learn], seed=seed)",
         "fit(data.queries, seed=seed)",
         (MODELS,),
     ),
     Mutant(
         "b-hop without labels is given labels",
-        "src/ahop/paper/real_models.py",
+        "paper/src/ahop_paper/real_models.py",
         "fit(data.queries[data.learn], seed=seed)",
         "fit(*pairs(data, seed), seed=seed)",
         (MODELS,),
     ),
     Mutant(
         "b-hop of ten labels is given all",
-        "src/ahop/paper/real_models.py",
+        "paper/src/ahop_paper/real_models.py",
         "fit(*partly_labelled(data, seed, 10), seed=seed)",
         "fit(*pairs(data, seed), seed=seed)",
         (LABELS,),
     ),
     Mutant(
         "pairs are drawn from all items",
-        "src/ahop/paper/real_models.py",
+        "paper/src/ahop_paper/real_models.py",
         "rows = data.learn.nonzero().squeeze(1)",
         "rows = torch.arange(len(data.learn))",
         (MODELS,),
     ),
     Mutant(
         "a self-taught projection is taught by the scored items",
-        "src/ahop/paper/real_models.py",
+        "paper/src/ahop_paper/real_models.py",
         "self_taught.projected(data.patterns, data.queries[data.learn], 8",
         "self_taught.projected(data.patterns, data.queries, 8",
         (MODELS,),
     ),
     Mutant(
         "the scored items tell where it is crowded",
-        "src/ahop/paper/real_models.py",
+        "paper/src/ahop_paper/real_models.py",
         'return baselines.uncrowded(baselines.centred(data.patterns, queries, "cosine"), queries)',
         'return baselines.uncrowded(baselines.centred(data.patterns, queries, "cosine"), data.queries)',
         (MODELS,),
     ),
     Mutant(
         "ridge is told by the scored items where it is crowded",
-        "src/ahop/paper/real_models.py",
+        "paper/src/ahop_paper/real_models.py",
         "return baselines.uncrowded(found, data.queries[data.learn])",
         "return baselines.uncrowded(found, data.queries)",
         (MODELS,),
     ),
     Mutant(
         "a rival of 500 pairs is given all",
-        "src/ahop/paper/real_models.py",
+        "paper/src/ahop_paper/real_models.py",
         "return baselines.whitening(data.patterns, *pairs(data, seed, count))",
         "return baselines.whitening(data.patterns, *pairs(data, seed))",
         (LABELS,),
     ),
     Mutant(
         "bold asks for a lead over one other alone",
-        "src/ahop/paper/spread.py",
+        "paper/src/ahop_paper/spread.py",
         '"ahead": all(',
         '"ahead": any(',
-        ("tests/paper/test_spread.py::test_ahead_is_who_can_be_told_from_every_other",),
+        ("paper/tests/test_spread.py::test_ahead_is_who_can_be_told_from_every_other",),
     ),
     Mutant(
         "items are scored that were learned from",
-        "src/ahop/paper/real.py",
+        "paper/src/ahop_paper/real.py",
         "queries, origins = data.queries[~data.learn], data.origins[~data.learn]",
         "queries, origins = data.queries[data.learn], data.origins[data.learn]",
-        ("tests/paper/test_real.py::test_what_is_scored_are_the_items_that_were_not_learned_from",),
+        ("paper/tests/test_real.py::test_what_is_scored_are_the_items_that_were_not_learned_from",),
     ),
     Mutant(
         "a split goes by queries, so that an item is on both sides",
-        "src/ahop/paper/real.py",
+        "paper/src/ahop_paper/real.py",
         "return data._replace(learn=torch.isin(data.origins, items[order[:count]]))",
         "return data._replace(learn=torch.rand(len(data.learn)) < 0.5)",
-        ("tests/paper/test_real.py::test_no_item_is_on_both_sides_of_a_split",),
+        ("paper/tests/test_real.py::test_no_item_is_on_both_sides_of_a_split",),
     ),
     Mutant(
         "a baseline is tuned on items that it learned from",
-        "src/ahop/paper/baselines.py",
+        "paper/src/ahop_paper/baselines.py",
         "found = make(patterns, queries[~held], origins[~held], *option)",
         "found = make(patterns, queries, origins, *option)",
-        ("tests/paper/test_baselines.py::test_a_choice_is_settled_by_origins_that_were_not_learned_from",),
+        ("paper/tests/test_baselines.py::test_a_choice_is_settled_by_origins_that_were_not_learned_from",),
     ),
     # --- worlds that can be drawn -------------------------------------------------------------------------------
     Mutant(
         "memories learn from the queries that are scored",
-        "src/ahop/paper/retrieval.py",
+        "paper/src/ahop_paper/retrieval.py",
         "scored(prepare(model, patterns, seen, world, seed), patterns, test)",
         "scored(prepare(model, patterns, test, world, seed), patterns, test)",
         (QUERIES,),
     ),
     Mutant(
         "b-hop without labels is given labels",
-        "src/ahop/paper/retrieval.py",
+        "paper/src/ahop_paper/retrieval.py",
         'return create("b-hop", patterns).fit(seen.queries)',
         'return create("b-hop", patterns).fit(*seen)',
         (UNLABELLED,),
     ),
     Mutant(
         "memories of other worlds learn from the queries that are scored",
-        "src/ahop/paper/worlds.py",
+        "paper/src/ahop_paper/worlds.py",
         "made = prepare(model, known, seen, corruption, seed)",
         "made = prepare(model, known, test, corruption, seed)",
         (QUERIES,),
     ),
     Mutant(
         "strangers are variants of stored patterns",
-        "src/ahop/paper/worlds.py",
+        "paper/src/ahop_paper/worlds.py",
         "strangers = corruption.sample(unknown, config.queries).queries",
         "strangers = corruption.sample(known, config.queries).queries",
-        ("tests/paper/test_worlds.py::test_strangers_are_variants_of_what_is_not_stored",),
+        ("paper/tests/test_worlds.py::test_strangers_are_variants_of_what_is_not_stored",),
     ),
     Mutant(
         "ablations learn from the queries that are scored",
-        "src/ahop/paper/ablations.py",
+        "paper/src/ahop_paper/ablations.py",
         'evaluate(fitted(memory, seen[network.samples], solver="adam"), test)',
         'evaluate(fitted(memory, test, solver="adam"), test)',
         (QUERIES,),
     ),
     Mutant(
         "the first memory of concepts learns from what is scored",
-        "src/ahop/paper/multimodal.py",
+        "paper/src/ahop_paper/multimodal.py",
         "recall = _taught(first, pictures, sounds, seen, seed)",
         "recall = _taught(first, pictures, sounds, test, seed)",
         (CONCEPTS,),
     ),
     Mutant(
         "the second memory of concepts learns from what is scored",
-        "src/ahop/paper/multimodal.py",
+        "paper/src/ahop_paper/multimodal.py",
         "memory = _taught(second, sounds, None, Samples(heard, seen.origins), seed)",
         "memory = _taught(second, sounds, None, Samples(asked, test.origins), seed)",
         (CONCEPTS,),
@@ -236,45 +236,45 @@ MUTANTS = (
     # --- tables and images --------------------------------------------------------------------------------------
     Mutant(
         "the final models learn from test rows",
-        "src/ahop/paper/tabular.py",
+        "paper/src/ahop_paper/tabular.py",
         "final(model, settings, frame.iloc[train], labels[train], split, config.device)",
         "final(model, settings, frame, labels, split, config.device)",
         (FINAL,),
     ),
     Mutant(
         "test rows are drawn from all",
-        "src/ahop/paper/tabular.py",
+        "paper/src/ahop_paper/tabular.py",
         "for which in (train, ~train)]",
         "for which in (train, train | True)]",
         (FINAL,),
     ),
     Mutant(
         "test rows are seen while tuning",
-        "src/ahop/paper/tabular.py",
+        "paper/src/ahop_paper/tabular.py",
         "train_test_split(train, test_size=config.checked, stratify=labels[train], random_state=0)",
         "train_test_split(np.arange(len(labels)), test_size=config.checked, random_state=0)",
-        ("tests/paper/test_tabular.py::test_test_rows_are_not_seen_while_tuning",),
+        ("paper/tests/test_tabular.py::test_test_rows_are_not_seen_while_tuning",),
     ),
     Mutant(
         "settings were chosen on another split, by what are test rows here",
-        "src/ahop/paper/tabular.py",
+        "paper/src/ahop_paper/tabular.py",
         "return name, CONTESTANTS[model].search or model, split",
         "return name, CONTESTANTS[model].search or model, 0",
-        ("tests/paper/test_tabular.py::test_each_split_is_tuned_by_itself",),
+        ("paper/tests/test_tabular.py::test_each_split_is_tuned_by_itself",),
     ),
     Mutant(
         "a trial learns from the rows that it is judged by",
-        "src/ahop/paper/table_models.py",
+        "paper/src/ahop_paper/table_models.py",
         "parts = frame.iloc[learn], labels[learn]",
         "parts = frame.iloc[np.r_[learn, check]], labels[np.r_[learn, check]]",
-        ("tests/paper/test_tabular.py::test_a_trial_learns_from_no_row_that_it_is_judged_by",),
+        ("paper/tests/test_tabular.py::test_a_trial_learns_from_no_row_that_it_is_judged_by",),
     ),
     Mutant(
         "images are standardised by test images",
-        "src/ahop/paper/images.py",
+        "paper/src/ahop_paper/images.py",
         "pixels = images.float() / 255",
         "pixels = photos.test.to(device).float() / 255",
-        ("tests/paper/test_images.py::test_training_does_not_look_at_the_test_images",),
+        ("paper/tests/test_images.py::test_training_does_not_look_at_the_test_images",),
     ),
     # --- a memory of cases --------------------------------------------------------------------------------------
     Mutant(

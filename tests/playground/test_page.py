@@ -30,7 +30,7 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("playground")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = "from ahop.paper.commands import app; app()"
+    command = "from ahop.cli import app; app()"
     serving = subprocess.Popen(
         [sys.executable, "-c", command, "playground", "--no-browser", "--port", str(port)],
         cwd=folder,

@@ -4,7 +4,6 @@ from ahop._registry import read_all
 from ahop.datasets.bags import Bags, frequency_check, standard_check
 from ahop.datasets.base import ENTRIES, Dataset, load, names_of, register
 from ahop.datasets.photos import Photos
-from ahop.datasets.publishers import Prepared, prepare
 from ahop.datasets.real import Drawn, Measured
 from ahop.datasets.tables import Table, table
 
@@ -18,12 +17,10 @@ __all__ = [
     "Drawn",
     "Measured",
     "Photos",
-    "Prepared",
     "Table",
     "frequency_check",
     "load",
     "names_of",
-    "prepare",
     "register",
     "standard_check",
     "table",

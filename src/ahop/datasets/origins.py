@@ -15,10 +15,10 @@ class Origin:
         page: Where the publisher tells of it.
         licence: As the publisher states it.
         size: Of what has to be downloaded.
-        files: Those of the publisher's files that :func:`ahop.datasets.prepare` reads; none where nothing is prepared.
+        files: Those of the publisher's files that ``ahop-paper prepare`` reads; none where nothing is prepared.
         url: What can be downloaded without an account; None if it has to be fetched by hand.
-        values: The checksum of the prepared values, as :func:`ahop.datasets.publishers.checksum` makes it, of the copy
-            that the results were made with.
+        values: The checksum of the prepared values, whatever they are packed in, of the copy that the results were made
+            with.
         note: What else to know.
     """
 

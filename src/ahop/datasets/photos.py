@@ -118,7 +118,7 @@ def tiny_imagenet() -> Photos:
 
 def _compact_cifar(name: str, labels: DataFile) -> Photos:
     """Lossless sheets of 1,000 images: 25 rows of 40."""
-    require("PIL")
+    require("PIL", extra="images")
     from PIL import Image
 
     path = fetch(labels)
@@ -190,7 +190,7 @@ def _tiny(path: Path) -> Photos:
 
 
 def _decode(files: list[Any], read: Callable[[Any], bytes]) -> np.ndarray:
-    require("PIL")
+    require("PIL", extra="images")
     from PIL import Image
 
     images = np.empty((len(files), 64, 64, 3), np.uint8)

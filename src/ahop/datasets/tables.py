@@ -134,7 +134,7 @@ def table(name: str, features: str = "sound") -> Table:
     """
     source = SOURCES[choice(name, "name", tuple(SOURCES))]
     choice(features, "features", FEATURES)
-    require("pandas")
+    require("pandas", extra="tables")
     import pandas
 
     path = fetch(source.file)

@@ -57,7 +57,7 @@ class Recalled(NamedTuple):
         Args:
             table: What ``fit`` was given.
         """
-        require("pandas")
+        require("pandas", extra="tables")
         import pandas
 
         if not hasattr(table, "iloc") or len(table) <= self.indices.max():
@@ -287,7 +287,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
             mattered[:, column] = self._difference(answers, hidden, chosen)
         if not hasattr(X, "iloc"):
             return mattered
-        require("pandas")
+        require("pandas", extra="tables")
         import pandas
 
         return pandas.DataFrame(mattered, X.index, X.columns)

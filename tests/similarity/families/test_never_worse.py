@@ -8,7 +8,7 @@ import torch
 from tests.similarity.families.drawn import world
 
 from ahop import BayesianHopfield
-from ahop.paper.baselines import BOTH, PLAIN
+from ahop_paper.baselines import BOTH, PLAIN
 
 # Worlds, how many labels each has at least, and by how much a fit may be worse, plus chance.
 WITH_LABELS, WITHOUT = 0.02, 0.05
