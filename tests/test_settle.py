@@ -7,7 +7,7 @@ import ahop
 from ahop._settle import settle
 from ahop.nn import Hopfield
 
-OPTIONS = {"steps": None, "tolerance": 1e-6, "most": 1000, "stacklevel": 2}
+OPTIONS = {"steps": None, "tolerance": 1e-6, "most": 1000}
 PATTERNS = 2 * torch.eye(4, dtype=torch.float64)
 
 

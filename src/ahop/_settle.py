@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
+
+from ahop._warnings import warn
 
 
 def settle(
@@ -17,7 +18,6 @@ def settle(
     steps: int | None,
     tolerance: float,
     most: int,
-    stacklevel: int,
 ) -> tuple[Tensor, Tensor | None]:
     r"""Replace each state by what it retrieves, until it rests.
 
@@ -34,7 +34,6 @@ def settle(
         steps: How many steps; None goes on until every state rests.
         tolerance: A state rests when no entry of it would move by more than this.
         most: Where ``steps=None`` gives up, with a warning.
-        stacklevel: Of that warning, as in :func:`warnings.warn`.
 
     Returns:
         The states, and which of their entries are known: ``observed`` before the first step, None (all) after it.
@@ -50,5 +49,5 @@ def settle(
         if steps is None and not bool(moves.any()):
             return state, known
     if steps is None:
-        warnings.warn(f"the state still moved after {most} steps", RuntimeWarning, stacklevel=stacklevel)
+        warn(f"the state still moved after {most} steps", RuntimeWarning)
     return state, known

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import os
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -25,6 +24,7 @@ from ahop._component import single
 from ahop._precision import in_range
 from ahop._recall import Recall
 from ahop._settle import settle
+from ahop._warnings import warn
 from ahop.energy import parts_energy
 from ahop.learning.report import FitReport
 from ahop.memories import storage
@@ -282,9 +282,7 @@ class AssociativeMemory(Stored):
             from sklearn.exceptions import ConvergenceWarning
 
             steps = f"{report.iterations} iterations of {report.solver}"
-            warnings.warn(
-                f"the fit was still improving after {steps}; what it learned is kept", ConvergenceWarning, stacklevel=3
-            )
+            warn(f"the fit was still improving after {steps}; what it learned is kept", ConvergenceWarning)
         return self
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -342,9 +340,7 @@ class AssociativeMemory(Stored):
     ) -> Tensor:
         # The last step is the readout. A given number of steps is made whether states rest or not.
         before, tolerance = (None, tolerance) if steps is None else (steps - 1, 0.0)
-        state, known = settle(
-            self._step, queries, observed, steps=before, tolerance=tolerance, most=max_steps, stacklevel=5
-        )
+        state, known = settle(self._step, queries, observed, steps=before, tolerance=tolerance, most=max_steps)
         return self._read(state, known)
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:

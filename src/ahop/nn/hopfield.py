@@ -227,7 +227,6 @@ class Hopfield(nn.Module):
             steps=self.update_steps_max,
             tolerance=self.update_steps_eps,
             most=_MOST_STEPS,
-            stacklevel=6,
         )
         return state
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from abc import abstractmethod
 from typing import Any, TypeVar
 
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from ahop._blocks import pairwise
 from ahop._component import Component
+from ahop._warnings import warn
 from ahop.learning.report import FitReport
 
 Kind = TypeVar("Kind", bound="Similarity")
@@ -83,7 +83,7 @@ class Similarity(Component):
             observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
             log_prior: How often each pattern is asked for, ``(N,)``; None is alike.
         """
-        warnings.warn(f"fit changes nothing: the {self.name!r} similarity is fixed", UserWarning, stacklevel=3)
+        warn(f"fit changes nothing: the {self.name!r} similarity is fixed")
         return FitReport("fixed", math.nan, 0, converged=True)
 
     def start_as(self, name: str) -> None:

@@ -18,7 +18,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -29,6 +28,7 @@ from torch import Tensor
 
 from ahop._precision import Units
 from ahop._progress import progress
+from ahop._warnings import warn
 from ahop.learning.report import FitReport
 from ahop.similarity import families
 from ahop.similarity.density import Density
@@ -89,7 +89,7 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
         bar.advance("how sure to be")
         learned = _calibrated(measured, chosen, seed)
     if chosen.warning:
-        warnings.warn(chosen.warning, UserWarning, stacklevel=5)
+        warn(chosen.warning)
     # Where no map to another space was found, nobody knows how often answers are right.
     right = learned.report.accuracy if math.isnan(expected) else expected
     report = FitReport(
