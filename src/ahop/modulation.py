@@ -128,7 +128,9 @@ class Kernel(Modulation):
 
         report = adam([kernel.phi], retrieve, steps=steps, rate=rate)
         # The best on what was held out is behind it once that loss rises again.
-        return self._keep(best_phi / unit, replace(report, loss=best, converged=report.converged or report.loss > best))
+        converged = report.converged or report.loss > best
+        report = replace(report, loss=best, converged=converged, advice="" if converged else report.advice)
+        return self._keep(best_phi / unit, report)
 
     @torch.no_grad()
     def _keep(self, phi: Tensor, report: FitReport) -> FitReport:

@@ -14,7 +14,7 @@ from ahop._checks import choice, require_finite
 from ahop._progress import progress
 from ahop.learning.features import Features, Weighted
 from ahop.learning.fifth import fifth
-from ahop.learning.gradient import adam, lbfgs
+from ahop.learning.gradient import adam, lbfgs, more_steps
 from ahop.learning.report import FitReport
 
 Array = npt.NDArray[np.float64]
@@ -196,4 +196,6 @@ def _newton(
                 swing = inverse @ turn
                 inverse += (1 + turn @ swing / along) * np.outer(change, change) / along
                 inverse -= (np.outer(swing, change) + np.outer(change, swing)) / along
-    return torch.as_tensor(point).to(start), FitReport("convex", loss, iterations, converged=converged)
+    stuck = "give patterns in float64 or raise smoothness: steps are lost in rounding"
+    advice = "" if converged else more_steps(steps) if iterations == steps else stuck
+    return torch.as_tensor(point).to(start), FitReport("convex", loss, iterations, converged, advice=advice)

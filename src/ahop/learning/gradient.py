@@ -45,7 +45,8 @@ def adam(
             bar.advance(f"loss {loss:.4f}")
         recent = backward().item()
         optimiser.zero_grad()
-    return FitReport("adam", recent, steps, converged=change <= 1e-4 * max(1.0, abs(recent)))
+    converged = change <= 1e-4 * max(1.0, abs(recent))
+    return FitReport("adam", recent, steps, converged, advice="" if converged else more_steps(steps))
 
 
 def lbfgs(
@@ -74,4 +75,11 @@ def lbfgs(
         optimiser.step(evaluate)
     loss, _ = function(point.detach())
     iterations = optimiser.state[point]["n_iter"]
-    return point.detach(), FitReport("convex", loss.item(), iterations, converged=iterations < steps)
+    converged = iterations < steps
+    advice = "" if converged else more_steps(steps)
+    return point.detach(), FitReport("convex", loss.item(), iterations, converged, advice=advice)
+
+
+def more_steps(steps: int) -> str:
+    """The advice of a fit that was cut short."""
+    return f"raise steps of fit, which were {steps}"

@@ -23,6 +23,10 @@ class FitReport:
     A fit that chooses among kinds of models says more: what it tried, simplest first, what it chose, how often its
     first choice should be right on further queries, and how sure it will be on average. NaN where nobody knows.
 
+    Two more things are said where there is need: that a map to another space was looked for and none ``found`` that is
+    better than chance, so that answers mean nothing however well the fit converged; and, of one that had not converged,
+    an ``advice`` on what to change.
+
     Example:
         >>> tried = (Trial("single dimensions", 0.7, -1.5), Trial("hidden causes", 0.68, -1.62))
         >>> print(FitReport("em", 12.5, 8, True, tried, "single dimensions", 0.7, 0.72))
@@ -41,6 +45,8 @@ class FitReport:
     chosen: str = ""
     accuracy: float = math.nan
     confidence: float = math.nan
+    found: bool = True
+    advice: str = ""
 
     def shifted(self, amount: float) -> FitReport:
         """The same of a loss that is larger by so much, as in other units."""
@@ -59,6 +65,7 @@ class FitReport:
             right = "an unknown share" if math.isnan(self.accuracy) else f"{self.accuracy:.2f}"
             lines.append(f"expect {right} of first choices to be right, at a mean confidence of {self.confidence:.2f}")
         end = "" if self.converged else ", and was still improving"
+        end += "" if self.found else "; no map was found that is better than chance"
         lines.append(f"{self.solver}: loss {self.loss:.4g} after {self.iterations} iterations{end}")
         return "\n".join(lines)
 

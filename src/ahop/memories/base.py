@@ -275,6 +275,8 @@ class AssociativeMemory(Stored):
             require_finite(learned, "what was learned from these patterns and queries")
         self.similarity, self.report = similarity.to(single(self.patterns[:0])), report
 
+    _advice: ClassVar[str] = "give it more queries"
+
     def _warned(self, report: FitReport | None) -> Self:
         """Warn where a fit had not come to its end."""
         if report is not None and not report.converged:
@@ -282,7 +284,8 @@ class AssociativeMemory(Stored):
             from sklearn.exceptions import ConvergenceWarning
 
             steps = f"{report.iterations} iterations of {report.solver}"
-            warn(f"the fit was still improving after {steps}; what it learned is kept", ConvergenceWarning)
+            told = f"the fit was still improving after {steps}; what it learned is kept"
+            warn(f"{told}; to go on, {report.advice or self._advice}", ConvergenceWarning)
         return self
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -164,6 +164,7 @@ class BayesianHopfield(AssociativeMemory):
         return self._warned(report)
 
     _learned: ClassVar[tuple[str, ...]] = ("similarity", "report", "prior", "_recent")
+    _advice: ClassVar[str] = "give further queries to partial_fit"
 
     @torch.no_grad()
     def partial_fit(self, queries: Any, origins: Any = None, *, observed: Observed = None) -> BayesianHopfield:

@@ -101,6 +101,7 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
         chosen.name,
         right if chosen.found else math.nan,
         learned.report.confidence,
+        chosen.found,
     )
     return replace(learned, model=units.leave(learned.model), report=report)
 

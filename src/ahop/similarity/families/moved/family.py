@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ahop._precision import Units
+from ahop._warnings import warn
 from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
 from ahop.similarity.families import residuals
@@ -68,21 +69,14 @@ class MovedSpace(Family):
 
     def without_labels(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Candidate:
         model, report = learning.learn(data, seed)
-        found = report.converged
-        warning = (
-            f"no map from the patterns to the {len(data.queries)} queries was found that is better than chance, so "
-            f"that answers mean nothing; it takes about {_MANY_ITEMS:,} queries and patterns and a map that is "
-            f"nearly linear, or at least {_enough(data)} queries whose origins are known"
-        )
         return Candidate(
             self.name,
             model.to(data.patterns),
             data,
-            settles=found,
-            found=found,
-            converged=found,
+            settles=report.found,
+            found=report.found,
             iterations=report.iterations,
-            warning="" if found else warning,
+            warning="" if report.found else _not_found(data),
         )
 
     def from_known_pairs(self, data: TrainingData, seed: int) -> Candidate | None:
@@ -93,7 +87,7 @@ class MovedSpace(Family):
         return replace(self.with_labels(known, folds, None, seed), data=data, again=None)
 
     def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
-        """The map and its noise; it has converged if queries land on patterns more closely than by chance.
+        """The map and its noise; one was found if queries land on patterns more closely than by chance.
 
         Without any origins, some 1,500 queries and as many patterns are needed; ten origins among them help a lot.
         """
@@ -101,7 +95,17 @@ class MovedSpace(Family):
             raise ValueError("observed must be None: a moved space is learned from whole queries")
         units = Units.of(data.patterns, data.queries if data.same_width else None)
         found, report = learning.learn(data.measured(units), seed)
+        if not report.found:
+            warn(_not_found(data))
         return units.leave(found), report.shifted(data.log_density_of(units))
+
+
+def _not_found(data: TrainingData) -> str:
+    return (
+        f"no map from the patterns to the {len(data.queries)} queries was found that is better than chance, so that "
+        f"answers mean nothing; it takes about {_MANY_ITEMS:,} queries and patterns and a map that is nearly linear, "
+        f"or at least {_enough(data)} queries whose origins are known"
+    )
 
 
 def _held_out(one: Candidate) -> HeldOut:

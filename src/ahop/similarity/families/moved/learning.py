@@ -49,10 +49,9 @@ def learn(data: TrainingData, seed: int = 0) -> tuple[Moved, FitReport]:
         origins = torch.full_like(data.queries[:, 0], -1, dtype=torch.long) if origins is None else origins
         model, start = fit_queries(data.patterns, data.queries, origins, data.log_prior, seed)
         found = start.found
-    prior = -math.log(len(data.patterns)) if data.log_prior is None else data.log_prior
     parts = split(len(data.queries), 4 * len(data.patterns) * data.queries.element_size())
-    evidence = torch.cat([(model(data.patterns, data.queries[part]) + prior).logsumexp(-1) for part in parts])
-    return model, FitReport("em", -float(evidence.mean()), 1, converged=found)
+    evidence = torch.cat([(model(data.patterns, data.queries[part]) + data.log_priors).logsumexp(-1) for part in parts])
+    return model, FitReport("em", -float(evidence.mean()), 1, converged=True, found=found)
 
 
 class Choice(NamedTuple):

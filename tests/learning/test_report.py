@@ -1,0 +1,54 @@
+import pickle
+
+import pytest
+import torch
+from sklearn.exceptions import ConvergenceWarning
+
+import ahop
+from ahop.learning.report import FitReport
+from ahop.similarity import Corruption
+from ahop.variants import Mixed
+
+PATTERNS = torch.rand(40, 8, generator=torch.Generator().manual_seed(0))
+SEEN = Mixed(0.4, 0.3, 0.1).sample(PATTERNS, 60)
+
+
+def test_a_map_that_was_not_found_is_no_fit_that_was_cut_short(recwarn):
+    memory = ahop.BayesianHopfield(PATTERNS).fit(torch.rand(20, 5))
+    assert memory.report.converged and not memory.report.found
+    assert ["no map from the patterns to the 20 queries" in str(one.message) for one in recwarn] == [True]
+    assert "no map was found that is better than chance" in str(memory.report)
+    assert "still improving" not in str(memory.report)
+
+
+@pytest.mark.parametrize(
+    "memory, given",
+    [(ahop.AdaptiveHopfield(PATTERNS), SEEN), (ahop.KernelHopfield(PATTERNS), ())],
+    ids=["order weights", "a kernel"],
+)
+def test_a_fit_that_was_cut_short_says_which_argument_to_raise(memory, given):
+    with pytest.warns(ConvergenceWarning, match="to go on, raise steps of fit, which were 2"):
+        memory.fit(*given, steps=2)
+    assert memory.report.found and not memory.report.converged
+
+
+def test_expectation_maximisation_that_was_cut_short_names_the_way_to_go_on(monkeypatch):
+    report = FitReport("em", 1.0, 9, converged=False)
+    monkeypatch.setattr(Corruption, "fit", lambda *given, **options: report)
+    with pytest.warns(ConvergenceWarning, match="to go on, give further queries to partial_fit"):
+        ahop.BayesianHopfield(PATTERNS).fit(SEEN.queries)
+
+
+def test_a_similarity_may_have_an_advice_of_its_own(monkeypatch):
+    report = FitReport("hill climbing", 1.0, 9, converged=False, advice="climb higher")
+    monkeypatch.setattr(ahop.similarity.Likelihood, "fit", lambda *given, **options: report)
+    with pytest.warns(ConvergenceWarning, match="9 iterations of hill climbing; .*; to go on, climb higher"):
+        ahop.UniversalHopfield(PATTERNS, similarity="likelihood").fit(SEEN.queries)
+
+
+def test_a_report_from_before_these_were_told_can_be_read():
+    old = FitReport("em", 1.0, 9, converged=True)
+    for new in ("found", "advice"):
+        vars(old).pop(new)
+    read = pickle.loads(pickle.dumps(old))
+    assert read.found and not read.advice and str(read) == str(FitReport("em", 1.0, 9, converged=True))
