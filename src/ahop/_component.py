@@ -39,7 +39,7 @@ class Component(nn.Module):
 
     One rule makes every part nameable and saveable: **a constructor stores each argument under its own
     name**, as in scikit-learn. A direct subclass of ``Component`` opens a family ("similarity"); any class
-    below it joins that family under its ``name``, with no list to edit elsewhere.
+    below it joins that family under its ``name``, with no list to edit elsewhere. A name that is taken is refused.
     """
 
     family: ClassVar[str]
@@ -53,6 +53,13 @@ class Component(nn.Module):
         elif not abstract:
             if "name" not in vars(cls):
                 cls.name = cls.__name__.lower()
+            known = cls.members.get(cls.name)
+            # The same class again is a module that was read once more, as in a notebook: the newer one counts.
+            if known is not None and _place(known) != _place(cls):
+                raise ValueError(
+                    f"{cls.family} {cls.name!r} is known already, as {_place(known)}; choose another name for "
+                    f"{_place(cls)}, of the class or as its attribute `name`"
+                )
             cls.members[cls.name] = cls
 
     @classmethod
@@ -103,6 +110,10 @@ class Component(nn.Module):
             return {}
         parameters = inspect.signature(type(self).__init__).parameters
         return {name: getattr(self, name) for name in parameters if name != "self"}
+
+
+def _place(kind: type[Component]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def family(name: str) -> type[Component]:

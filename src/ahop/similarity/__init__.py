@@ -1,4 +1,4 @@
-"""How alike are a pattern and a query: fixed similarities, and ones that learn. Every file here joins by itself."""
+"""How alike are a pattern and a query: fixed similarities, and ones that learn."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -17,13 +17,15 @@ from ahop.similarity.families.nearest.model import Nearest, NearestCodes
 from ahop.similarity.families.transformed import Transformed
 from ahop.similarity.fixed import Cosine, Distance, Dot, Euclidean, Manhattan, Matches, Precision, Unified
 from ahop.similarity.footprint import Adaptive, footprint, k_optimal
+from ahop.similarity.known import TrueLikelihood
 from ahop.similarity.mahalanobis import Mahalanobis
+from ahop.similarity.perceptron import Perceptron
 from ahop.similarity.whitened import Whitened
 
-# A new similarity is one file in this folder: its class is known by name, and found here, once the file is read.
+# A new similarity is one file in this folder: once it is read, its class is known by the name that memories take.
+# Names of this module are written out above, because type checkers know no others.
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
-globals().update({kind.__name__: kind for kind in Similarity.members.values()})
 
 __all__ = [
     "Adapter",
@@ -47,10 +49,12 @@ __all__ = [
     "Nearest",
     "NearestCodes",
     "OneHot",
+    "Perceptron",
     "Precision",
     "Regimes",
     "Similarity",
     "Transformed",
+    "TrueLikelihood",
     "Unified",
     "Whitened",
     "footprint",
