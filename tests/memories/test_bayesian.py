@@ -257,6 +257,12 @@ def test_it_says_what_happened(one_corruption):
         (lambda: BayesianHopfield(PATTERNS).fit(), "queries must be given"),
         (lambda: BayesianHopfield(PATTERNS).fit(torch.ones(0, 32)), "queries must be a non-empty matrix"),
         (lambda: BayesianHopfield(PATTERNS, similarity=ahop.similarity.Dot()), "similarity must be a likelihood"),
+        (
+            lambda: BayesianHopfield(PATTERNS, similarity="dot"),
+            r"similarity must name a likelihood, .* \(correlated, corruption, .*\), got 'dot'; u-hop takes every",
+        ),
+        (lambda: BayesianHopfield(PATTERNS, similarity="dott"), "similarity must name a likelihood, .* got 'dott'"),
+        (lambda: BayesianHopfield(PATTERNS, similarity="regimes"), "'regimes' cannot be made from its name alone"),
         (lambda: Likelihood(3, 0), "dim and components must be at least 1, got 3 and 0"),
         (lambda: Likelihood(3, low=1.0, high=0.0), "low must be less than high"),
         (lambda: Regimes([]), "regimes must be a list of at least one Likelihood"),
@@ -265,6 +271,25 @@ def test_it_says_what_happened(one_corruption):
 def test_bad_input_gets_one_clear_error(make, message):
     with pytest.raises((ValueError, TypeError), match=message):
         make()
+
+
+@pytest.mark.parametrize("name", ["corruption", "likelihood", "correlated", "floor", "moved", "nearest"])
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+def test_a_likelihood_to_begin_as_can_be_named(name, unit, tmp_path):
+    memory = ahop.create("b-hop", unit * PATTERNS, similarity=name)
+    assert memory.similarity.model.name == ("likelihood" if name == "corruption" else name)
+    # Where a floor lies is learned; before that all patterns are alike to it.
+    found = memory.recall(unit * PATTERNS).indices.flatten().tolist()
+    assert name == "floor" or found == list(range(len(PATTERNS)))
+    memory.save(tmp_path)
+    assert torch.equal(ahop.load(tmp_path).scores(PATTERNS), memory.scores(PATTERNS))
+    # Nothing is known of the corruption yet: a first few queries are learned from as in any new memory.
+    assert not int(memory.similarity.known)
+
+
+def test_without_a_name_it_begins_as_a_plain_likelihood():
+    named, unnamed = BayesianHopfield(PATTERNS, similarity="likelihood"), BayesianHopfield(PATTERNS)
+    assert torch.equal(named.scores(PATTERNS), unnamed.scores(PATTERNS))
 
 
 def test_answers_do_not_depend_on_budget_or_batch():

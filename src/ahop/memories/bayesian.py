@@ -66,7 +66,8 @@ class BayesianHopfield(AssociativeMemory):
 
     Args:
         patterns: ``(N, d)``.
-        similarity: A likelihood that is already known; None starts from a plain one.
+        similarity: A likelihood that is already known, or the name of a kind of likelihood to begin as; None begins as
+            a plain one. :meth:`fit` chooses the kind anew.
         values, prior: As in :class:`~ahop.memories.base.AssociativeMemory`.
 
     Example:
@@ -81,20 +82,17 @@ class BayesianHopfield(AssociativeMemory):
     similarity: Corruption
 
     def __init__(
-        self, patterns: Any, *, similarity: Similarity | None = None, values: Any = None, prior: Any = None
+        self, patterns: Any, *, similarity: Similarity | str | None = None, values: Any = None, prior: Any = None
     ) -> None:
         patterns = as_matrix(patterns, "patterns")
-        if similarity is None:
-            units = Units.of(patterns)
-            low, high = reach(units.measure(patterns))
-            corruption = Corruption(patterns.shape[1])
-            corruption.model = units.leave(Likelihood(patterns.shape[1], low=low, high=high))
+        if similarity is None or isinstance(similarity, str):
+            corruption = _beginning(patterns, Likelihood.name if similarity is None else similarity)
         elif isinstance(similarity, Density):
             named = isinstance(similarity, Corruption)
             corruption = similarity if named else Corruption(patterns.shape[1], similarity)  # type: ignore[assignment]
         else:
             kind = type(similarity).__name__
-            raise TypeError(f"similarity must be a likelihood (a Density) or None, got {kind}")
+            raise TypeError(f"similarity must be a likelihood (a Density), the name of one or None, got {kind}")
         super().__init__(patterns, corruption, Softmax(), values=values, prior=prior)
         self._recent: _Window | None = None
         self._index: Index | None = None
@@ -349,3 +347,22 @@ class BayesianHopfield(AssociativeMemory):
         if not isinstance(model, Moved):
             raise ValueError(f"query_adapter needs a moved space, and fit found another corruption: {model.name!r}")
         return model.adapter(single(self.patterns), metric)
+
+
+def _beginning(patterns: Tensor, name: str) -> Corruption:
+    """A corruption of which nothing is known but what kind of likelihood it begins as, in the patterns' units."""
+    kinds = {name: kind for name, kind in Similarity.members.items() if issubclass(kind, Density)}
+    if name not in kinds:
+        known = ", ".join(sorted(kinds))
+        raise ValueError(
+            f"similarity must name a likelihood, for b-hop's scores to be log-probabilities ({known}), got {name!r}; "
+            "u-hop takes every similarity"
+        )
+    dim, units = patterns.shape[1], Units.of(patterns)
+    low, high = reach(units.measure(patterns))
+    plain = kinds[name] in (Corruption, Likelihood)
+    model = Likelihood(dim, low=low, high=high) if plain else Similarity.of(name, dim)
+    corruption = Corruption(dim)
+    corruption.model = units.leave(model)
+    corruption.query_dim = model.query_dim
+    return corruption
