@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from ahop._setting import Setting
+from ahop._setting import SetHere, Setting
 
 MEBIBYTE = 2**20
 _budget = Setting(256 * MEBIBYTE)
@@ -21,7 +21,8 @@ _CPU_BLOCK = 8 * MEBIBYTE
 def memory_budget(bytes: int) -> Iterator[None]:
     """Bound the largest temporary tensor of (queries x patterns x dims) that scoring may make.
 
-    The default is 256 MiB. It holds for every similarity and any number of patterns; smaller is slower.
+    The default is 256 MiB. It holds for every similarity and any number of patterns; smaller is slower. Other threads
+    have a budget of their own.
 
     Example:
         >>> memory = ahop.ModernHopfield(torch.eye(4))
@@ -37,6 +38,11 @@ def memory_budget(bytes: int) -> Iterator[None]:
 def budget() -> int:
     """The bytes that one temporary tensor may take now."""
     return _budget.value
+
+
+# What torch.compile cannot follow, it asks for once: compiled code keeps to the budget it was compiled under. Said in
+# this way because torch.compiler.assume_constant_result imports the compiler, which takes two seconds.
+budget._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def block_budget(like: Tensor) -> int:
@@ -168,6 +174,15 @@ def _learning(*tensors: Tensor | None) -> bool:
 
 def _run(function: Callable[..., Tensor], learning: bool, *inputs: Tensor | None) -> Tensor:
     """Keep nothing of a block for the backward pass but its inputs."""
-    if learning:
+    if not learning:
+        return function(*inputs)
+    if torch.compiler.is_compiling():
         return checkpoint(function, *inputs, use_reentrant=False)
-    return function(*inputs)
+    here = SetHere()
+
+    def alike(*inputs: Tensor | None) -> Tensor:
+        # Another thread may run the backward pass.
+        with here.taken_over():
+            return function(*inputs)
+
+    return checkpoint(alike, *inputs, use_reentrant=False)

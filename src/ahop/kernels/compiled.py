@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -42,4 +43,6 @@ def share(count: int, work: Callable[[int, int, int], None], terms: int = _WORTH
         return
     ends = [count * part // parts for part in range(parts + 1)]
     with ThreadPoolExecutor(parts) as pool:
-        list(pool.map(work, ends[:-1], ends[1:], range(parts)))
+        # Each in a context of its own, with the caller's settings.
+        contexts = [copy_context() for _ in range(parts)]
+        list(pool.map(lambda own, *span: own.run(work, *span), contexts, ends[:-1], ends[1:], range(parts)))

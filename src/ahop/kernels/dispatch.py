@@ -37,7 +37,7 @@ _sorted_so_far: Counter[tuple[str, int]] = Counter()
 
 @contextmanager
 def use(backend: str) -> Iterator[None]:
-    """Run all footprints on one backend, whatever their size; an error where it cannot.
+    """Run all footprints of this thread on one backend, whatever their size; an error where it cannot.
 
     Args:
         backend: ``"reference"`` (plain PyTorch), ``"cpu"`` or ``"cuda"``.

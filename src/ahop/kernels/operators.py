@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ahop._setting import SetHere
 from ahop.kernels.backend import Needs, Pairs, Readout
 from ahop.kernels.dispatch import backend_for
 
@@ -59,7 +60,16 @@ def _operator(shapes: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]
 
 
 def _differentiable(operator: Any, keep: Callable[..., None], backward: Callable[..., Any]) -> None:
-    torch.library.register_autograd(operator.name(), backward, setup_context=keep, lib=_library)
+    def keep_all(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.set_here = SetHere()
+        keep(ctx, inputs, output)
+
+    def backward_alike(ctx: Any, *slopes: Any) -> Any:
+        # On a GPU, a thread of PyTorch's own runs this.
+        with ctx.set_here.taken_over():
+            return backward(ctx, *slopes)
+
+    torch.library.register_autograd(operator.name(), backward_alike, setup_context=keep_all, lib=_library)
 
 
 def _needed(tensors: Iterable[Tensor | None], needs: Sequence[bool]) -> list[Tensor | None]:
