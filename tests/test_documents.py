@@ -3,6 +3,7 @@
 import re
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import matplotlib
 import pytest
@@ -51,6 +52,14 @@ def test_the_documents_name_no_machine():
         *(ROOT / "paper/src").rglob("*.py"),
     ]:
         assert folder not in path.read_text(), path
+
+
+def test_the_changelog_names_what_is_there():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    named = re.findall(r"`(?:ahop\.)?((?:similarity|variants|nn|kernels|index|estimators)\.\w+)", text)
+    assert len(named) > 5
+    for name in named:
+        assert resolve_name(f"ahop.{name}"), name
 
 
 def test_the_readme_is_short_and_its_links_lead_somewhere():

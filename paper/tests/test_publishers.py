@@ -270,6 +270,18 @@ def test_spectra_of_compounds_that_two_laboratories_know(tmp_path):
         publishers.prepare("ms2", [tmp_path / "A"])
 
 
+def test_the_command_advises_no_preparation_of_what_it_would_refuse_to_prepare(monkeypatch):
+    origin = datasets.ENTRIES["cifar10"].origin
+    monkeypatch.setitem(datasets.ENTRIES, "drawn", replace(datasets.ENTRIES["digits"], origin=origin))
+    for name in datasets.ENTRIES:
+        output = CliRunner().invoke(app, ["datasets", name]).output
+        entry = datasets.ENTRIES[name]
+        # Whatever can be prepared at all has files that were downloaded or made of the publisher's.
+        assert bool(entry.files) or "prepare" not in output, name
+    with pytest.raises(ValueError, match="'drawn' needs no file"):
+        datasets.prepare("drawn")
+
+
 def test_the_command_prepares_and_says_what_it_made(tmp_path):
     published("bank", tmp_path)
     result = CliRunner().invoke(app, ["prepare", "bank", str(tmp_path / "bank+marketing.zip")])

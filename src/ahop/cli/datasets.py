@@ -50,9 +50,9 @@ def _tell(name: str) -> None:
         lines += [("published at", origin.page), ("licence", origin.licence), ("size", origin.size)]
         lines += [("needed", ", ".join(origin.files))] if origin.files else []
         lines += [("note", origin.note)] if origin.note else []
-        if all(file.url for file in entry.files):
+        if entry.files and all(file.url for file in entry.files):
             lines.append(("to get it", f'ahop.datasets.load("{name}") downloads it'))
-        elif origin.url:
+        elif entry.files and origin.url:
             lines.append(("to get it", f"ahop-paper prepare {name} (pip install ahop-paper)"))
         if origin.files:
             lines.append(("from files", f"ahop-paper prepare {name} FILES, in folders or archives or by themselves"))

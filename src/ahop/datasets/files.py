@@ -56,7 +56,7 @@ def fetch(file: DataFile) -> Path:
             f"({cache_folder()}), and"
         )
         if file.url is None:
-            told = "ahop datasets NAME says where it is published and how to prepare it"
+            told = "ahop datasets NAME says where it is published, if it is, and how to get it"
             raise FileNotFoundError(f"{missing} cannot be downloaded in this form ({file.source}): {told}")
         path = cache_folder() / file.path
         try:

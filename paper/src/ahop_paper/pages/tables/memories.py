@@ -247,7 +247,8 @@ def worlds_in_full(report: Report) -> Grid:
 
 @shown("real", "real")
 def real(report: Report) -> Grid:
-    """Items measured twice: ours, the best other with no more labels, 95 % of the difference; bold is better."""
+    """Items measured twice: ours, the best other with no more labels, 95 % confidence interval of the difference;
+    bold is better."""
     rows = [row for row in report["rows"] if row["model"] in MEASURED and MEASURED[row["model"]].ours]
     found = by(rows, "model", "data")
     names = each(rows, "data")

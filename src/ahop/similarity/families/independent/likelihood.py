@@ -28,7 +28,8 @@ class Likelihood(Decomposable, Density):
 
     A value keeps a trace of its pattern's, with gain :math:`a_j`, bias :math:`b_i` and noise :math:`\sigma_j t_i`;
     or it is lost, with probability :math:`m_i`, and comes from a background :math:`g` that every dimension shares.
-    The background is a density that is linear between knots. :mod:`ahop.similarity.families.em` fits all of it.
+    The background is a density that is linear between knots. :mod:`ahop.similarity.families.independent.learning` fits
+    all of it, by expectation maximisation.
 
     Without gradients, many scores at once on a CPU are computed as dot products (:mod:`ahop.similarity.codes`): exact
     for the best patterns of each query, with a root mean square error of 0.01 for the rest.
