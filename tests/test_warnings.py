@@ -9,9 +9,9 @@ import torch
 
 import ahop
 from ahop import similarity
-from ahop.learning.corruption import trust
 from ahop.learning.report import FitReport
 from ahop.similarity import Corruption
+from ahop.similarity.families import calibration as trust
 from ahop.variants import Mixed
 
 SOURCE = Path(ahop.__file__).parent
