@@ -152,50 +152,44 @@ def _fit_deviations(similarity: Weighted, deviation: Tensor, table: Features, st
 def _newton(
     table: Features, start: Tensor, smoothness: float, shares: Tensor, steps: int, title: str
 ) -> tuple[Tensor, FitReport]:
-    """Minimise the penalised loss by BFGS, from the inverse of the curvature at the start instead of the identity.
+    """Minimise the penalised loss by SciPy's BFGS, which begins with the curvature at the start instead of none.
 
     The few numbers of a step are worked on in NumPy and float64, whatever the features are and wherever they lie.
     """
+    # Here, because it takes a while to import.
+    from scipy.optimize import minimize
 
-    def evaluate(point: Array) -> tuple[float, Array]:
-        loss, gradient = table.loss_and_gradient(torch.as_tensor(point).to(start), smoothness, shares)
-        both = torch.cat([loss[None], gradient]).cpu().double().numpy()
-        return float(both[0]), both[1:]
-
-    point = start.cpu().double().numpy()
+    origin = start.cpu().double().numpy()
     curve = table.curvature(start, smoothness, shares).cpu().double().numpy()
     # Directions that change nothing have no curvature, or by rounding a negative one.
     levels, ways = np.linalg.eigh(curve)
-    inverse = ways / np.maximum(levels, 1e-6 * levels[-1] + 1e-12) @ ways.T
-    loss, gradient = evaluate(point)
-    iterations, converged = 0, False
+    # Steps are counted in units in which the curvature is one. The square of a slope is then twice what a Newton step
+    # would still gain, which tells when to stop; a slope as it is (with SciPy's hess_inv0) tells nothing of that.
+    units = ways / np.sqrt(np.maximum(levels, 1e-6 * levels[-1] + 1e-12))
+
+    def evaluate(step: Array) -> tuple[float, Array]:
+        point = torch.as_tensor(origin + units @ step).to(start)
+        loss, gradient = table.loss_and_gradient(point, smoothness, shares)
+        both = torch.cat([loss[None], gradient]).cpu().double().numpy()
+        return float(both[0]), units.T @ both[1:]
+
+    still = np.zeros_like(origin)
+    first = evaluate(still)
+    # A loss is worth no more digits than float32 has.
+    enough = 1e-6 * max(1.0, abs(first[0]))
     with progress(title) as bar:
-        while iterations < steps and not converged:
-            iterations += 1
-            direction = -(inverse @ gradient)
-            slope = float(gradient @ direction)
-            # Half of it is what a Newton step would still gain.
-            converged = -slope <= 1e-6 * max(1.0, abs(loss))
-            size = 1.0
-            while not converged:
-                ahead, following = evaluate(point + size * direction)
-                if ahead <= loss + 1e-4 * size * slope:
-                    break
-                size /= 2
-                if size < 1e-9:
-                    break
-            if converged or size < 1e-9:
-                # So short a step is lost in rounding: at the bottom, as far as these numbers can tell, or stuck.
-                converged = converged or -slope <= 1e-3 * max(1.0, abs(loss))
-                break
-            change, turn = size * direction, following - gradient
-            point, loss, gradient = point + change, ahead, following
-            bar.advance(f"loss {loss:.4f}")
-            along = float(change @ turn)
-            if along > 1e-12:
-                swing = inverse @ turn
-                inverse += (1 + turn @ swing / along) * np.outer(change, change) / along
-                inverse -= (np.outer(swing, change) + np.outer(change, swing)) / along
+        found = minimize(
+            lambda step: evaluate(step) if step.any() else first,
+            still,
+            jac=True,
+            method="BFGS",
+            callback=lambda _: bar.advance(),
+            options={"gtol": math.sqrt(enough), "norm": 2, "maxiter": steps},
+        )
+    # A step that is lost in rounding ends at the bottom, as far as these numbers can tell, or stuck.
+    cut_short, slope = found.nit >= steps, float(found.jac @ found.jac)
+    converged = bool(found.success) or (not cut_short and slope <= 1e3 * enough)
     stuck = "give patterns in float64 or raise smoothness: steps are lost in rounding"
-    advice = "" if converged else more_steps(steps) if iterations == steps else stuck
-    return torch.as_tensor(point).to(start), FitReport("convex", loss, iterations, converged, advice=advice)
+    advice = "" if converged else more_steps(steps) if cut_short else stuck
+    report = FitReport("convex", float(found.fun), int(found.nit), converged, advice=advice)
+    return torch.as_tensor(origin + units @ found.x).to(start), report
