@@ -72,6 +72,7 @@ def fetch(file: DataFile) -> Path:
 
 def download(url: str, path: Path, sha256: Sequence[str] = ()) -> None:
     """Download a file, whole or not at all; of checksums, where some are given, it must have one."""
+    # Not by pooch: it would bring eight packages to every user of the core, and knows one checksum for a file.
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with whole_file(path) as target, urllib.request.urlopen(url, timeout=30) as source:
