@@ -10,6 +10,7 @@ from ahop.similarity.corruption import Corruption
 from ahop.similarity.density import Density
 from ahop.similarity.families.correlated.model import Correlated
 from ahop.similarity.families.floor.model import Floor, OneHot
+from ahop.similarity.families.gain import Gain
 from ahop.similarity.families.independent.likelihood import Likelihood
 from ahop.similarity.families.independent.regimes import Regimes
 from ahop.similarity.families.moved.model import Moved
@@ -40,6 +41,7 @@ __all__ = [
     "Dot",
     "Euclidean",
     "Floor",
+    "Gain",
     "InnerProduct",
     "Likelihood",
     "Mahalanobis",

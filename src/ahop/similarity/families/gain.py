@@ -104,6 +104,7 @@ class Gain(Density):
         new.load_state_dict(self.state_dict())
         return new
 
+    @torch.no_grad()
     def describe(self) -> str:
         factors, means = self.log_sigma.exp().exp(), self.bias.exp()
         told = [
@@ -113,6 +114,7 @@ class Gain(Density):
         flipped = 100 * float(torch.sigmoid(-self.sign_logit))
         return "\n".join(told + ([f"Of 100 values, {flipped:.0f} change their sign."] if flipped >= 0.5 else []))
 
+    @torch.no_grad()
     def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:
         return [("mean gain", self.bias.exp(), None), ("factor that gains vary by", self.log_sigma.exp().exp(), None)]
 

@@ -1,0 +1,102 @@
+"""A family that registers itself takes part in every fit, with nothing else to edit."""
+
+import pytest
+import torch
+from torch import nn
+
+import ahop
+from ahop import BayesianHopfield
+from ahop.similarity import Density
+from ahop.similarity.codes import NoCodesError
+from ahop.similarity.families.family import FAMILIES, Family, register
+
+
+class Reversed(Density):
+    """Queries are the sizes of their patterns' values in reverse order, with noise."""
+
+    def __init__(self, dim: int, zero: float = 0.0):
+        super().__init__()
+        self.dim, self.zero = dim, zero
+        self.log_sigma = nn.Parameter(torch.zeros(()))
+
+    def forward(self, patterns, queries, observed=None):
+        squares = torch.cdist((queries - self.zero).flip(-1), (patterns - self.zero).abs()).square()
+        return -squares * (-2 * self.log_sigma).exp() / 2 - self.dim * self.log_sigma
+
+    def stranger(self, patterns, queries, observed=None):
+        return self(patterns.mean(0, keepdim=True), queries, observed).squeeze(1) - self.dim
+
+    def describe(self):
+        return "Signs are lost, and dimensions in reverse order."
+
+    def rescaled(self, unit, shift):
+        new = Reversed(self.dim, unit * self.zero + shift).to(self.log_sigma)
+        with torch.no_grad():
+            new.log_sigma.copy_(self.log_sigma + torch.tensor(unit).log())
+        return new
+
+
+@pytest.fixture
+def mirrors():
+    """A family of a user's own, which is gone after the test."""
+
+    @register
+    class Mirrors(Family):
+        name = "a mirror"
+        models = (Reversed,)
+        complexity = 30
+
+        def applies(self, data, seed):
+            return data.same_width
+
+        def fit(self, data, seed):
+            sizes, mirrored = (data.patterns - data.zero).abs(), (data.queries - data.zero).flip(1)
+            nearest = torch.cdist(mirrored, sizes).argmin(1)
+            origins = torch.where(data.all_origins < 0, nearest, data.all_origins)
+            model = Reversed(data.patterns.shape[1], data.zero).to(data.patterns)
+            spread = (mirrored - sizes[origins]).square().mean().sqrt()
+            model.log_sigma.copy_(spread.clamp_min(1e-3).log())
+            return model
+
+    yield Mirrors
+    del FAMILIES["a mirror"]
+    Reversed.learner = None
+
+
+def mirrored(count):
+    generator = torch.Generator().manual_seed(0)
+    patterns = torch.randn(60, 10, generator=generator)
+    origins = torch.randint(60, (count,), generator=generator)
+    return patterns, patterns[origins].abs().flip(1) + 0.2 * torch.randn(count, 10, generator=generator), origins
+
+
+@pytest.mark.parametrize("labels", ["all", "none", "some"])
+def test_a_family_of_a_users_own_takes_part_in_the_choice(mirrors, labels, tmp_path):
+    patterns, queries, origins = mirrored(400)
+    known = {"all": origins[:200], "none": None, "some": torch.where(torch.arange(200) < 30, origins[:200], -1)}[labels]
+    memory = BayesianHopfield(patterns).fit(queries[:200], known)
+    assert memory.report.chosen == "a mirror" and isinstance(memory.similarity.model, Reversed)
+    found = memory.recall(queries[200:], reject=0.05).indices.squeeze(1)
+    assert float((found == origins[200:]).double().mean()) > 0.85
+    memory.save(tmp_path)
+    assert torch.equal(ahop.load(tmp_path).scores(queries), memory.scores(queries))
+    assert memory.similarity.describe() == "Signs are lost, and dimensions in reverse order."
+    with pytest.raises(NoCodesError, match="codes of Reversed are not known"):
+        memory.as_inner_product()
+
+
+def test_its_likelihood_learns_by_itself(mirrors):
+    patterns, queries, origins = mirrored(200)
+    model = Reversed(10)
+    assert model.learns
+    model.fit(patterns, queries, origins)
+    assert float(model.log_sigma.exp()) == pytest.approx(0.2, abs=0.03)
+
+
+def test_without_it_nothing_of_it_is_left():
+    assert "a mirror" not in FAMILIES and not Reversed(3).learns
+
+
+def test_a_name_is_taken_once(mirrors):
+    with pytest.raises(ValueError, match="family 'a mirror' is known already"):
+        register(mirrors)
