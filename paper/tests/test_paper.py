@@ -1,11 +1,13 @@
 import json
 import math
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
-from ahop_paper import claims, mil, paper, parts, plots, provenance, retrieval
+from ahop_paper import claims, mil, paper, parts, plots, provenance, real, retrieval
 from ahop_paper.commands import app
 from ahop_paper.parallel import TimeUp
 from ahop_paper.parts import Part, Run
@@ -112,6 +114,40 @@ def test_what_other_code_made_is_refused_by_name_before_the_work(tmp_path, monke
     )
     write(provenance.fingerprint(claims.__file__))
     assert "claims.json, theorems and lemmas: there already" in invoke(*asked).output
+
+
+def test_the_list_says_which_rows_are_by_other_code(tmp_path):
+    asked = ("--folder", str(tmp_path), "--only", "real.json", "--list")
+    one = {"data": "tablets", "model": "ridge", "split": 0, "sitting": 0}
+    own = {**one, "code": real.code_of({}, one)}
+
+    def told(*done):
+        sitting = {"machine": "m", "code": "of another time"}
+        (tmp_path / "real.json").write_text(json.dumps({"sittings": [sitting], "config": {}, "rows": [], "done": done}))
+        return invoke(*asked).output.splitlines()[0].partition("recorded")[2]
+
+    assert told(own) == ""
+    assert told(own, {**own, "split": 1, "code": "other"}) == ", 1 of 2 parts by other code"
+    assert told({**own, "model": "gone"}) == ", by other code"
+    assert told(own, one) == ", 1 of 2 parts by other code (made before rows had fingerprints)"
+
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.mark.parametrize(
+    "part", [part for part in parts.PARTS if hasattr(part.code, "code_of")], ids=lambda one: one.file
+)
+def test_every_row_of_every_result_has_code(part):
+    """And another than the rows of other models."""
+    path = RESULTS / part.file
+    if not path.exists():
+        pytest.skip("it is not kept")
+    made = json.loads(path.read_text())
+    models = {one["model"]: one for one in made["done"]}
+    found = {name: part.code.code_of(made["config"], one) for name, one in models.items()}
+    assert all(re.fullmatch("[0-9a-f]{16}", code) for code in found.values())
+    assert len(set(found.values())) == len(found)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ FILES = {
 
 
 def forget():
-    for function in (provenance.fingerprint, provenance._read, provenance._path):
+    for function in (provenance.fingerprint, provenance.read, provenance.place):
         function.cache_clear()
 
 
@@ -219,3 +219,83 @@ def test_pages_say_which_commits_were_joined():
         assert commit in said and f"joined into one, {joined}" in said
     named = {sitting["commit"] for made in reports().values() for sitting in made["sittings"]}
     assert set(JOINED) <= {commit[:7] for commit in named}, "what no report names needs no word"
+
+
+def rows_of(source, out, code, *parts):
+    """A run whose rows say by which code each was made."""
+    journal = report.Journal(out, stamped(source), (), lambda head, done: {**head, "done": done}, code)
+    journal.add(parts)
+    return json.loads(out.read_text())["done"]
+
+
+def test_a_row_goes_on_by_its_own_code_whatever_else_has_changed(source, tmp_path):
+    out = tmp_path / "some.json"
+    codes = {"a": "code of a", "b": "code of b"}
+    rows_of(source, out, lambda one: codes[one["model"]], {"model": "a", "seed": 0})
+    # The experiment has changed, but nothing that this row needs.
+    (source / "ahop/near.py").write_text("near = 3")
+    done = rows_of(source, out, lambda one: codes[one["model"]], {"model": "b", "seed": 0}, {"model": "a", "seed": 1})
+    assert [(one["model"], one["code"], one["sitting"]) for one in done] == [
+        ("a", "code of a", 0),
+        ("b", "code of b", 1),
+        ("a", "code of a", 1),
+    ]
+
+
+def test_rows_whose_code_has_changed_or_is_gone_are_refused_by_name(source, tmp_path):
+    out = tmp_path / "some.json"
+    codes = {"a": "code of a", "b": "code of b", "c": "code of c"}
+    rows_of(source, out, lambda one: codes[one["model"]], *({"model": name, "seed": 0} for name in codes))
+    codes["b"] = "other code of b"
+    del codes["c"]
+    with pytest.raises(ValueError, match="has 2 parts that other code made, commit not recorded: b 0, c 0; the code"):
+        rows_of(source, out, lambda one: codes[one["model"]], {"model": "a", "seed": 1})
+
+
+def test_a_row_without_a_code_of_its_own_counts_by_that_of_its_sitting(source, tmp_path):
+    out = tmp_path / "some.json"
+    kept(source, out, {"model": "a", "seed": 0})
+    done = rows_of(source, out, lambda one: "code", {"model": "a", "seed": 1})
+    assert ["code" in one for one in done] == [False, True]
+    (source / "ahop/near.py").write_text("near = 3")
+    with pytest.raises(
+        ValueError, match=r"has 1 parts .*: a 0, of which 1 were made before rows had fingerprints; the"
+    ):
+        rows_of(source, out, lambda one: "code", {"model": "a", "seed": 2})
+
+
+def joinable(source, out, *rows):
+    """A report of these rows, each with its model, seed and, if it has one, code."""
+    head = stamped(source)
+    done = [
+        {"model": model, "seed": seed, "sitting": 0, **({"code": code} if code else {})} for model, seed, code in rows
+    ]
+    report.write({**head, "done": done}, out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fits"),
+    [
+        ((("a", 0, "x"),), (("a", 1, "x"), ("b", 0, "y")), True),
+        ((("a", 0, "x"),), (("a", 1, "z"),), False),
+        ((("a", 0, None),), (("b", 0, "y"),), True),
+        ((("a", 0, None),), (("a", 1, None),), True),
+    ],
+)
+def test_files_are_joined_if_repetitions_of_a_row_are_of_one_code(first, second, fits, source, tmp_path):
+    paths = [joinable(source, tmp_path / f"{place}.json", *rows) for place, rows in enumerate((first, second))]
+    if fits:
+        _, done = report.join(paths, "some", {"size": 3}, ())
+        assert len(done) == len(first) + len(second)
+    else:
+        with pytest.raises(ValueError, match="the files to join are not the work of one code"):
+            report.join(paths, "some", {"size": 3}, ())
+
+
+def test_rows_of_old_are_joined_if_their_sittings_are_of_one_code(source, tmp_path):
+    first = joinable(source, tmp_path / "first.json", ("a", 0, None))
+    (source / "ahop/near.py").write_text("near = 3")
+    second = joinable(source, tmp_path / "second.json", ("a", 1, None))
+    with pytest.raises(ValueError, match="the files to join are not the work of one code"):
+        report.join([first, second], "some", {"size": 3}, ())

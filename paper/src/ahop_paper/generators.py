@@ -19,8 +19,8 @@ from ahop.memories import create
 from ahop.metrics import evaluate
 from ahop.variants import Mixed
 from ahop.variants.mixed import PRESETS
+from ahop_paper import lineage, retrieval
 from ahop_paper import report as reports
-from ahop_paper import retrieval
 from ahop_paper.parallel import each
 from ahop_paper.spread import spread
 
@@ -98,7 +98,8 @@ def run(
     What ``out`` already holds is not done again, and each part is kept when ready. None begins after ``until``.
     """
     head = reports.stamp("generators", asdict(config), __file__)
-    journal = reports.Journal(out, head, ("presets", "runs", "seed", "device"), partial(summary, config))
+    free, code = ("presets", "runs", "seed", "device"), partial(code_of, asdict(config))
+    journal = reports.Journal(out, head, free, partial(summary, config), code)
     with reports.reading(out):
         known = {(one["seed"], one["preset"], one["level"]) for one in journal.done}
     jobs = [
@@ -110,6 +111,11 @@ def run(
             journal.add(found)
             bar.advance(f"{found[0]['preset']} {found[0]['level']:g}")
     return journal.report()
+
+
+def code_of(config: dict[str, Any], one: dict[str, Any]) -> str:
+    """The fingerprint of what makes a row: measure, patterns and network."""
+    return lineage.fingerprint(score, retrieval.loader(config["data"]), one["model"])
 
 
 def score(seed: int, preset: str, level: float, config: Config) -> list[dict[str, Any]]:

@@ -18,8 +18,8 @@ from ahop._cycle import cycle
 from ahop._hardware import multiplies
 from ahop._progress import progress
 from ahop.datasets import Photos
+from ahop_paper import lineage, vision
 from ahop_paper import report as reports
-from ahop_paper import vision
 from ahop_paper.muon import Muon
 from ahop_paper.parallel import each
 from ahop_paper.spread import spread
@@ -100,7 +100,8 @@ def run(config: Config, out: Path | None = None, workers: int = 1, until: float 
     Processes may share a GPU, which a small network does not fill. No training begins after ``until``.
     """
     head = reports.stamp("images", {**asdict(config), **asdict(RECIPES[config.protocol])}, __file__)
-    journal = reports.Journal(out, head, ("models", "runs", "seed"), partial(summary, config))
+    code = partial(code_of, head["config"])
+    journal = reports.Journal(out, head, ("models", "runs", "seed"), partial(summary, config), code)
     with reports.reading(out):
         known = {(one["model"], one["seed"]) for one in journal.done}
     train_images = len(part(datasets.load(config.data), config).train)
@@ -114,6 +115,11 @@ def run(config: Config, out: Path | None = None, workers: int = 1, until: float 
             bar.advance(f"{one['model']}, seed {one['seed']}: {one['accuracy']:.4f}")
             journal.add([one])
     return journal.report()
+
+
+def code_of(config: dict[str, Any], one: dict[str, Any]) -> str:
+    """The fingerprint of what makes a row: training, images and network."""
+    return lineage.fingerprint(train, datasets.ENTRIES[config["data"]].load, one["model"])
 
 
 def part(photos: Photos, config: Config) -> Photos:

@@ -21,7 +21,9 @@ import numpy as np
 from ahop import datasets
 from ahop._checks import choice
 from ahop._progress import progress
+from ahop._registry import Registry
 from ahop.datasets.bags import FILES, Bags
+from ahop_paper import lineage
 from ahop_paper import report as reports
 from ahop_paper.parallel import each
 from ahop_paper.spread import beside, spread
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
     from ahop.estimators import HopfieldBagClassifier
 
 DATA = tuple(FILES)
-# The estimator's settings that make a model.
-POOLINGS: dict[str, dict[str, Any]] = {
+# The estimator's settings that make a model. They join one by one, for one more to change no row of the others.
+POOLINGS: Registry[dict[str, Any]] = Registry("pooling")
+_EACH: dict[str, dict[str, Any]] = {
     "mean": {"pooling": "mean", "join_max": False},
     "mean and max": {"pooling": "mean"},
     "max": {"pooling": "max"},
@@ -43,6 +46,8 @@ POOLINGS: dict[str, dict[str, Any]] = {
     "a-hop": {"similarity": "adaptive"},
     "b-hop": {"similarity": "likelihood"},
 }
+for _name, _settings in _EACH.items():
+    POOLINGS.add(_name, _settings)
 OURS = ("m-hop", "s-hop", "a-hop", "b-hop")
 # Mean area under the curve in the paper's Table 4.
 PAPER = {
@@ -108,7 +113,8 @@ def run(
     fixed = {"candidates": CANDIDATES, "poolings": POOLINGS, "estimator": estimator}
     head = reports.stamp("mil", {**asdict(config), **fixed}, __file__)
     # Poolings may join later.
-    journal = reports.Journal(out, head, ("data", "models", "runs", "seed", "poolings"), partial(summary, config))
+    free = ("data", "models", "runs", "seed", "poolings")
+    journal = reports.Journal(out, head, free, partial(summary, config), partial(code_of, head["config"]))
     with reports.reading(out):
         known = {(one["data"], one["model"], one["seed"]) for one in journal.done}
     seeds = range(config.seed, config.seed + config.runs)
@@ -122,6 +128,13 @@ def run(
             journal.add([one])
             bar.advance(f"{one['data']}, {one['model']}, seed {one['seed']}: {one['auc']:.3f}")
     return journal.report()
+
+
+def code_of(config: dict[str, Any], one: dict[str, Any]) -> str:
+    """The fingerprint of what makes a row: measure, bags and pooling."""
+    if "check" in one:
+        return lineage.fingerprint(check, CHECKS[one["check"]], POOLINGS[one["model"]])
+    return lineage.fingerprint(cross_validate, datasets.ENTRIES[one["data"]].load, POOLINGS[one["model"]])
 
 
 def cross_validate(name: str, model: str, seed: int, config: Config) -> dict[str, Any]:
@@ -235,7 +248,8 @@ def run_checks(
     fixed = {"bags": 400, "poolings": POOLINGS, "settings": CHECK_SETTINGS}
     head = reports.stamp("mil-checks", {"models": models, "runs": runs, "seed": seed, **fixed}, __file__)
     seeds = range(seed, seed + runs)
-    journal = reports.Journal(out, head, ("models", "runs", "seed"), partial(_summary_of_checks, models, seeds))
+    whole = partial(_summary_of_checks, models, seeds)
+    journal = reports.Journal(out, head, ("models", "runs", "seed"), whole, partial(code_of, head["config"]))
     with reports.reading(out):
         known = {(one["check"], one["model"], one["seed"]) for one in journal.done}
     jobs = [(name, model, number) for name in CHECKS for model in models for number in seeds]
@@ -247,9 +261,15 @@ def run_checks(
     return journal.report()
 
 
+@lineage.picks
+def made_for(name: str) -> Callable[..., Bags]:
+    """What makes the bags of a check."""
+    return CHECKS[name]
+
+
 def check(name: str, model: str, seed: int) -> dict[str, Any]:
     """The areas of one model in one check."""
-    train, test = (CHECKS[name](400, train=part, seed=2 * seed + (not part)) for part in (True, False))
+    train, test = (made_for(name)(400, train=part, seed=2 * seed + (not part)) for part in (True, False))
     network = classifier(model, CANDIDATES[0], seed, Config(settings=CHECK_SETTINGS)).fit(*_arrays(train))
     learned, held = (_area(network, *_arrays(part)) for part in (train, test))
     return {"check": name, "model": model, "seed": seed, "train": learned, "test": held}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def require_startable(parts: Sequence[Part], run: Run, minutes: float) -> None:
         if run.full and (before := there(part, run)) and before.get("quick"):
             out = Path(run.folder) / part.file
             raise ValueError(f"{out} comes from a quick run; choose another folder for full ones")
-    other = [part.file for part in parts if by_other_code(part, run)]
+    other = [part.file for part in parts if stale(part, run)]
     if other:
         now = provenance.at(provenance.commit())
         raise ValueError(
@@ -47,13 +48,22 @@ def there(part: Part, run: Run) -> dict[str, Any] | None:
     return _read(out) if out.suffix == ".json" and out.exists() else None
 
 
-def by_other_code(part: Part, run: Run) -> bool:
-    """Whether what is there of a part was made, or begun, by other code."""
+def stale(part: Part, run: Run) -> str:
+    """Which of what is there of a part was made, or begun, by other code, in words; none if all is of now."""
     before = there(part, run)
     if before is None:
-        return False
+        return ""
     with report.reading(Path(run.folder) / part.file):
-        return bool(report.by_other_code(before, provenance.fingerprint(part.code.__file__ or "")))
+        # A report of one piece has no rows with a code of their own.
+        own = getattr(part.code, "code_of", None)
+        code = None if own is None else partial(own, dict(before.get("config", {})))
+        other = report.by_other_code(before, provenance.fingerprint(part.code.__file__ or ""), code)
+        old = any("code" not in one for one, _ in other) and "done" in before and own is not None
+        every = len(before.get("done", other))
+    if not other:
+        return ""
+    share = "" if len(other) == every else f"{len(other)} of {every} parts "
+    return f"{share}by other code" + " (made before rows had fingerprints)" * old
 
 
 def make(part: Part, run: Run) -> str:

@@ -19,10 +19,8 @@ ROOT = Path(__file__).parents[3]
 # Where the packages lie whose code makes figures.
 SOURCES = {"ahop": Path(ahop.__file__).parents[1], "ahop_paper": Path(__file__).parents[1]}
 # They keep and show figures, and make none. Before the experiments had a package, they were in ahop.paper.
-_ASIDE = {
-    "ahop._progress",
-    *(f"{package}.{name}" for package in ("ahop.paper", "ahop_paper") for name in ("report", "provenance", "plots")),
-}
+_KEEPING = ("report", "provenance", "lineage", "plots")
+_ASIDE = {"ahop._progress", *(f"{package}.{name}" for package in ("ahop.paper", "ahop_paper") for name in _KEEPING)}
 _OURS = tuple(f"{package}." for package in SOURCES)
 
 
@@ -59,32 +57,32 @@ def fingerprint(file: str | os.PathLike[str]) -> str:
     """
     sources = {Path(file).stem: Path(file), **needed(file)}
     texts = {path for source in sources.values() for path in source.parent.rglob("*.cu")}
-    parts = [(name, _read(path)[0]) for name, path in sources.items()]
+    parts = [(name, read(path)[0]) for name, path in sources.items()]
     parts += [(path.name, path.read_text(encoding="utf-8")) for path in texts]
-    return _hash(repr(sorted(parts)))[:16]
+    return hashed(repr(sorted(parts)))[:16]
 
 
 def needed(file: str | os.PathLike[str]) -> dict[str, Path]:
     """The modules of ours that a file imports, that those import, and so on."""
     found: dict[str, Path] = {}
-    left = _read(Path(file))[1]
+    left = read(Path(file))[1]
     while left:
         name, *left = left
-        path = _path(name)
+        path = place(name)
         if path is None or name in found or name in _ASIDE:
             continue
         found[name] = path
         # A package is read before its parts; but ours as a whole imports all for its users, and nobody needs it here.
         package = [name.rpartition(".")[0]] if name.count(".") > 1 else []
-        left = [*left, *package, *_read(path)[1]]
+        left = [*left, *package, *read(path)[1]]
     return found
 
 
 @cache
-def _read(path: Path) -> tuple[str, list[str]]:
+def read(path: Path) -> tuple[str, list[str]]:
     """A hash of a file's code, and the modules that it names."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return _hash(repr(_bare(tree))), list(dict.fromkeys(_imported(tree, path)))
+    return hashed(repr(bare(tree))), list(dict.fromkeys(_imported(tree, path)))
 
 
 def _imported(tree: ast.AST, path: Path) -> Iterator[str]:
@@ -93,7 +91,7 @@ def _imported(tree: ast.AST, path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             inner = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (name if _path(name) else node.module or "" for name in inner)
+            yield from (name if place(name) else node.module or "" for name in inner)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(_OURS):
             # As in import_module("ahop.estimators").
             yield node.value
@@ -105,7 +103,7 @@ def _imported(tree: ast.AST, path: Path) -> Iterator[str]:
 
 
 @cache
-def _path(name: str) -> Path | None:
+def place(name: str) -> Path | None:
     """Where a module of ours lies."""
     package, *_ = name.split(".")
     if package not in SOURCES or not re.fullmatch(r"\w+(\.\w+)*", name):
@@ -114,24 +112,26 @@ def _path(name: str) -> Path | None:
     return next((path for path in (place / "__init__.py", place.with_suffix(".py")) if path.is_file()), None)
 
 
-def _hash(text: str) -> str:
+def hashed(text: str) -> str:
+    """The sha256 of a text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _bare(node: Any) -> Any:
+def bare(node: Any) -> Any:
     """A syntax tree as nested lists, the same in all versions of Python, without strings that stand alone."""
     if isinstance(node, list):
-        return [_bare(one) for one in node if not _stands_alone(one)]
+        return [bare(one) for one in node if not stands_alone(one)]
     if not isinstance(node, ast.AST):
         return node
     # Fields that are empty, and empty ends of f-strings, are not in all versions.
     fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
     if isinstance(node, ast.JoinedStr):
         fields = [("values", [one for one in node.values if not (isinstance(one, ast.Constant) and one.value == "")])]
-    return [type(node).__name__, *((name, _bare(value)) for name, value in fields)]
+    return [type(node).__name__, *((name, bare(value)) for name, value in fields)]
 
 
-def _stands_alone(node: Any) -> bool:
+def stands_alone(node: Any) -> bool:
+    """Whether a statement is a string and nothing else: words about code."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 

@@ -18,6 +18,7 @@ from ahop.datasets import Drawn, Measured
 from ahop.memories.base import AssociativeMemory
 from ahop.metrics import calibration_gap
 from ahop.similarity import Density, Similarity
+from ahop_paper import lineage
 from ahop_paper import report as reports
 from ahop_paper.baselines import PLAIN
 from ahop_paper.parallel import each
@@ -108,7 +109,7 @@ def run(
     What ``out`` already holds is not done again, and each part is kept when ready; none begins after ``until``.
     """
     head = reports.stamp("real", asdict(config), __file__)
-    journal = reports.Journal(out, head, FREE, partial(summary, config))
+    journal = reports.Journal(out, head, FREE, partial(summary, config), partial(code_of, asdict(config)))
     with reports.reading(out):
         known = {(one["data"], one["model"], one["split"]) for one in journal.done}
     # All before the work, which would be in vain where one is not to be had.
@@ -120,6 +121,11 @@ def run(
             journal.add([one])
             bar.advance(f"{one['data']}, {one['model']}, split {one['split']}: {one['accuracy']:.3f}")
     return journal.report()
+
+
+def code_of(config: dict[str, Any], one: Done) -> str:
+    """The fingerprint of what makes a row: measure, data set and model."""
+    return lineage.fingerprint(score, datasets.ENTRIES[one["data"]].load, MODELS[one["model"]].build)
 
 
 def join(config: Config, paths: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:

@@ -22,7 +22,11 @@ from ahop_paper import provenance
 # Some libraries take whole numbers of 31 bits, and seeds are counted up from the first.
 MOST_SEED = 10**9
 # What tells the parts of a run apart.
-_WHICH = ("data", "check", "model", "split", "seed", "trial")
+_WHICH = ("data", "check", "world", "model", "split", "seed", "trial")
+# Of that, what makes parts repetitions of each other.
+_AGAIN = ("split", "seed", "trial")
+# The fingerprint of the code that makes a row, from what the row says of itself.
+CodeOf = Callable[[dict[str, Any]], str]
 
 
 def require_seed(seed: int) -> None:
@@ -57,11 +61,12 @@ def stamp(name: str, config: dict[str, Any], file: str, libraries: Sequence[str]
 
 
 def resume(
-    path: str | os.PathLike[str] | None, head: dict[str, Any], free: Sequence[str]
+    path: str | os.PathLike[str] | None, head: dict[str, Any], free: Sequence[str], code: CodeOf | None = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What an earlier run of the same experiment has already done, if it was set up alike but for what is ``free``.
 
-    What was done by other code is refused: one table is the work of one code.
+    What was done by other code is refused: a row stands for the code of now. ``code`` says what that is for a row; one
+    that does not say by which it was made counts by the sitting that it was made in.
 
     Returns:
         The head with the sittings before this one, and what was done in them.
@@ -73,7 +78,7 @@ def resume(
         done, config, experiment = [dict(one) for one in before["done"]], dict(before["config"]), before["experiment"]
         versions = {**before.get("versions", {}), **head["versions"]}
         sittings = [*before.get("sittings", []), *head["sittings"]]
-        other = by_other_code(before, head["sittings"][-1]["code"])
+        other = by_other_code(before, head["sittings"][-1]["code"], code)
     # As it would be read back: JSON has no tuples.
     now = json.loads(json.dumps(head))
     alike = experiment == now["experiment"] and all(
@@ -83,22 +88,63 @@ def resume(
         raise ValueError(f"{path} holds a run with other settings; choose another file")
     if other:
         at = ", ".join(dict.fromkeys(provenance.at(sitting) for _, sitting in other))
+        old = [one for one, _ in other if code is not None and "code" not in one]
+        made = f", of which {len(old)} were made before rows had fingerprints" if old else ""
         raise ValueError(
-            f"{path} has {len(other)} parts that other code made, commit {at}: {_names([one for one, _ in other])};"
-            f" the code is now that of commit {provenance.at(head['sittings'][-1])}."
+            f"{path} has {len(other)} parts that other code made, commit {at}: {_names([one for one, _ in other])}"
+            f"{made}; the code is now that of commit {provenance.at(head['sittings'][-1])}."
             " Choose another file, delete this one, or go on with it at its own commit"
         )
     return {**head, "versions": versions, "sittings": sittings}, done
 
 
-def by_other_code(report: dict[str, Any], code: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """What was not made by code of this fingerprint, each with its sitting; reports of old do not say by which."""
+def by_other_code(
+    report: dict[str, Any], whole: str, code: CodeOf | None = None
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """What was not made by the code of now, each with its sitting; reports of old do not say by which.
+
+    Args:
+        report: The report as it was read.
+        whole: The fingerprint of the whole experiment, which rows without one of their own count by.
+        code: That of a row.
+    """
     sittings = report.get("sittings", [])
     if "done" in report:
         made = [(dict(one), sittings[one["sitting"]] if "sitting" in one else {}) for one in report["done"]]
     else:
         made = [({}, sitting) for sitting in sittings[-1:] or [{}]]
-    return [(one, sitting) for one, sitting in made if sitting.get("code") != code]
+    own = None if code is None else _once(code)
+    return [
+        (one, sitting)
+        for one, sitting in made
+        if not (_is_of_now(one, own) if own is not None and "code" in one else sitting.get("code") == whole)
+    ]
+
+
+def _once(code: CodeOf) -> CodeOf:
+    """The same, asked once for all repetitions of a row."""
+    known: dict[str, str] = {}
+
+    def asked(one: dict[str, Any]) -> str:
+        if (cell := _cell(one)) not in known:
+            known[cell] = code(one)
+        return known[cell]
+
+    return asked
+
+
+def _is_of_now(one: dict[str, Any], code: CodeOf) -> bool:
+    try:
+        return bool(one["code"] == code(one))
+    except KeyError:
+        # Its model or its data are gone.
+        return False
+
+
+def _cell(one: dict[str, Any]) -> str:
+    """What a part shares with its repetitions; a trial, a choice and a test of a model are told apart by their keys."""
+    keys = sorted(key for key in one if key not in ("sitting", "code"))
+    return repr(([one.get(key) for key in _WHICH if key not in _AGAIN], keys))
 
 
 def _names(parts: Sequence[dict[str, Any]], most: int = 3) -> str:
@@ -111,8 +157,8 @@ def join(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What several machines did of one experiment, each into a file of its own, as if one run had done it all.
 
-    What more than one file has, since they went on from the same beginning, is taken once. All must be the work of
-    one code, which need not be that of now.
+    What more than one file has, since they went on from the same beginning, is taken once. Repetitions of a row must be
+    the work of one code, which need not be that of now; so must all rows that do not say themselves by which.
 
     Args:
         paths: Files of runs that can be resumed.
@@ -149,8 +195,12 @@ def join(
             if before != one:
                 raise ValueError(f"{other} and {path} have different figures for {_names([one])}; leave one out")
     done = [one for one, _ in parts.values()]
-    codes = {sittings[one["sitting"]].get("code") for one in done}
-    if len(codes) > 1 or None in codes:
+    codes: dict[str, set[str | None]] = {}
+    for one in done:
+        # Rows of old count by their sitting, and together.
+        which, made_by = (_cell(one), one["code"]) if "code" in one else ("", sittings[one["sitting"]].get("code"))
+        codes.setdefault(which, set()).add(made_by)
+    if any(len(known) > 1 or None in known for known in codes.values()):
         at = ", ".join(dict.fromkeys(provenance.at(sittings[one["sitting"]]) for one in done))
         raise ValueError(f"the files to join are not the work of one code: commits {at}")
     return {"experiment": experiment, "quick": False, "config": now, "versions": versions, "sittings": sittings}, done
@@ -173,6 +223,7 @@ class Journal:
         head: As :func:`stamp` makes it.
         free: Settings that may differ from those of the sittings before.
         summary: The whole report from a head and all that was done.
+        code: The fingerprint of the code that makes a row, which is kept with it.
     """
 
     def __init__(
@@ -181,12 +232,13 @@ class Journal:
         head: dict[str, Any],
         free: Sequence[str],
         summary: Callable[[dict[str, Any], list[dict[str, Any]]], dict[str, Any]],
+        code: CodeOf | None = None,
     ) -> None:
         if out is not None:
             # Before the work, not after it.
             require_writable(out)
-        self.out, self.summary = out, summary
-        self.head, self.done = resume(out, head, free)
+        self.out, self.summary, self.code = out, summary, None if code is None else _once(code)
+        self.head, self.done = resume(out, head, free, code)
         with reading(out):
             self.report()
 
@@ -194,9 +246,11 @@ class Journal:
         return self.summary(self.head, self.done)
 
     def add(self, found: Iterable[dict[str, Any]], instead_of: Sequence[dict[str, Any]] = ()) -> None:
-        """Keep what was found, with the number of the sitting; it may stand for what was kept before."""
+        """Keep what was found, with the number of the sitting and its code; it may stand for what was kept before."""
         self.done = [one for one in self.done if one not in instead_of]
-        self.done.extend({**one, "sitting": len(self.head["sittings"]) - 1} for one in found)
+        for one in found:
+            own = {} if self.code is None else {"code": self.code(one)}
+            self.done.append({**one, "sitting": len(self.head["sittings"]) - 1, **own})
         if self.out:
             write(self.report(), self.out)
 

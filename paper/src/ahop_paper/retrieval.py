@@ -24,7 +24,7 @@ from ahop.metrics import Evaluation, evaluate
 from ahop.similarity.perceptron import Perceptron
 from ahop.variants import Mixed, Samples, Variant
 from ahop.variants.mixed import Preset
-from ahop_paper import plots
+from ahop_paper import lineage, plots
 from ahop_paper import report as reports
 from ahop_paper.baselines import ALONE, NOTHING, PLAIN, Compared
 from ahop_paper.parallel import each
@@ -159,8 +159,10 @@ for _name in ("m-hop", "u-hop", "k-hop", "k2-hop"):
 
 
 def _plain(name: str) -> Builder:
+    make = PLAIN[name].make
+
     def build(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> Compared:
-        return PLAIN[name].make(patterns, seen.queries, seen.origins.to(patterns.device), seed)
+        return make(patterns, seen.queries, seen.origins.to(patterns.device), seed)
 
     return build
 
@@ -207,10 +209,20 @@ def require_models(models: Sequence[str]) -> None:
         choice(model, "models", tuple(dict.fromkeys((*MODELS, *known_names()))))
 
 
+@lineage.picks
+def builder(model: str) -> Builder:
+    """How a memory or baseline is made and taught, by the benchmark's name for it."""
+    return MODELS[model].prepare if model in MODELS else _usual(model)
+
+
+def loader(data: str) -> Callable[[], Any] | None:
+    """What loads the patterns; None for those that are drawn."""
+    return None if data == "synthetic" else datasets.ENTRIES[data].load
+
+
 def prepare(model: str, patterns: Tensor, seen: Samples, world: Variant, seed: int = 0) -> AssociativeMemory | Compared:
     """A fitted memory or baseline by the benchmark's name for it."""
-    build = MODELS[model].prepare if model in MODELS else _usual(model)
-    return build(patterns, seen, world, seed)
+    return builder(model)(patterns, seen, world, seed)
 
 
 def answers(made: AssociativeMemory | Compared, patterns: Tensor, queries: Tensor) -> Tensor:
@@ -257,7 +269,8 @@ def run(
     What ``out`` already holds is not done again, and each part is kept when ready. None begins after ``until``.
     """
     head = reports.stamp("retrieval", asdict(config), __file__)
-    journal = reports.Journal(out, head, ("models", "settings", "runs", "seed", "device"), partial(summary, config))
+    free, code = ("models", "settings", "runs", "seed", "device"), partial(code_of, asdict(config))
+    journal = reports.Journal(out, head, free, partial(summary, config), code)
     with reports.reading(out):
         known = {(Setting(*one["intensities"]), one["model"], one["seed"]) for one in journal.done}
     left = [
@@ -271,6 +284,11 @@ def run(
             journal.add(found)
             bar.advance(f"{Setting(*found[0]['intensities'])}, seed {found[0]['seed']}")
     return journal.report()
+
+
+def code_of(config: dict[str, Any], one: dict[str, Any]) -> str:
+    """The fingerprint of what makes a row: measure, patterns and model."""
+    return lineage.fingerprint(score, loader(config["data"]), builder(one["model"]))
 
 
 def score(seed: int, setting: Setting, models: Sequence[str], config: Config) -> list[dict[str, Any]]:

@@ -7,12 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from ahop_paper.lineage import picks
 from ahop_paper.table_contestant import MEMBERS, VOTES, Contestant, Draw, Settings, log, of
 from ahop_paper.table_plain import PLAIN
 from ahop_paper.table_trees import TREES
 
 # What fits import when they begin: scikit-learn would double the time that the command line takes to start.
 LEARNERS = ("ahop.estimators", "sklearn.compose", "sklearn.ensemble", "sklearn.impute")
+
+
+@picks
+def named(model: str) -> Contestant:
+    """A model of the comparison by its name."""
+    return CONTESTANTS[model]
 
 
 def chances(model: Any, frame: Any) -> np.ndarray:
@@ -26,7 +33,7 @@ def tune(
     """One trial: its settings and how likely the validation rows are under it."""
     from sklearn.metrics import log_loss
 
-    contestant = CONTESTANTS[model]
+    contestant = named(model)
     settings = contestant.settings(None if trial == 0 else Draw(trial))
     parts = frame.iloc[learn], labels[learn]
     held = frame.iloc[check], labels[check]
@@ -38,7 +45,7 @@ def tune(
 
 def final(model: str, settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str) -> Any:
     """The model with the settings that were chosen, from all training rows."""
-    return CONTESTANTS[model].fit(settings, frame, labels, seed, device)
+    return named(model).fit(settings, frame, labels, seed, device)
 
 
 # --- Hopfield networks ----------------------------------------------------------------------------------------

@@ -22,11 +22,12 @@ import numpy as np
 from ahop import datasets
 from ahop._checks import choice
 from ahop._progress import progress
+from ahop_paper import lineage
 from ahop_paper import report as reports
 from ahop_paper._libraries import require
 from ahop_paper.parallel import each
 from ahop_paper.spread import beside, spread
-from ahop_paper.table_models import CONTESTANTS, LEARNERS, MEMBERS, VOTES, chances, final, tune
+from ahop_paper.table_models import CONTESTANTS, LEARNERS, MEMBERS, VOTES, chances, final, named, tune
 
 DATA = ("adult", "bank", "vaccine", "purchase", "heart")
 # What the paper's Table 3 prints, by its features.
@@ -84,6 +85,7 @@ class Config:
         return range(self.seed, self.seed + self.runs)
 
 
+@lineage.picks
 def libraries(models: Sequence[str]) -> list[str]:
     """What has to be installed for these models."""
     return [library for model in models if (library := CONTESTANTS[model].library)]
@@ -102,7 +104,7 @@ def run(
     None begins after ``until``.
     """
     head = reports.stamp("tabular", _settings(config), __file__, ["sklearn", *libraries(config.models)])
-    journal = reports.Journal(out, head, FREE, partial(summary, config))
+    journal = reports.Journal(out, head, FREE, partial(summary, config), partial(code_of, head["config"]))
     with reports.reading(out):
         before = [(_job(one), one) for one in journal.done]
         ranked = {job: one["ranked"] for job, one in before if "ranked" in one}
@@ -131,6 +133,16 @@ def run(
             bar.advance(f"{found['data']}, {found['model']}, split {found['split']}: {found['accuracy']:.4f}")
             journal.add([found])
     return journal.report()
+
+
+def code_of(config: dict[str, Any], one: dict[str, Any]) -> str:
+    """The fingerprint of what makes a row: a trial, the best of all, or a test, of a table and a model."""
+    model, reference = named(one["model"]), named(REFERENCE)
+    made_by = [model.settings, model.fit, model.grown, model.votes, parts, datasets.ENTRIES[one["data"]].load]
+    if "auc" in one:
+        # Times are ratios to those of the reference.
+        return lineage.fingerprint(compare, *made_by, reference.fit)
+    return lineage.fingerprint(attempt, *made_by, *([likeliest] if "ranked" in one else []))
 
 
 def join(config: Config, paths: Sequence[str | os.PathLike[str]]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from torch import Tensor
 from ahop._progress import progress
 from ahop._registry import Registry
 from ahop.memories.base import AssociativeMemory
-from ahop.memories.bayesian import BayesianHopfield
 from ahop.metrics import calibration_error
 from ahop.variants import (
     Biased,
@@ -40,9 +39,10 @@ from ahop.variants import (
     Swapped,
     Variant,
 )
+from ahop_paper import lineage
 from ahop_paper import report as reports
 from ahop_paper.parallel import each
-from ahop_paper.retrieval import BASELINES, prepare, require_models, scored
+from ahop_paper.retrieval import BASELINES, builder, prepare, require_models, scored
 from ahop_paper.spread import spread
 
 Done = dict[str, Any]
@@ -228,7 +228,8 @@ def run(
     What ``out`` already holds is not done again, and each part is kept when ready. None begins after ``until``.
     """
     free = ("worlds", "models", "runs", "seed", "device")
-    journal = reports.Journal(out, reports.stamp("worlds", asdict(config), __file__), free, partial(summary, config))
+    head = reports.stamp("worlds", asdict(config), __file__)
+    journal = reports.Journal(out, head, free, partial(summary, config), partial(code_of, asdict(config)))
     with reports.reading(out):
         known = {(one["world"], one["model"], one["seed"]) for one in journal.done}
     # The Oracle first: without it there is no fraction of it.
@@ -240,6 +241,13 @@ def run(
             journal.add([one])
             bar.advance(f"{one['world']}, {one['model']}: {one['first_choice']:.3f}")
     return journal.report()
+
+
+def code_of(config: dict[str, Any], one: Done) -> str:
+    """The fingerprint of what makes a row: measure, world and model."""
+    return lineage.fingerprint(
+        score, WORLDS[one["world"]].corruption, WORLDS[one["world"]].stored, builder(one["model"])
+    )
 
 
 def score(name: str, model: str, seed: int, config: Config) -> Done:
@@ -256,7 +264,8 @@ def score(name: str, model: str, seed: int, config: Config) -> Done:
     found |= {"accuracy": result.accuracy, "first_choice": result.first_choice}
     if isinstance(made, AssociativeMemory):
         found["calibration_error"] = calibration_error(made, test)
-    if isinstance(made, BayesianHopfield):
+    # By what it can do: its name would make every row depend on how it learns.
+    if hasattr(made, "familiarity"):
         strangers = corruption.sample(unknown, config.queries).queries
         found["rejection_auroc"] = _rejection(made, test.queries, strangers)
     return found
@@ -285,7 +294,7 @@ def _figures(cells: list[Done]) -> dict[str, Any]:
     return {key: spread([one[key] for one in cells]) for key in keys if key in cells[0]}
 
 
-def _rejection(memory: BayesianHopfield, stored: Tensor, strangers: Tensor) -> float:
+def _rejection(memory: Any, stored: Tensor, strangers: Tensor) -> float:
     from sklearn.metrics import roc_auc_score
 
     with torch.no_grad():
