@@ -18,7 +18,7 @@ from ahop.datasets import Drawn, Measured
 from ahop.memories.base import AssociativeMemory
 from ahop.metrics import calibration_gap
 from ahop.similarity import Density, Similarity
-from ahop_paper import lineage
+from ahop_paper import lineage, sets  # noqa: F401  what they hold joins
 from ahop_paper import report as reports
 from ahop_paper.baselines import PLAIN
 from ahop_paper.parallel import each
