@@ -132,7 +132,7 @@ def positive(value: Any, name: str) -> float:
     return float(found)
 
 
-def whole(value: Any, name: str, least: int) -> int:
+def integer(value: Any, name: str, least: int) -> int:
     found = _plain(value)
     if isinstance(found, bool) or not isinstance(found, Integral) or found < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")

@@ -97,7 +97,7 @@ class Component(nn.Module):
         )
         return other
 
-    def become(self: Part, other: Part) -> None:
+    def copy_from(self: Part, other: Part) -> None:
         """Take over all that another part of the same kind is made of, which is then to be used no more."""
         if type(other) is not type(self):
             raise TypeError(f"{type(self).__name__} cannot become a {type(other).__name__}")

@@ -15,7 +15,7 @@ class Recall(NamedTuple):
     probabilities: Tensor
 
 
-def doubted(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: int) -> Recall:
+def with_doubt(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: int) -> Recall:
     """Probabilities where some queries tell nothing: what the prior says of ``count`` patterns has its share."""
     sure = found.probabilities
     prior = torch.full_like(sure, 1 / count) if log_prior is None else log_prior.exp()[found.indices].to(sure)

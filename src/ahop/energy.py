@@ -17,7 +17,7 @@ anything else, softmax     :math:`-\tfrac1\beta\mathrm{lse}(\beta s)`  adaptive,
 =========================  ==========================================  ============================================
 
 The bowl of the dot product makes E a difference of two convex functions, which falls along
-:math:`x \leftarrow \Xi \, \mathrm{sep}(s)`.
+:math:`x \leftarrow \Xi^\top \mathrm{sep}(s)`.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def unified_step(memory: Energetic, queries: Tensor) -> Tensor:
 
     There :math:`E(x) = \lVert x\rVert^2 - \mathrm{lse}(A x + c)` with rows :math:`A_i = 2\xi_i + b`, and the step
 
-    .. math:: x \leftarrow \Xi p + b / 2, \qquad p = \mathrm{softmax}(s(\Xi, x))
+    .. math:: x \leftarrow \Xi^\top p + b / 2, \qquad p = \mathrm{softmax}(s(\Xi, x))
 
-    never raises it; E is bounded below by :math:`-\ln N - \lVert b\rVert^2/4`. :math:`\Xi p` alone is the answer
+    never raises it; E is bounded below by :math:`-\ln N - \lVert b\rVert^2/4`. :math:`\Xi^\top p` alone is the answer
     with the bias taken away.
     """
     if not isinstance(memory.similarity, Unified):

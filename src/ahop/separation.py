@@ -9,7 +9,7 @@ import entmax
 import torch
 from torch import Tensor, nn
 
-from ahop._checks import whole, within
+from ahop._checks import integer, within
 from ahop._component import Component
 
 
@@ -80,7 +80,7 @@ class Power(Separation):
 
     def __init__(self, k: int = 3) -> None:
         super().__init__()
-        self.k = whole(k, "k", 1)
+        self.k = integer(k, "k", 1)
 
     def forward(self, scores: Tensor) -> Tensor:
         tiny = torch.finfo(scores.dtype).tiny

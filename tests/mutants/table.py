@@ -26,7 +26,7 @@ CONCEPTS = "paper/tests/test_multimodal.py::test_neither_memory_learns_from_what
 FINAL = "paper/tests/test_tabular.py::test_the_final_models_learn_from_no_test_row"
 OWN_LABEL = "tests/estimators/test_training.py::test_no_row_hears_its_own_label"
 HELD_OUT = "tests/estimators/test_training.py::test_held_out_rows_are_neither_learned_from_nor_cases"
-JURY = "tests/similarity/families/test_validation.py::test_a_jury_judges_by_origins_that_were_not_learned_from"
+FOLDS_APART = "tests/similarity/families/test_validation.py::test_folds_judge_by_origins_that_were_not_learned_from"
 FOLDS = "tests/similarity/families/test_validation.py::test_folds_know_nothing_of_single_dimensions_from_pairs_left_out"
 HALVES = "tests/similarity/families/test_validation.py::test_a_half_is_asked_about_the_other_one"
 SMOOTHNESS = "tests/learning/test_footprint.py::test_smoothness_is_judged_by_samples_that_were_not_learned_from"
@@ -353,21 +353,21 @@ MUTANTS = (
         "src/ahop/similarity/families/validation.py",
         "self._thinned((fold[group] != index).nonzero().squeeze(1)),",
         "self._thinned((fold[group] >= 0).nonzero().squeeze(1)),",
-        (JURY,),
+        (FOLDS_APART,),
     ),
     Mutant(
-        "a jury judges a model by what it was learned from",
+        "cross-validation judges a model by what it was learned from",
         "src/ahop/similarity/families/validation.py",
         "scores.append(self.score(fit(learn), rows))",
         "scores.append(self.score(fit(rows), rows))",
-        (JURY,),
+        (FOLDS_APART,),
     ),
     Mutant(
         "folds go by queries, so that an origin is in several",
         "src/ahop/similarity/families/validation.py",
         "        fold = self._permutation(len(known)) % folds\n",
         "        fold = self._permutation(len(origins)) % folds\n        group = torch.arange(len(origins))\n",
-        (JURY,),
+        (FOLDS_APART,),
     ),
     Mutant(
         "folds begin with what pairs left out have taught of single dimensions",
@@ -387,7 +387,7 @@ MUTANTS = (
         "kinds of noise are judged by queries that were learned from",
         "src/ahop/similarity/families/independent/refinement.py",
         "return terms.expect(there, state.regimes, state.log_rho)[0]",
-        "return terms.expect(here, state.regimes, state.log_rho)[0]",
+        "return terms.expect(data, state.regimes, state.log_rho)[0]",
         (
             "tests/similarity/families/test_validation.py"
             "::test_what_single_dimensions_may_differ_in_is_judged_by_queries_that_were_not_learned_from",

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ahop import datasets
-from ahop._checks import choice, whole
+from ahop._checks import choice, integer
 from ahop._progress import progress
 from ahop.datasets import Drawn, Measured
 from ahop.memories.base import AssociativeMemory
@@ -55,7 +55,7 @@ class Config:
         for kind, chosen in (("data sets", self.data), ("models", self.models)):
             if not chosen:
                 raise ValueError(f"{kind} must be at least one, got none")
-        whole(self.runs, "runs", 1)
+        integer(self.runs, "runs", 1)
         reports.require_seed(self.seed)
 
     @property

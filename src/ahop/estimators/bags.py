@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from ahop._checks import as_device, choice, whole, within
+from ahop._checks import as_device, choice, integer, within
 from ahop._cycle import cycle
 from ahop._progress import progress
 from ahop.estimators.targets import as_classes, as_column, as_targets, is_missing
@@ -290,9 +290,9 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         if self.scaling is not None:
             choice(self.scaling, "scaling", tuple(_BOUNDS))
         for name in ("width", "num_heads", "quantity", "epochs", "batch_size"):
-            whole(getattr(self, name), name, 1)
+            integer(getattr(self, name), name, 1)
         if self.max_instances is not None:
-            whole(self.max_instances, "max_instances", 1)
+            integer(self.max_instances, "max_instances", 1)
         for name, low, high in (("learning_rate", 1e-12, 1e3), ("weight_decay", 0, 1e6), ("dropout", 0, 0.99)):
             within(getattr(self, name), name, low, high)
         if self.pooling == "hopfield" and not self.monotone and self.width % self.num_heads:

@@ -10,7 +10,7 @@ import torch
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ahop._checks import as_device, whole
+from ahop._checks import as_device, integer
 from ahop.estimators.whole import whole_or_not
 from ahop.memories import KernelHopfield, create
 
@@ -111,14 +111,14 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The stored rows that best explain each row: their probabilities and indices, ``(n, k)``, best first."""
         rows, observed = self._rows(X)
         count = self.n_neighbors if n_neighbors is None else n_neighbors
-        if whole(count, "n_neighbors", 1) > len(self.memory_):
+        if integer(count, "n_neighbors", 1) > len(self.memory_):
             raise ValueError(f"n_neighbors must lie in 1 to {len(self.memory_)}, the stored rows; got {count}")
         found = self.memory_.recall(rows, count, observed=observed)
         return found.probabilities.cpu().numpy(), found.indices.cpu().numpy()
 
     def _check_steps(self) -> None:
         if self.steps is not None:
-            whole(self.steps, "steps", 1)
+            integer(self.steps, "steps", 1)
 
     def _rows(self, X: Any) -> tuple[torch.Tensor, Any]:  # noqa: N803
         check_is_fitted(self)

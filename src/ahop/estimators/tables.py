@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from torch import Tensor
 
 from ahop._blocks import budget
-from ahop._checks import as_device, choice, whole, within
+from ahop._checks import as_device, choice, integer, within
 from ahop._extras import require
 from ahop._progress import Bar, progress
 from ahop.estimators.cases import CaseMemory, CaseNetwork, Rows
@@ -259,7 +259,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
             k: How many cases for each.
         """
         numbers, codes = self._rows(X)
-        if whole(k, "k", 1) > len(self.case_indices_):
+        if integer(k, "k", 1) > len(self.case_indices_):
             raise ValueError(f"k must lie in 1 to {len(self.case_indices_)}, the cases; got {k}")
         found: list[tuple[Tensor, Tensor]] = []
         for part in torch.arange(len(numbers)).split(max(1, budget() // (16 * len(self.case_indices_)))):
@@ -346,7 +346,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         least = {"n_cases": 2, "width": 1, "members": 1, "cases_per_step": 1, "patience": 1, "blocks": 0}
         own = {name: 1 for name in ("epochs", "batch_size") if getattr(self, name) is not None}
         for name, bound in {**least, **own}.items():
-            whole(getattr(self, name), name, bound)
+            integer(getattr(self, name), name, bound)
         for name, low, high in (
             ("validation_fraction", 0, 0.5),
             ("dropout", 0, 0.99),

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
-from ahop._checks import Observed, as_origins, as_queries, as_tensor, positive, whole
+from ahop._checks import Observed, as_origins, as_queries, as_tensor, integer, positive
 from ahop._component import single
-from ahop._recall import Recall, doubted
+from ahop._recall import Recall, with_doubt
 from ahop.index.host import Host
 from ahop.index.rough import Rough, seen
 from ahop.index.shard import Change, Lesson, Shard, State, cluster
@@ -113,7 +113,7 @@ class Shards:
     ) -> None:
         ray = cluster()
         self.timeout = positive(timeout, "timeout")
-        if whole(shards, "shards", 1) > len(memory):
+        if integer(shards, "shards", 1) > len(memory):
             raise ValueError(f"shards must lie in 1 to {len(memory)}, the number of stored patterns; got {shards}")
         if not ray.is_initialized():
             ray.init(address=address, log_to_driver=False, include_dashboard=False)
@@ -163,9 +163,9 @@ class Shards:
         # All is handed out at one moment, and so all answers are of one.
         with self._turn:
             held, questions = self._open(), []
-            if whole(k, "k", 1) > len(self):
+            if integer(k, "k", 1) > len(self):
                 raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
-            count = max(whole(candidates, "candidates", 1), k)
+            count = max(integer(candidates, "candidates", 1), k)
             queries, mask = as_queries(queries, self.memory.patterns, observed, self.memory.query_dim)
             flat = single(queries.reshape(-1, queries.shape[-1]))
             flat_mask = None if mask is None else mask.reshape(flat.shape)
@@ -182,7 +182,7 @@ class Shards:
             answers = [Recall(torch.empty(0, k, dtype=torch.long), flat.new_empty(0, k))]
         together = Recall(*(torch.cat(some) for some in zip(*answers, strict=True)))
         log_prior = None if held.prior is None else (held.prior / held.prior.sum()).log()
-        sure = doubted(together, held.similarity.doubt, log_prior, held.edges[-1])
+        sure = with_doubt(together, held.similarity.doubt, log_prior, held.edges[-1])
         recall = Recall(*(some.reshape(*shape, some.shape[1]) for some in sure))
         return PartialRecall(*recall, asked) if partial else recall
 

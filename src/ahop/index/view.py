@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
-from ahop._checks import Observed, as_queries, whole
+from ahop._checks import Observed, as_queries, integer
 from ahop._component import single
-from ahop._recall import Recall, doubted
+from ahop._recall import Recall, with_doubt
 from ahop.index.host import Host
 from ahop.index.products import Products
 from ahop.index.recorded import Recorded
@@ -75,9 +75,9 @@ class View:
     @torch.no_grad()
     def recall(self, queries: Any, k: int = 1, *, candidates: int = CANDIDATES, observed: Observed = None) -> Recall:
         """The k stored patterns that best explain each query; see :meth:`ahop.index.Index.recall`."""
-        if whole(k, "k", 1) > len(self):
+        if integer(k, "k", 1) > len(self):
             raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
-        count = min(max(whole(candidates, "candidates", 1), k), len(self))
+        count = min(max(integer(candidates, "candidates", 1), k), len(self))
         queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = single(queries.reshape(-1, queries.shape[-1]))
         mask = None if mask is None else mask.reshape(flat.shape)
@@ -88,7 +88,7 @@ class View:
         if not found:
             return Recall(torch.empty(shape, dtype=torch.long), flat.new_empty(shape))
         indices, sure = (torch.cat(some).reshape(shape) for some in zip(*found, strict=True))
-        return doubted(Recall(indices, sure), self.similarity.doubt, self.log_prior, len(self))
+        return with_doubt(Recall(indices, sure), self.similarity.doubt, self.log_prior, len(self))
 
     def best(self, queries: Tensor, observed: Tensor | None, count: int, k: int) -> tuple[Tensor, Tensor]:
         """The k best of so many candidates and their probabilities, ``(Q, k)`` each."""

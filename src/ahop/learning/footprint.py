@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from ahop._checks import choice, require_finite
 from ahop._progress import progress
 from ahop.learning.features import Features, Weighted
-from ahop.learning.fifth import fifth
 from ahop.learning.gradient import adam, lbfgs, more_steps
+from ahop.learning.holdout import holdout_split
 from ahop.learning.report import FitReport
 
 Array = npt.NDArray[np.float64]
@@ -104,7 +104,7 @@ def fit_adaptive(
 
 def _choose_smoothness(table: Features, start: Tensor, steps: int, seed: int) -> tuple[float, Tensor]:
     """From smooth to rough, as long as the loss on a held-out fifth of the samples falls."""
-    _, held_out = fifth(table.samples, seed)
+    _, held_out = holdout_split(table.samples, seed)
     if not len(held_out):
         return _SMOOTHNESS[1], start
     judged = torch.zeros_like(table.even_shares())

@@ -16,7 +16,7 @@ from ahop.similarity import Adaptive, Decomposable
 class AdaptiveHopfield(AssociativeMemory):
     r"""Learns from samples what "alike" means under the corruption at hand.
 
-    .. math:: y = \Xi \, \mathrm{softmax}(s(\Xi, x)), \qquad s(\xi, x) = \sum_b w_b^\top \mathrm{ftpt}_b(\xi, x), \qquad
+    .. math:: y = \Xi^\top \mathrm{softmax}(s(\Xi, x)), \quad s(\xi, x) = \sum_b w_b^\top \mathrm{ftpt}_b(\xi, x), \quad
         E(x) = -\mathrm{lse}(s(\Xi, x))
 
     Args:

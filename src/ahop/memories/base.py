@@ -16,8 +16,8 @@ from ahop._checks import (
     as_matrix,
     as_origins,
     as_queries,
+    integer,
     require_finite,
-    whole,
     within,
 )
 from ahop._component import single
@@ -139,9 +139,9 @@ class AssociativeMemory(Stored):
             ``(..., v)`` with ``values``, else ``(..., d)``.
         """
         if steps is not None:
-            steps = whole(steps, "steps", 1)
+            steps = integer(steps, "steps", 1)
         tolerance = within(tolerance, "tolerance", 0.0, math.inf)
-        max_steps = whole(max_steps, "max_steps", 1)
+        max_steps = integer(max_steps, "max_steps", 1)
         if steps != 1 and self.query_dim != self.patterns.shape[1]:
             raise ValueError(f"steps must be 1: answers are not as wide as queries and cannot be asked; got {steps}")
         queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
@@ -170,7 +170,7 @@ class AssociativeMemory(Stored):
         Shape:
             ``indices`` and ``probabilities`` are ``(..., k)``, best first.
         """
-        if whole(k, "k", 1) > len(self):
+        if integer(k, "k", 1) > len(self):
             raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
         queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = queries.reshape(-1, queries.shape[-1])

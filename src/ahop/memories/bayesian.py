@@ -15,7 +15,7 @@ from ahop._blocks import split
 from ahop._checks import Observed, as_matrix, as_queries, as_tensor, within
 from ahop._component import single
 from ahop._precision import Units, reach
-from ahop._recall import Recall, doubted
+from ahop._recall import Recall, with_doubt
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.moments import of_one_moment
 from ahop.separation import Softmax
@@ -58,7 +58,7 @@ class _Window(NamedTuple):
 class BayesianHopfield(AssociativeMemory):
     r"""Learns the likelihood of a query given a pattern, from queries with or without their origins.
 
-    .. math:: y = \Xi \, \mathrm{softmax}(s(\Xi, x)), \qquad s(\xi, x) = \log p(x \mid \xi), \qquad
+    .. math:: y = \Xi^\top \mathrm{softmax}(s(\Xi, x)), \qquad s(\xi, x) = \log p(x \mid \xi), \qquad
         E(x) = -\log \sum_k p(x \mid \xi_k)
 
     The scores are real log-likelihoods, so that probabilities mean what they say, and a query that comes from
@@ -319,7 +319,7 @@ class BayesianHopfield(AssociativeMemory):
             return self._doubted(super().recall(queries, k, observed=observed))
 
     def _doubted(self, found: Recall) -> Recall:
-        return doubted(found, self.similarity.doubt, self._log_prior(), len(self))
+        return with_doubt(found, self.similarity.doubt, self._log_prior(), len(self))
 
     def index(self) -> Index:
         """Codes of the stored patterns, made once: with them, a recall from millions costs no more than a dot product.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
-from ahop._checks import as_matrix, choice, whole
+from ahop._checks import as_matrix, choice, integer
 from ahop.memories.base import AssociativeMemory
 from ahop.separation import Exponential, Identity, Power, Separation
 from ahop.similarity import Dot
@@ -53,7 +53,7 @@ class _Binary(AssociativeMemory, abstract=True):
 class ClassicalHopfield(_Binary):
     r"""The original network of binary units.
 
-    .. math:: x \leftarrow \mathrm{sign}(\Xi \Xi^\top x), \qquad E(x) = -\tfrac12 x^\top \Xi \Xi^\top x
+    .. math:: x \leftarrow \mathrm{sign}(\Xi^\top \Xi x), \qquad E(x) = -\tfrac12 x^\top \Xi^\top \Xi x
 
     It stores about 0.14 d random patterns.
 
@@ -81,7 +81,7 @@ class ClassicalHopfield(_Binary):
         values: Any = None,
     ) -> None:
         super().__init__(patterns, Identity(), values)
-        self.update, self.seed = choice(update, "update", ("synchronous", "asynchronous")), whole(seed, "seed", 0)
+        self.update, self.seed = choice(update, "update", ("synchronous", "asynchronous")), integer(seed, "seed", 0)
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
         if self.update == "synchronous":
@@ -101,7 +101,7 @@ class ClassicalHopfield(_Binary):
 class DenseHopfield(_Binary):
     r"""Binary units that store far more by raising overlaps to a power.
 
-    .. math:: x \leftarrow \mathrm{sign}(\Xi (\Xi^\top x)^k), \qquad E(x) = -\sum_i (\xi_i^\top x)^{k+1}
+    .. math:: x \leftarrow \mathrm{sign}(\Xi^\top (\Xi x)^k), \qquad E(x) = -\sum_i (\xi_i^\top x)^{k+1}
 
     Args:
         patterns: ``(N, d)`` of -1 and +1.
@@ -113,13 +113,13 @@ class DenseHopfield(_Binary):
 
     def __init__(self, patterns: Any, *, k: int = 3, values: Any = None) -> None:
         super().__init__(patterns, Power(k), values)
-        self.k = whole(k, "k", 1)
+        self.k = integer(k, "k", 1)
 
 
 class ExponentialHopfield(_Binary):
     r"""Binary units that store exponentially many patterns.
 
-    .. math:: x \leftarrow \mathrm{sign}(\Xi \exp(\Xi^\top x)), \qquad E(x) = -\log \sum_i \exp(\xi_i^\top x)
+    .. math:: x \leftarrow \mathrm{sign}(\Xi^\top \exp(\Xi x)), \qquad E(x) = -\log \sum_i \exp(\xi_i^\top x)
 
     The textbook energy is :math:`-\sum_i \exp(\xi_i^\top x)`; its logarithm falls and rises with it and does not
     overflow.

@@ -12,8 +12,8 @@ from ahop.similarity import Dot, Similarity
 class ModernHopfield(AssociativeMemory):
     r"""The modern network of real-valued units, which is attention.
 
-    .. math:: x \leftarrow \Xi \, \mathrm{softmax}(\beta \Xi^\top x), \qquad
-        E(x) = \tfrac12 x^\top x - \tfrac1\beta \mathrm{lse}(\beta \Xi^\top x)
+    .. math:: x \leftarrow \Xi^\top \mathrm{softmax}(\beta \Xi x), \qquad
+        E(x) = \tfrac12 x^\top x - \tfrac1\beta \mathrm{lse}(\beta \Xi x)
 
     Args:
         patterns: ``(N, d)``.
@@ -57,8 +57,8 @@ class UniversalHopfield(AssociativeMemory):
 class SparseHopfield(AssociativeMemory):
     r"""A modern network whose weights are exactly zero for all but a few patterns.
 
-    .. math:: x \leftarrow \Xi \, \mathrm{sparsemax}(\beta \Xi^\top x), \qquad
-        E(x) = \tfrac12 x^\top x - \tfrac1\beta \Psi_2^\star(\beta \Xi^\top x)
+    .. math:: x \leftarrow \Xi^\top \mathrm{sparsemax}(\beta \Xi x), \qquad
+        E(x) = \tfrac12 x^\top x - \tfrac1\beta \Psi_2^\star(\beta \Xi x)
 
     Args:
         patterns: ``(N, d)``.

@@ -14,8 +14,8 @@ from ahop.similarity import Dot
 class KernelHopfield(AssociativeMemory):
     r"""Compares patterns and queries in a learned space.
 
-    .. math:: x \leftarrow \Xi \, \mathrm{sep}(\Xi^\top \Phi^\top \Phi x), \qquad
-        E(x) = \tfrac12 \lVert \Phi x \rVert^2 - \Psi^\star(\Xi^\top \Phi^\top \Phi x)
+    .. math:: x \leftarrow \Xi^\top \mathrm{sep}(\Xi \Phi^\top \Phi x), \qquad
+        E(x) = \tfrac12 \lVert \Phi x \rVert^2 - \Psi^\star(\Xi \Phi^\top \Phi x)
 
     Args:
         patterns: ``(N, d)``.

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ahop._checks import as_tensor, require_finite, share, whole
+from ahop._checks import as_tensor, integer, require_finite, share
 from ahop.nn.linear import Linear, linear
 from ahop.nn.start import reset
 
@@ -22,7 +22,7 @@ class MeanPooling(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.pooled_size = whole(width, "width", 1)
+        self.pooled_size = integer(width, "width", 1)
 
     def forward(self, instances: Tensor, stored_pattern_padding_mask: Tensor) -> Tensor:
         there = _blank(instances, stored_pattern_padding_mask)
@@ -52,7 +52,7 @@ class AttentionPooling(nn.Module):
 
     def __init__(self, width: int, heads: int = 1) -> None:
         super().__init__()
-        width, heads = whole(width, "width", 1), whole(heads, "heads", 1)
+        width, heads = integer(width, "width", 1), integer(heads, "heads", 1)
         self.value, self.gate, self.score = Linear(width, width), Linear(width, width), Linear(width, heads)
         self.pooled_size = heads * width
 
@@ -111,8 +111,8 @@ class BagNetwork(nn.Module):
             raise TypeError(f"pooling must be a pooling layer with a pooled_size, got {type(pooling).__name__}")
         if monotone and type(pooling) is not MaxPooling:
             raise ValueError(f"monotone needs MaxPooling, got {type(pooling).__name__}")
-        input_size, width = whole(input_size, "input_size", 1), whole(width, "width", 1)
-        outputs, dropout = whole(outputs, "outputs", 1), share(dropout, "dropout")
+        input_size, width = integer(input_size, "input_size", 1), integer(width, "width", 1)
+        outputs, dropout = integer(outputs, "outputs", 1), share(dropout, "dropout")
         self.embedding = nn.Sequential(Linear(input_size, width), nn.LayerNorm(width), nn.ReLU(), nn.Dropout(dropout))
         self.pooling, self.input_size, self.width, self.monotone = pooling, input_size, width, monotone
         self.largest = MaxPooling(width) if join_max else None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ahop._checks import share, whole, within
+from ahop._checks import integer, share, within
 from ahop._settle import settle
 from ahop.modulation import Kernel, Modulation
 from ahop.nn.association import Association
@@ -108,8 +108,8 @@ class Hopfield(nn.Module):
         disable_out_projection: bool = False,
     ) -> None:
         super().__init__()
-        self.num_heads = heads = whole(num_heads, "num_heads", 1)
-        self.update_steps_max = None if update_steps_max is None else whole(update_steps_max, "update_steps_max", 0)
+        self.num_heads = heads = integer(num_heads, "num_heads", 1)
+        self.update_steps_max = None if update_steps_max is None else integer(update_steps_max, "update_steps_max", 0)
         self.update_steps_eps = within(update_steps_eps, "update_steps_eps", 0.0, float("inf"))
         self.normalize_hopfield_space, self.dropout = normalize_hopfield_space, share(dropout, "dropout")
         sizes = Sizes(
@@ -192,7 +192,7 @@ class Hopfield(nn.Module):
     ) -> Tensor:
         r"""The energy of each state before it is updated, ``(B, heads, Q)``; arguments as in :meth:`forward`.
 
-        .. math:: E(x) = \tfrac12 \lVert x \rVert^2 - \tfrac1\beta \Psi^\star(\beta \, \Xi^\top x)
+        .. math:: E(x) = \tfrac12 \lVert x \rVert^2 - \tfrac1\beta \Psi^\star(\beta \, \Xi x)
 
         for the dot product, which updates of the state never raise, and :math:`-\tfrac1\beta \Psi^\star(\beta s)` for
         every other similarity; :math:`\Psi^\star` is the log-sum-exp for softmax.

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ahop._checks import whole
+from ahop._checks import integer
 from ahop.nn.association import Mask
 from ahop.nn.linear import Projection
 from ahop.nn.start import reset
@@ -55,7 +55,7 @@ class Sizes:
 
 
 def _size(size: int | None, name: str) -> int | None:
-    return None if size is None else whole(size, name, 1)
+    return None if size is None else integer(size, name, 1)
 
 
 class Side(nn.Module):

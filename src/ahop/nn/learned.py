@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ahop._checks import as_tensor, whole
+from ahop._checks import as_tensor, integer
 from ahop.nn.hopfield import Hopfield
 from ahop.nn.inputs import Input, kind
 
@@ -32,7 +32,7 @@ class HopfieldLayer(Hopfield):
 
     def __init__(self, input_size: int, *, quantity: int = 1, trainable: bool = True, **options: Any) -> None:
         super().__init__(input_size, **options)
-        self.quantity = whole(quantity, "quantity", 1)
+        self.quantity = integer(quantity, "quantity", 1)
         self.stored_patterns = self.stored.learned(self.quantity, trainable)
         self.targets = self.projection.learned(self.quantity, trainable)
 
@@ -80,7 +80,7 @@ class HopfieldPooling(Hopfield):
 
     def __init__(self, input_size: int, *, quantity: int = 1, trainable: bool = True, **options: Any) -> None:
         super().__init__(input_size, **options)
-        self.quantity = whole(quantity, "quantity", 1)
+        self.quantity = integer(quantity, "quantity", 1)
         self.states = self.state.learned(self.quantity, trainable)
 
     def reset_parameters(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ahop._checks import choice, share, whole, within
+from ahop._checks import choice, integer, share, within
 from ahop.nn.linear import Linear, linear
 from ahop.nn.start import reset
 
@@ -70,9 +70,9 @@ class RowEmbedding(nn.Module):
         self.column_dropout, dropout = share(column_dropout, "column_dropout"), share(dropout, "dropout")
         spread = within(spread, "spread", 0.0, float("inf"))
         self.kind, self.spread = choice(kind, "kind", EMBEDDINGS), spread
-        self.count, self.sizes = whole(numbers, "numbers", 0), tuple(whole(n, "categories", 1) for n in categories)
-        self.codes, width = sum(self.sizes), whole(width, "width", 1)
-        frequencies, size = whole(frequencies, "frequencies", 1), whole(size, "size", 1)
+        self.count, self.sizes = integer(numbers, "numbers", 0), tuple(integer(n, "categories", 1) for n in categories)
+        self.codes, width = sum(self.sizes), integer(width, "width", 1)
+        frequencies, size = integer(frequencies, "frequencies", 1), integer(size, "size", 1)
         self.width = self.count + self.codes if kind == "columns" else width
         self.register_buffer("starts", torch.empty(len(self.sizes), dtype=torch.long), persistent=False)
         if kind == "columns":
@@ -89,7 +89,7 @@ class RowEmbedding(nn.Module):
             self.table = nn.Parameter(torch.empty(self.codes, width))
             self.bias = nn.Parameter(torch.empty(width))
         self._begin()
-        self.blocks = nn.ModuleList(_Block(self.width, dropout) for _ in range(whole(blocks, "blocks", 0)))
+        self.blocks = nn.ModuleList(_Block(self.width, dropout) for _ in range(integer(blocks, "blocks", 0)))
 
     def reset_parameters(self) -> None:
         """Begin anew."""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ahop._checks import whole
+from ahop._checks import integer
 from ahop.learning.report import FitReport
 from ahop.similarity.codes import Codes, Tempered
 from ahop.similarity.density import Density
@@ -19,7 +19,7 @@ from ahop.similarity.families.correlated.model import Correlated
 from ahop.similarity.families.independent.likelihood import Likelihood
 from ahop.similarity.families.independent.regimes import Regimes
 from ahop.similarity.families.nearest.model import Nearest
-from ahop.similarity.families.order import said_order
+from ahop.similarity.families.order import as_order
 from ahop.similarity.families.training import TrainingData
 
 # A stream is learned from anew as long as its queries are few.
@@ -121,8 +121,8 @@ class Corruption(Density):
             seed: For what is held out.
             verbose: Whether to show progress when it takes long.
         """
-        shape = said_order(order, patterns.shape[1])
-        if hidden_causes is not None and whole(hidden_causes, "hidden_causes", 0) > queries.shape[1]:
+        shape = as_order(order, patterns.shape[1])
+        if hidden_causes is not None and integer(hidden_causes, "hidden_causes", 0) > queries.shape[1]:
             raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
         if hidden_causes and observed is not None:
             raise ValueError(f"hidden_causes must be 0 or None where values are missing, got {hidden_causes}")
@@ -187,8 +187,8 @@ class Corruption(Density):
     def describe(self) -> str:
         return self.model.describe()
 
-    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
-        return self.model.carried(queries, own, others)
+    def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
+        return self.model.transferred(queries, own, others)
 
     def rescaled(self, unit: float, shift: float) -> Corruption:
         new = copy.deepcopy(self)

@@ -58,7 +58,7 @@ class Density(Similarity, abstract=True):
         data = TrainingData(patterns, queries, origins, observed, log_prior)
         with torch.no_grad():
             found, report = self.learner.alone(self, data, seed)
-        self.become(found)
+        self.copy_from(found)
         return report
 
     @property
@@ -93,7 +93,7 @@ class Density(Similarity, abstract=True):
     def rescaled(self, unit: float, shift: float) -> Density:
         """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""
 
-    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
+    def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
         """What happened to queries ``(n, d)`` of some patterns ``(n, d)``, as if it had happened to others ``(n, d)``.
 
         None where that cannot be told.

@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from ahop._checks import whole
+from ahop._checks import integer
 from ahop.learning.gradient import adam, retrieval_loss
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Similarity
@@ -25,7 +25,7 @@ class Perceptron(Similarity):
 
     def __init__(self, dim: int, patterns: int, hidden: int = 512, seed: int = 0) -> None:
         super().__init__()
-        self.dim, self.patterns, self.hidden, self.seed = dim, patterns, hidden, whole(seed, "seed", 0)
+        self.dim, self.patterns, self.hidden, self.seed = dim, patterns, hidden, integer(seed, "seed", 0)
         layers: list[nn.Module] = []
         with torch.random.fork_rng():
             torch.manual_seed(seed)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ahop._checks import as_matrix, as_queries, whole
+from ahop._checks import as_matrix, as_queries, integer
 from ahop._component import Component
 from ahop.variants.channel import Channel
 
@@ -32,7 +32,7 @@ class Variant(Component):
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
-        self.seed = whole(seed, "seed", 0)
+        self.seed = integer(seed, "seed", 0)
         # Not the seed itself: the signs of a bias come from that, and would repeat here.
         self._generator = torch.Generator().manual_seed(self.seed + 7919)
 
@@ -53,7 +53,7 @@ class Variant(Component):
             generator: Where the draw comes from; None continues this variant's own.
         """
         patterns = as_matrix(patterns, "patterns")
-        n = whole(n, "n", 0)
+        n = integer(n, "n", 0)
         generator = self._generator if generator is None else generator
         origins = torch.randint(len(patterns), (n,), generator=generator)
         return Samples(self.corrupt(patterns[origins], generator), origins)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import pairwise
-from ahop._checks import positive, whole, within
+from ahop._checks import integer, positive, within
 from ahop.variants.base import Variant
 from ahop.variants.channel import Channel
 
@@ -43,7 +43,7 @@ class Dropped(Beyond):
 
     def __init__(self, length: int, noise: float, *, seed: int = 0) -> None:
         super().__init__(seed)
-        self.length, self.noise = whole(length, "length", 1), positive(noise, "noise")
+        self.length, self.noise = integer(length, "length", 1), positive(noise, "noise")
 
     def corrupt(self, patterns: Tensor, generator: torch.Generator) -> Tensor:
         places = torch.arange(patterns.shape[1])

@@ -281,14 +281,14 @@ def test_confidence_can_be_lowered_to_what_two_halves_agree_on():
 def test_what_happened_to_a_query_can_be_carried_to_another_pattern():
     model = Correlated(16, 1)
     queries, own, others = PATTERNS[:5] + 0.1, PATTERNS[:5], PATTERNS[5:10]
-    torch.testing.assert_close(model.carried(queries, own, others), others + 0.1)
+    torch.testing.assert_close(model.transferred(queries, own, others), others + 0.1)
     lossless = Likelihood(16)
     lossless.mask_logits.data.fill_(-20.0)
-    torch.testing.assert_close(lossless.carried(queries, own, others), others + 0.1)
+    torch.testing.assert_close(lossless.transferred(queries, own, others), others + 0.1)
     lossy = Likelihood(16)
     lossy.mask_logits.data.fill_(20.0)
-    torch.testing.assert_close(lossy.carried(queries, own, others), queries)
-    torch.testing.assert_close(Regimes([lossless, lossless]).carried(queries, own, others), others + 0.1)
+    torch.testing.assert_close(lossy.transferred(queries, own, others), queries)
+    torch.testing.assert_close(Regimes([lossless, lossless]).transferred(queries, own, others), others + 0.1)
 
 
 @pytest.mark.slow

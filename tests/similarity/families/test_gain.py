@@ -63,7 +63,7 @@ def test_it_is_the_same_in_other_units(unit, shift):
 
 def test_gains_are_carried_to_other_patterns():
     model, own, others = Gain(2, zero=1.0), torch.tensor([[3.0, 2.0]]), torch.tensor([[2.0, 5.0]])
-    assert model.carried(torch.tensor([[5.0, 0.5]]), own, others).tolist() == [[3.0, -1.0]]
+    assert model.transferred(torch.tensor([[5.0, 0.5]]), own, others).tolist() == [[3.0, -1.0]]
 
 
 @torch.no_grad()

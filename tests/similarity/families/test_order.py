@@ -4,7 +4,7 @@ import torch
 import ahop
 from ahop import BayesianHopfield
 from ahop.similarity import Likelihood, Transformed
-from ahop.similarity.families.order import order_of, said_order
+from ahop.similarity.families.order import as_order, order_of
 
 
 def blurred(seed, count, *shape, width=2):
@@ -33,7 +33,7 @@ def test_a_level_that_all_columns_share_is_no_order():
 @pytest.mark.parametrize("order", ["row", 2, (3, 4), (1, 12), (2, 3, 2), (2.0, 6.0), True])
 def test_an_order_that_columns_cannot_have_is_refused(order):
     if order is True:
-        assert said_order(order, 12) == (12,)
+        assert as_order(order, 12) == (12,)
         return
     with pytest.raises(ValueError, match="order must be"):
         BayesianHopfield(torch.randn(5, 13)).fit(torch.randn(9, 13), order=order)

@@ -1,4 +1,4 @@
-"""A validation of origins that were left out, and a temperature and a doubt from its scores."""
+"""Cross-validation on origins that were held out, and a temperature and a doubt from its scores."""
 
 import copy
 from dataclasses import replace
@@ -16,7 +16,7 @@ from ahop.similarity.families.independent import learning as independent
 from ahop.similarity.families.independent import refinement as richer
 from ahop.similarity.families.independent import terms
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import CrossValidation, HeldOut, corrected, doubted, tempered
+from ahop.similarity.families.validation import CrossValidation, HeldOut, corrected, fit_doubt, fit_temperature
 from ahop.variants import Noisy
 
 RIVALS = 200
@@ -38,16 +38,16 @@ def table(hopeless, beta, count=1000):
 @pytest.mark.parametrize("beta", [0.2, 1.0, 5.0])
 @pytest.mark.parametrize("hopeless", [0.1, 0.3])
 def test_queries_beyond_hope_do_not_make_the_others_doubtful(hopeless, beta):
-    log_beta, doubt = doubted(table(hopeless, beta))
+    log_beta, doubt = fit_doubt(table(hopeless, beta))
     assert doubt == pytest.approx(hopeless, abs=0.06)
     assert torch.tensor(log_beta).exp() == pytest.approx(beta, rel=0.15)
     # A temperature alone has to make all of them less sure.
-    assert tempered(table(hopeless, beta))[1] < log_beta
+    assert fit_temperature(table(hopeless, beta))[1] < log_beta
 
 
 def test_there_is_no_doubt_without_reason():
     scores = table(hopeless=0.0, beta=0.5)
-    assert doubted(scores) == (tempered(scores)[1], 0.0)
+    assert fit_doubt(scores) == (fit_temperature(scores)[1], 0.0)
 
 
 @pytest.mark.parametrize("prior", [None, torch.tensor([1.0, 2.0, 3.0, 0.0])])
@@ -69,7 +69,7 @@ def drawn(*shape, seed=0):
 
 
 @pytest.mark.parametrize("items", [20, 100])
-def test_a_jury_judges_by_origins_that_were_not_learned_from(items, monkeypatch):
+def test_folds_judge_by_origins_that_were_not_learned_from(items, monkeypatch):
     origins = torch.arange(items).repeat(3)
     validation = CrossValidation(drawn(items, 4), drawn(3 * items, 4), origins, seed=0)
     asked = []

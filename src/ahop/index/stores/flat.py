@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ahop._checks import whole
+from ahop._checks import integer
 from ahop._extras import require
 from ahop.index.stores.base import StoreError
 
@@ -26,7 +26,7 @@ class FaissStore:
         require("faiss", extra="index")
         import faiss
 
-        self.index = faiss.IndexIDMap2(faiss.IndexFlatIP(whole(width, "width", 1)))
+        self.index = faiss.IndexIDMap2(faiss.IndexFlatIP(integer(width, "width", 1)))
 
     def upsert(self, ids: np.ndarray, vectors: np.ndarray) -> None:
         self._require_width(vectors)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ahop._checks import whole
+from ahop._checks import integer
 from ahop._extras import require
 from ahop.index.stores.base import StoreError
 
@@ -32,7 +32,7 @@ class MilvusStore:
         require("pymilvus", extra="milvus")
         from pymilvus import DataType, MilvusClient
 
-        if whole(width, "width", 1) > _WIDEST:
+        if integer(width, "width", 1) > _WIDEST:
             raise ValueError(f"width must be at most {_WIDEST}, which is what Milvus stores, got {width}")
         self.collection, self.timeout = collection, timeout
         with _said():

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ahop._checks import choice, whole
+from ahop._checks import choice, integer
 from ahop._extras import require
 from ahop.index.stores.base import StoreError
 
@@ -47,7 +47,7 @@ class PgVectorStore:
     ) -> None:
         psycopg, sql = _psycopg(), _psycopg().sql
         choice(metric, "metric", tuple(_OPERATORS))
-        if whole(width, "width", 1) > _WIDEST:
+        if integer(width, "width", 1) > _WIDEST:
             raise ValueError(
                 f"width must be at most {_WIDEST}, which is what pgvector stores, got {width}: codes of a larger "
                 "tolerance are narrower, and Milvus stores up to 32,768"

@@ -2,10 +2,10 @@
 
 Two things make such a model too sure of itself. *Chance*: it was fitted to few queries. Models fitted to two halves of
 them then answer differently, and their agreement bounds how often either can be right (:func:`agreement`). *Form*: its
-terms are taken for independent and are not. What really happened to a query can be carried to another pattern
-(:meth:`ahop.similarity.Density.carried`), where the origin is known by construction: a bootstrap of residuals, on which
-a temperature is fitted as on held-out labels (:func:`log_beta`). Neither shows a model that is wrong in the same way
-for all queries. A few labels do (:func:`by_labels`).
+terms are taken for independent and are not. What really happened to a query can be transferred to another pattern
+(:meth:`ahop.similarity.Density.transferred`), where the origin is known by construction: a bootstrap of residuals, on
+which a temperature is fitted as on held-out labels (:func:`log_beta`). Neither shows a model that is wrong in the same
+way for all queries. A few labels do (:func:`by_labels`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import beside_rivals, tempered
+from ahop.similarity.families.validation import beside_rivals, fit_temperature
 
 # Queries that are asked, and rivals that each is told from.
 _ASKED, _RIVALS = 256, 1024
@@ -53,13 +53,13 @@ def log_beta(model: Any, patterns: Tensor, queries: Tensor, seed: int) -> tuple[
     stored = patterns.to(like)
     own = stored[first_choices(model, stored, asked)]
     others = torch.randint(len(stored), (len(asked),), generator=generator).to(asked.device)
-    carried = model.carried(asked, own, stored[others])
-    if carried is None:
+    transferred = model.transferred(asked, own, stored[others])
+    if transferred is None:
         return 0.0, math.nan
     rivals = _some(len(stored), _RIVALS, generator, asked.device)
-    scores = beside_rivals(model, stored, carried, others, rivals)
+    scores = beside_rivals(model, stored, transferred, others, rivals)
     right = float((scores[:, 0] > scores[:, 1:].amax(1)).double().mean())
-    return min(0.0, tempered(scores.double())[1]), right
+    return min(0.0, fit_temperature(scores.double())[1]), right
 
 
 def by_labels(models: list[tuple[Any, Tensor]], data: TrainingData, expected: float) -> float | None:

@@ -38,7 +38,7 @@ from ahop.similarity.families.correlated.family import HiddenCauses
 from ahop.similarity.families.family import FAMILIES, Family, evidence
 from ahop.similarity.families.independent.family import Independent
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import doubted
+from ahop.similarity.families.validation import fit_doubt
 
 # A new family is one file in this folder, or a folder with a file of that name: it is known once the file is read.
 for _module in iter_modules(families.__path__):
@@ -126,7 +126,7 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     log_beta, doubt, right = 0.0, 0.0, math.nan
     halved = _halved(data, chosen, seed)
     if chosen.held_out is not None:
-        (log_beta, doubt), right = doubted(chosen.held_out.scores), chosen.held_out.accuracy
+        (log_beta, doubt), right = fit_doubt(chosen.held_out.scores), chosen.held_out.accuracy
     elif data.observed is None and len(data.queries) >= 8:
         log_beta, right = calibration.log_beta(model, data.patterns, data.queries, seed)
         log_beta = log_beta if chosen.log_beta is None else chosen.log_beta

@@ -93,7 +93,7 @@ class Gain(Density):
         terms = signs - (gaps + variance.log() + _LOG_TAU) / 2 - sizes
         return (terms if observed is None else terms * observed).sum(-1)
 
-    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
+    def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
         """The gains of queries, on other patterns."""
         gains = (self.size(queries) - self.size(own)).exp() * ((queries - self.zero) * (own - self.zero)).sign()
         return self.zero + gains * (others - self.zero)

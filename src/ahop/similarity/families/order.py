@@ -17,11 +17,11 @@ _PEAK = 0.25
 _WIDEST, _NARROWEST = 512, 6
 
 
-def said_order(order: int | Sequence[int] | None, dim: int) -> tuple[int, ...] | None:
+def as_order(order: int | Sequence[int] | None, dim: int) -> tuple[int, ...] | None:
     """What a user says of the order of columns, as a shape; None where nothing is said.
 
     Example:
-        >>> said_order(1, 700), said_order((32, 32), 1024), said_order(0, 8)
+        >>> as_order(1, 700), as_order((32, 32), 1024), as_order(0, 8)
         ((700,), (32, 32), ())
     """
     if order is None:

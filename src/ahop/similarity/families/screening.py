@@ -51,7 +51,7 @@ class Screened(NamedTuple):
         refit = again(shown)
         model = refit(data.rows)
         mapped = isinstance(model, Nearest) and model.mapped
-        held_out = validation.seen(self.view.of).evaluate(refit, against)
+        held_out = validation.through(self.view.of).evaluate(refit, against)
         one = Candidate(
             self.name,
             model,
@@ -79,7 +79,7 @@ def finalists(candidates: list[Screened]) -> list[Screened]:
 
 
 def _of_view(data: TrainingData, small: CrossValidation, view: View) -> Iterator[Screened]:
-    seen, zero = small.seen(view.of), _zero(data, view)
+    seen, zero = small.through(view.of), _zero(data, view)
     for fit in _fits(data, view):
         scores: dict[str, list[Tensor]] = {}
         for learn, rows in seen.parts:

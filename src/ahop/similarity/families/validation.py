@@ -120,7 +120,7 @@ class CrossValidation:
     def result(self, scores: list[Tensor]) -> HeldOut:
         """``scores`` of each part's queries, as :meth:`score` gives them."""
         table = torch.cat(scores)
-        logs, log_beta = tempered(table)
+        logs, log_beta = fit_temperature(table)
         right = _first(table)
         origins = torch.cat([self.origins[rows] for _, rows in self.parts[: len(scores)]])
         return HeldOut(logs, origins, log_beta, right, table)
@@ -131,7 +131,7 @@ class CrossValidation:
         patterns, queries = self.patterns.to(like), self.queries[rows].to(like)
         return beside_rivals(similarity, patterns, queries, self.origins[rows], self.rivals)
 
-    def seen(self, view: Callable[[Tensor], Tensor]) -> CrossValidation:
+    def through(self, view: Callable[[Tensor], Tensor]) -> CrossValidation:
         """The same validation on patterns and queries that are looked at otherwise."""
         other = copy.copy(self)
         other.patterns, other.queries = view(self.patterns), view(self.queries)
@@ -179,7 +179,7 @@ def beside_rivals(similarity: Any, patterns: Tensor, queries: Tensor, origins: T
     return torch.cat([own, against.masked_fill(origins[:, None] == rivals, -torch.inf)], 1)
 
 
-def tempered(scores: Tensor) -> tuple[Tensor, float]:
+def fit_temperature(scores: Tensor) -> tuple[Tensor, float]:
     """The log posterior of the first column, and the log inverse temperature under which that is largest, or nought if
     this gains no more than chance. It is concave, so that Newton's method finds it."""
     gaps, even, log_beta = _gaps(scores), torch.ones_like(scores[:, 0]), 0.0
@@ -196,7 +196,7 @@ def tempered(scores: Tensor) -> tuple[Tensor, float]:
     return logs, log_beta
 
 
-def doubted(scores: Tensor) -> tuple[float, float]:
+def fit_doubt(scores: Tensor) -> tuple[float, float]:
     r"""The log inverse temperature, and the share of queries that tell nothing of their origin, under which the first
     column is likeliest:
 
@@ -205,7 +205,7 @@ def doubted(scores: Tensor) -> tuple[float, float]:
     A temperature alone would pay for queries that are beyond hope with doubt of all the others. It is found by
     expectation maximisation; no doubt is taken if it gains no more than chance.
     """
-    _, plain = tempered(scores)
+    _, plain = fit_temperature(scores)
     gaps = _gaps(scores)[:: 1 + len(scores) // _WITNESSES]
     by_chance = 1 / torch.isfinite(gaps).sum(1)
     alone = _posterior(gaps, plain)[:, 0]

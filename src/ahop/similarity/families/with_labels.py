@@ -38,7 +38,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         comparison.add(plain_distance(data, comparison.validation))
     views = _screen(comparison, data, families, seed, bar)
     for view in views:
-        shown, validation = view.show(data), comparison.validation.seen(view.of)
+        shown, validation = view.show(data), comparison.validation.through(view.of)
         for family in families:
             if comparison.decided or family.plain or not family.sees(view):
                 continue

@@ -88,7 +88,7 @@ def test_the_gain_is_learned_where_origins_are_known():
     assert model.gain.item() == pytest.approx(0.5, abs=0.02)
 
 
-def test_the_jury_shares_no_origin_between_learning_and_judging():
+def test_folds_share_no_origin_between_learning_and_judging():
     seen = drifted(300, 1)
     validation = CrossValidation(PATTERNS.double(), seen.queries.double(), seen.origins, 0)
     judged = torch.cat([rows for _, rows in validation.parts])
@@ -103,9 +103,9 @@ def test_the_best_temperature_is_found():
     truth = torch.distributions.Categorical(logits=scores).probs.multinomial(1, generator=generator)
     others = scores.clone().scatter_(1, truth, -torch.inf)
     table = 7 * torch.cat([scores.gather(1, truth), others], 1)
-    _, log_beta = held_out.tempered(table)
+    _, log_beta = held_out.fit_temperature(table)
     assert math.exp(log_beta) == pytest.approx(1 / 7, rel=0.1)
-    assert held_out.tempered(table / 7)[1] == 0.0
+    assert held_out.fit_temperature(table / 7)[1] == 0.0
 
 
 def test_a_crowd_on_one_pattern_carries_no_information():

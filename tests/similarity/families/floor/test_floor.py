@@ -236,7 +236,7 @@ def test_it_is_saved_and_loaded(tmp_path):
     assert again.similarity.describe() == from_all(labelled=True).describe()
 
 
-def test_the_jury_prefers_it_where_there_is_a_floor():
+def test_cross_validation_prefers_it_where_there_is_a_floor():
     validation = CrossValidation(PATTERNS, SEEN.queries, SEEN.origins, 0)
     _, held_out = learning.by_retrieval(validation)
     with torch.no_grad():

@@ -164,7 +164,7 @@ class Correlated(Density):
         rows, log_determinant = self.whiten(queries - centre, beside=self._spread(patterns))
         return self.log_beta.exp() * self.density(rows.square().sum(-1), log_determinant, self.dim)
 
-    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
+    def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
         """The noise stays, with the hidden causes."""
         return queries + self.gain * (others - own)
 

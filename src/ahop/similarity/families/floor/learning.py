@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ahop._precision import reach
-from ahop.learning.fifth import fifth
+from ahop.learning.holdout import holdout_split
 from ahop.learning.report import FitReport
 from ahop.similarity.families.floor.model import Floor
 from ahop.similarity.families.training import TrainingData
@@ -300,7 +300,7 @@ def trust(model: Floor, cells: Cells, rows: Tensor, scores: Tensor, generator: t
 @torch.no_grad()
 def by_evidence(cells: Cells, rows: Tensor, origins: Tensor, log_prior: Tensor, seed: int) -> Floor:
     """As many regimes as explain queries better that were not learned from, by more than chance."""
-    learn, judge = fifth(len(rows), seed, rows.device)
+    learn, judge = holdout_split(len(rows), seed, rows.device)
 
     def judged(regimes: int) -> Tensor:
         model = fit_queries(cells, rows[learn], origins[learn], log_prior, regimes, seed)

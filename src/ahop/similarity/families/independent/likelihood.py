@@ -231,7 +231,7 @@ class Likelihood(Decomposable, Density):
         return torch.cat(parts) if parts else queries.new_empty(0)
 
     @torch.no_grad()
-    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
+    def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
         """Lost values stay; those that were kept move as their patterns' do, the noise with them."""
         kept = self.kept(own, queries)
         lost = self.lost(queries) > kept.logsumexp(0)

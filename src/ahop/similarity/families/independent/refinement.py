@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ahop.learning.fifth import fifth
+from ahop.learning.holdout import holdout_split
 from ahop.similarity.families.independent import terms
 from ahop.similarity.families.independent.learning import Fit, State, settled
 from ahop.similarity.families.independent.likelihood import Likelihood
@@ -21,7 +21,7 @@ def refined(fit: Fit, *, first: bool = False) -> Fit:
     """Let dimensions differ, noise be of several kinds, queries of several regimes, where a held-out fifth gains;
     only the first of these to be quick."""
     problem, queries = fit.problem, fit.evidence.queries
-    data, there = (fit.evidence.part(rows) for rows in fifth(len(queries), problem.seed, queries.device))
+    data, there = (fit.evidence.part(rows) for rows in holdout_split(len(queries), problem.seed, queries.device))
     if len(there.queries) < 8:
         return fit
 

@@ -80,11 +80,11 @@ class Regimes(Density):
         return torch.logsumexp(totals + torch.log_softmax(self.log_rho, 0), -1)
 
     @torch.no_grad()
-    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
-        """As in :meth:`Likelihood.carried`, by the likeliest regime of each query."""
+    def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
+        """As in :meth:`Likelihood.transferred`, by the likeliest regime of each query."""
         parts = [regime for _, regime in self.parts()]
         scores = torch.stack([regime.terms(own, queries).sum(-1) for regime in parts], -1) + self.log_rho
-        moved = torch.stack([regime.carried(queries, own, others) for regime in parts], 1)
+        moved = torch.stack([regime.transferred(queries, own, others) for regime in parts], 1)
         return moved[torch.arange(len(queries), device=queries.device), scores.argmax(-1)]
 
     @torch.no_grad()

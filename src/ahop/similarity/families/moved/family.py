@@ -22,7 +22,7 @@ from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation, HeldOut
 
 # It is looked for when queries tell less than this share of what there is to know of their origins.
-_TOLD = 0.5
+_INFORMED = 0.5
 # It takes so many queries and patterns, or pairs, and dimensions.
 _MANY_ITEMS, _FEW_PAIRS, _FEW_DIMENSIONS = 1500, 8, 8
 # Regression that anyone would try.
@@ -147,4 +147,4 @@ def _tell_little(data: TrainingData) -> bool:
     stored = data.patterns.double()
     rough = correlated.fit_queries(stored, asked, correlated.Form(), 10, None)
     told = correlated.mutual_information(rough(stored, asked))
-    return told < _TOLD * math.log(min(len(asked), len(stored)))
+    return told < _INFORMED * math.log(min(len(asked), len(stored)))

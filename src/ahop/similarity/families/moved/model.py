@@ -158,7 +158,7 @@ class Moved(Density):
         scores: Tensor = wider(centre, queries, observed)
         return scores.squeeze(-1)
 
-    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
+    def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
         """The noise stays, around where the others are moved to."""
         return queries + (others - own) @ self.matrix.mT
 

@@ -150,7 +150,7 @@ class Nearest(Density):
         level = self.level(observed)
         return torch.cat([*parts, asked.new_empty(0)]) + (level.squeeze(-1) if level.ndim else level)
 
-    def carried(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
+    def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
         """The noise stays; None after a map, which does not say what a query of another pattern is like."""
         if self.mapped:
             return None

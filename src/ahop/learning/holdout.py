@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 
-def fifth(count: int, seed: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+def holdout_split(count: int, seed: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
     """The rows to learn from, and the fifth of them to judge by; all whole numbers below ``count``, drawn by chance.
 
     Example:
-        >>> learn, judge = fifth(10, seed=0)
+        >>> learn, judge = holdout_split(10, seed=0)
         >>> len(learn), len(judge), sorted(torch.cat([learn, judge]).tolist()) == list(range(10))
         (8, 2, True)
     """
