@@ -332,9 +332,20 @@ def _found(module: str, path: tuple[str, ...], known: dict[str, tuple[str, str |
 @cache
 def _needs(module: str) -> tuple[Definition | File, ...]:
     """What a file of the library imports or asks for by name, wherever in it."""
-    imports, parts, _ = _words(_tree(module))
-    found = (*chain.from_iterable(map(_imported, imports)), *parts)
+    imports, parts, paths = _words(_tree(module))
+    found = (*chain.from_iterable(map(_imported, imports)), *parts, *_read_by(module, paths))
     return tuple(one for one in dict.fromkeys(found) if one is not None)
+
+
+def _read_by(module: str, paths: tuple[tuple[str, ...], ...]) -> Iterator[File]:
+    """What a file reads by looking at a folder: that of its own package, or of one that it imports."""
+    tree = _tree(module)
+    for path in paths:
+        if path == ("__path__",):
+            own = ast.parse(f"from {module.rpartition('.')[0]} import {module.rpartition('.')[2]} as own")
+            yield from map(File, provenance.below(own, ast.Attribute(ast.Name("own"), "__path__")))
+        elif path[-1] == "__path__":
+            yield from map(File, provenance.below(tree, ast.Attribute(ast.Name(path[0]), "__path__")))
 
 
 @cache

@@ -95,11 +95,24 @@ def _imported(tree: ast.AST, path: Path) -> Iterator[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(_OURS):
             # As in import_module("ahop.estimators").
             yield node.value
+        elif isinstance(node, ast.Attribute) and node.attr == "__path__":
+            yield from below(tree, node)
         elif isinstance(node, ast.Name) and node.id == "__path__":
             # A package that looks at its own folder reads all that lies there.
             source = next(one for one in SOURCES.values() if one in path.parents)
             package = ".".join(path.parent.relative_to(source).parts)
             yield from (f"{package}.{inner.name}" for inner in iter_modules([str(path.parent)]))
+
+
+def below(tree: ast.AST, node: ast.Attribute) -> Iterator[str]:
+    """All modules of a package whose folder is looked at, as in ``iter_modules(families.__path__)``."""
+    for one in ast.walk(tree):
+        for alias in one.names if isinstance(one, ast.ImportFrom) else []:
+            package = f"{one.module}.{alias.name}"  # type: ignore[attr-defined]
+            if (alias.asname or alias.name) == ast.unparse(node.value) and (path := place(package)) is not None:
+                for inner in sorted(path.parent.rglob("*.py")):
+                    parts = inner.relative_to(path.parent).with_suffix("").parts
+                    yield ".".join([package, *(part for part in parts if part != "__init__")])
 
 
 @cache
