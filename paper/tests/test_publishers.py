@@ -279,7 +279,7 @@ def test_the_command_advises_no_preparation_of_what_it_would_refuse_to_prepare(m
         # Whatever can be prepared at all has files that were downloaded or made of the publisher's.
         assert bool(entry.files) or "prepare" not in output, name
     with pytest.raises(ValueError, match="'drawn' needs no file"):
-        datasets.prepare("drawn")
+        publishers.prepare("drawn")
 
 
 def test_the_command_prepares_and_says_what_it_made(tmp_path):

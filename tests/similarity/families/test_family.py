@@ -90,7 +90,7 @@ def test_its_likelihood_learns_by_itself(mirrors):
     model = Reversed(10)
     assert model.learns
     model.fit(patterns, queries, origins)
-    assert float(model.log_sigma.exp()) == pytest.approx(0.2, abs=0.03)
+    assert model.log_sigma.exp().item() == pytest.approx(0.2, abs=0.03)
 
 
 def test_without_it_nothing_of_it_is_left():

@@ -11,12 +11,12 @@ way for all queries. A few labels do (:func:`by_labels`).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ahop._blocks import split
+from ahop.similarity.density import Density
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import beside_rivals, fit_temperature
 
@@ -30,20 +30,20 @@ def _some(count: int, most: int, generator: torch.Generator, device: torch.devic
     return torch.randperm(count, generator=generator)[:most].to(device)
 
 
-def first_choices(model: Any, patterns: Tensor, queries: Tensor) -> Tensor:
+def first_choices(model: Density, patterns: Tensor, queries: Tensor) -> Tensor:
     """The likeliest pattern of each query, ``(n,)``."""
     like = next(model.parameters())
     parts = split(len(queries), 2 * len(patterns) * like.element_size())
     return torch.cat([model(patterns.to(like), queries[part].to(like)).argmax(-1) for part in parts])
 
 
-def agreement(one: Any, other: Any, patterns: Tensor, queries: Tensor) -> float:
+def agreement(one: Density, other: Density, patterns: Tensor, queries: Tensor) -> float:
     """The share of queries for which two models have the same first choice."""
     some = queries[:: max(1, len(queries) // _ASKED)]
     return float((first_choices(one, patterns, some) == first_choices(other, patterns, some)).double().mean())
 
 
-def log_beta(model: Any, patterns: Tensor, queries: Tensor, seed: int) -> tuple[float, float]:
+def log_beta(model: Density, patterns: Tensor, queries: Tensor, seed: int) -> tuple[float, float]:
     """The log inverse temperature at which the model is as sure as it is right when what happened to these queries
     happens to other patterns, and how often it is right then. Never above nought.
     """
@@ -62,7 +62,7 @@ def log_beta(model: Any, patterns: Tensor, queries: Tensor, seed: int) -> tuple[
     return min(0.0, fit_temperature(scores.double())[1]), right
 
 
-def by_labels(models: list[tuple[Any, Tensor]], data: TrainingData, expected: float) -> float | None:
+def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData, expected: float) -> float | None:
     """How often the known origins are found, by models that each come with the rows they have not learned from.
 
     What was expected weighs as much as one label. None where too few origins are known.
@@ -77,7 +77,7 @@ def by_labels(models: list[tuple[Any, Tensor]], data: TrainingData, expected: fl
     return None if len(found) < _FEWEST else (float(found.sum()) + expected) / (len(found) + 1)
 
 
-def mean_confidence(model: Any, patterns: Tensor, queries: Tensor, beta: float, log_prior: Tensor | None) -> float:
+def mean_confidence(model: Density, patterns: Tensor, queries: Tensor, beta: float, log_prior: Tensor | None) -> float:
     """How sure the model is of its first choices on average, at an inverse temperature."""
     like, some = next(model.parameters()), queries[:: max(1, len(queries) // _ASKED)]
     prior = 0.0 if log_prior is None else log_prior.to(like)
@@ -86,7 +86,7 @@ def mean_confidence(model: Any, patterns: Tensor, queries: Tensor, beta: float, 
 
 
 def no_surer_than(
-    share: float, model: Any, patterns: Tensor, queries: Tensor, log_beta: float, log_prior: Tensor | None
+    share: float, model: Density, patterns: Tensor, queries: Tensor, log_beta: float, log_prior: Tensor | None
 ) -> float:
     """The log inverse temperature, at most ``log_beta``, at which the mean confidence is at most ``share``."""
     if mean_confidence(model, patterns, queries, math.exp(log_beta), log_prior) <= share:

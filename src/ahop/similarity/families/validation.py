@@ -6,10 +6,11 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
+
+from ahop.similarity.density import Density
 
 # Few origins are left out a few at a time, many by the eighth: a model of few is worth what each of them tells.
 _FEW, _FEW_FOLDS = 64, 12
@@ -125,7 +126,7 @@ class CrossValidation:
         origins = torch.cat([self.origins[rows] for _, rows in self.parts[: len(scores)]])
         return HeldOut(logs, origins, log_beta, right, table)
 
-    def score(self, similarity: Any, rows: Tensor) -> Tensor:
+    def score(self, similarity: Density, rows: Tensor) -> Tensor:
         """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing."""
         like = next(similarity.parameters())
         patterns, queries = self.patterns.to(like), self.queries[rows].to(like)
@@ -137,7 +138,7 @@ class CrossValidation:
         other.patterns, other.queries = view(self.patterns), view(self.queries)
         return other
 
-    def evaluate(self, fit: Callable[[Tensor], Any], against: HeldOut | None = None) -> HeldOut:
+    def evaluate(self, fit: Callable[[Tensor], Density], against: HeldOut | None = None) -> HeldOut:
         """The held_out on a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold.
 
         A race (Maron and Moore, 1994): it ends early, with a held_out of the first folds alone, where that is
@@ -171,7 +172,7 @@ def _first(scores: Tensor) -> Tensor:
     return scores[:, 0] > scores[:, 1:].amax(1)
 
 
-def beside_rivals(similarity: Any, patterns: Tensor, queries: Tensor, origins: Tensor, rivals: Tensor) -> Tensor:
+def beside_rivals(similarity: Density, patterns: Tensor, queries: Tensor, origins: Tensor, rivals: Tensor) -> Tensor:
     """Scores of each query's own pattern, first, and of some rivals ``(R,)``, to ``(n, 1 + R)``."""
     some, places = torch.cat([rivals, origins]).unique(return_inverse=True)
     table = similarity(patterns[some], queries)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from ahop._precision import Units
+from ahop._warnings import warn
 from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, residuals
@@ -195,9 +195,9 @@ def _agreed(data: TrainingData, causes: Candidate, seed: int) -> Candidate:
     own, rival = agreement(causes), max(shares)
     if own >= rival - _AGREEMENT:
         return causes
-    warning = (
+    warn(
         f"{len(data.queries)} queries are too few to be sure of hidden causes: learned from two halves of them, they "
         f"hold for {own:.0%} of the origins, a simpler model for {rival:.0%}; the simpler one is taken, and more "
         "queries, or more known origins, would tell"
     )
-    return replace(simpler[shares.index(rival)], warning=warning)
+    return simpler[shares.index(rival)]
