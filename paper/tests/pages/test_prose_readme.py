@@ -20,21 +20,21 @@ from ahop_paper.pages.markdown import figure
 
 def changed_embeddings():
     before, after = measured("embeddings-new", "b-hop*", "self-learned map"), measured("embeddings-new", "b-hop*")
-    return f"| {before} by self-learning of dictionaries | {after}, without one pair: behind, see [limits](#limits) |"
+    return f"| {before} by self-learning as in VecMap | {after}, without a single pair: behind, see [limits](#limits) |"
 
 
 def enough_pairs():
     ridge, ours, perceptron = (measured("embeddings-new", model) for model in ("ridge", "b-hop", "residual MLP"))
     assert ridge == ours
-    return f"`b-hop` finds {ours} on embeddings, like plain ridge regression; a perceptron finds {perceptron}"
+    return f"`b-hop` finds {ours} on embeddings, like plain ridge regression; an MLP finds {perceptron}"
 
 
 def two_spectrometers():
     before, after = measured("tablets", "b-hop*", "self-taught projection"), measured("tablets", "b-hop*")
-    theirs = f"{before} by a projection that takes its own answers as labels"
+    theirs = f"{before} by a projection trained on its own answers (pseudo-labels)"
     (row,) = rows("real", data="tablets", model="b-hop*")
     assert row["difference"]["low"] < 0 < row["difference"]["high"]
-    ahead = "ahead on all five splits, which share most tablets, so that the interval still includes zero"
+    ahead = "ahead on all five splits, but these share most tablets, and the confidence interval still includes zero"
     return f"| {theirs} | {after}, without labels; {ahead} |"
 
 
@@ -43,8 +43,8 @@ def laboratories():
     entropy = measured("ms2", "b-hop*", "spectral entropy of roots")
     labels, without = (measured("ms2", model) for model in ("b-hop", "b-hop*"))
     return (
-        f"| {tuned} by a weighted cosine tuned with 2,000 labels, {entropy} by spectral entropy without | {labels} with"
-        f" all labels, ahead on all five splits, perhaps by chance; {without} without: level |"
+        f"| {tuned} by a weighted cosine tuned on 2,000 labels, {entropy} by spectral entropy without | {labels} with"
+        f" all labels, ahead on all five splits, but not significantly; {without} without: level |"
     )
 
 
@@ -53,8 +53,9 @@ def half_destroyed():
     ours, labels, adaptive, modern, ceiling = (figure(accuracies([model])[1]) for model in models)
     distance = figure(accuracies(plain(ALONE))[1])
     return (
-        f"**{ours}** of 2,048 half-destroyed patterns are found by `b-hop` without labels, {distance} by the best"
-        f" distance; with labels {labels}, and {adaptive} by `a-hop`. `m-hop` finds {modern}; the ceiling is {ceiling}"
+        f"**{ours}** of 2,048 half-destroyed patterns are found by `b-hop` without labels, and {distance} by the best"
+        f" plain metric. With labels, `b-hop` finds {labels} and `a-hop` {adaptive}. `m-hop` finds {modern}; the"
+        f" ceiling is {ceiling}"
     )
 
 
@@ -63,8 +64,8 @@ def old_vectors():
     ours = measured("embeddings-new", "b-hop*")
     theirs = measured("embeddings-new", "self-learned map")
     return (
-        f"**{ours}** of old vectors are found by queries of a new model, without a pair, {theirs} by self-learning of"
-        f" dictionaries, {best} by the best distance"
+        f"**{ours}** of the old vectors are found by a new model's queries, without a single pair. Self-learning as in"
+        f" VecMap finds {theirs}, the best plain metric {best}"
     )
 
 
@@ -73,7 +74,8 @@ def adult():
     (row,) = rows("tabular-sound", data="adult", model="ours")
     trees = row["beside"]["accuracy"]["best_other"]["accuracy"]["mean"]
     return (
-        f"**{figure(ours, 4)}** accuracy on Adult by a vote of memories, {figure(trees, 4)} by the best boosted trees"
+        f"**{figure(ours, 4)}** is the accuracy of an ensemble of memories on Adult; the best boosted trees have"
+        f" {figure(trees, 4)}."
     )
 
 
@@ -85,21 +87,21 @@ def ten_million():
     )
     return (
         f"**{many:.1f} times** the fastest plain dot product with `topk` is what a recall of 1,000 queries from"
-        f" 10,000,000 patterns costs on a GPU (2.1 in an earlier run); for one query it is {alone:.1f} times"
+        f" 10,000,000 patterns costs on a GPU (2.1 in an earlier run); for a single query it is {alone:.1f} times"
     )
 
 
 def gas_sensors():
     ours, ridge = (measured("gas", model) for model in ("b-hop", "ridge"))
     best = measured("gas", "b-hop", "uncrowded ridge")
-    return f"{ours} with labels, {ridge} by ridge regression, {best} where that corrects for crowded patterns"
+    return f"{ours} with labels, {ridge} by ridge regression, {best} by ridge regression with CSLS"
 
 
-def crowded():
+def hubs():
     theirs = [measured("embeddings-new", model) for model in ("self-learned map", "uncrowded ridge")]
     ours = [measured("embeddings-new", model) for model in LEARNED]
     return (
-        f"self-learning of dictionaries {theirs[0]} without a pair, ridge regression {theirs[1]} with 5,000 pairs;"
+        f"self-learning as in VecMap {theirs[0]} without a pair, ridge regression {theirs[1]} with 5,000 pairs;"
         f" `b-hop`, which does not, {ours[0]} and {ours[1]}."
     )
 
@@ -107,13 +109,13 @@ def crowded():
 def too_sure():
     (row,) = rows("real", data="wifi", model="b-hop*")
     sure, right = (figure(row[what]["mean"], 2) for what in ("confidence", "accuracy"))
-    return f"{sure} sure and {right} right on Wi-Fi"
+    return f"a mean confidence of {sure} at an accuracy of {right} on Wi-Fi"
 
 
 def rounded():
     without, labelled = (figure(untuned("fraction_of_oracle", ROUNDED, model)) for model in LEARNED)
     return (
-        f"`b-hop` has {labelled} of the ceiling, without labels {without}; a centred cosine has"
+        f"`b-hop` reaches {labelled} of the ceiling with labels and {without} without; a centred cosine reaches"
         f" {figure(best_metric(ROUNDED))}"
     )
 
@@ -129,7 +131,7 @@ SENTENCES = {
         adult,
         ten_million,
         gas_sensors,
-        crowded,
+        hubs,
         too_sure,
         rounded,
     ),
