@@ -103,7 +103,10 @@ def tablets():
         unsure = {other for other, sure in ahead.items() if not sure}
         assert unsure == {"self-taught projection", "orthogonal projection"}
     best = measured("tablets", "orthogonal projection")
-    return f"ahead by more than chance, but for an orthogonal projection with all labels ({best})"
+    return (
+        "significantly ahead of all others, with labels or without, except for an orthogonal projection with all labels"
+        f" ({best})"
+    )
 
 
 def unpaired():
@@ -111,14 +114,14 @@ def unpaired():
     compared = [row for row in rows("real", model="b-hop*") if row["data"] in EMBEDDINGS]
     assert len(compared) == len(EMBEDDINGS) and all(row["difference"]["high"] < 0 for row in compared)
     whole, turns = on_embeddings("self-learned map"), on_embeddings("self-learned rotation")
-    return f"needs no pair either and finds {whole}. Its turns alone find {turns};"
+    return f"needs no pair either and finds {whole}. Its rotations alone find {turns};"
 
 
 def crowded():
     return (
         f"takes ridge with all labels from {on_embeddings('ridge')} to {on_embeddings('uncrowded ridge')}, and with 500"
         f" from {on_embeddings('ridge 500')} to {on_embeddings('uncrowded ridge 500')}. Without it ridge is level with"
-        f" `b-hop`, and a perceptron from all labels is ahead ({on_embeddings('residual MLP')})"
+        f" `b-hop`, and an MLP trained on all labels is ahead ({on_embeddings('residual MLP')})"
     )
 
 
@@ -136,8 +139,8 @@ def crowd():
         [figure(found(way, f"b-hop's map{mark}")) for way in ("nothing", "other patterns")] for mark in ("", "*")
     )
     return (
-        f"a quarter of what ridge gains is made by the split: {figure(fair)} is left of {figure(learned)} where no"
-        f" pattern's own query is counted. Queries that include the scored ones, as a dictionary's do, bring more"
+        f"a quarter of what ridge gains is an artefact of the split: {figure(learned)} falls to {figure(fair)} where a"
+        f" pattern's own query is left out. Queries that include the scored ones, as a dictionary's do, bring more"
         f" ({more}), and other patterns, which need no queries at all, less ({less}). The map of `b-hop` gains"
         f" likewise, from {labels[0]} to {labels[1]} by other patterns and without labels from {without[0]} to"
         f" {without[1]}"
@@ -158,7 +161,7 @@ def spectra():
     found = [measured("tablets", name) for name in ("normal variates", "derivatives", "centred L1")]
     return (
         f"normal variates find {found[0]} and derivatives {found[1]}; the best of nine plain distances finds"
-        f" {found[2]}; and a projection that takes its own answers as labels"
+        f" {found[2]}; and a projection trained on its own answers (pseudo-labels)"
         f" {measured('tablets', 'self-taught projection')}"
     )
 

@@ -80,7 +80,7 @@ def within_chance():
     assert len(found) == 8
     assert all(abs(row["accuracy"]["standard_errors"]) <= 2 for row in found)
     assert sum(abs(row["error"]["standard_errors"]) > 2 for row in found) == 1
-    return "`--preset calibrated` has all accuracies of m-hop and u-hop within chance"
+    return "With `--preset calibrated`, all accuracies of m-hop and u-hop are within two standard errors of the paper's"
 
 
 def calibrated():
