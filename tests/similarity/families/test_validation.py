@@ -8,7 +8,7 @@ import torch
 from tests.guards import Watch, apart, rows
 
 from ahop import BayesianHopfield
-from ahop.similarity import Nearest
+from ahop.similarity import Likelihood, Nearest
 from ahop.similarity.families.candidate import Candidate
 from ahop.similarity.families.fitting import _halved
 from ahop.similarity.families.floor import learning as floor
@@ -134,6 +134,19 @@ def test_folds_know_nothing_of_single_dimensions_from_pairs_left_out():
     rows = torch.arange(40)
     right, wrong = (one.relearned(rows).state_dict() for one in (fit, misled))
     assert all(torch.equal(right[name], wrong[name]) for name in right)
+
+
+def test_queries_that_were_left_out_to_save_time_are_not_learned_from_again():
+    # Those that are known stay, so that all that stay may be labelled where not all were.
+    patterns, origins = drawn(20, 4), torch.arange(200) % 20
+    queries = patterns[origins] + 0.1 * drawn(200, 4, seed=1)
+    data = TrainingData(patterns, queries, torch.where(torch.arange(200) >= 120, origins, -1))
+    with torch.no_grad():
+        some = independent.Problem(data, seed=0).thinned(70)
+        fit = independent.settled(some, independent.State.of(Likelihood(4)), 2)
+        assert some.data.labelled and not data.labelled
+        again = fit.relearned(torch.arange(100, 200))
+    assert (again(patterns, queries).argmax(1) == origins).double().mean() > 0.9
 
 
 def test_regimes_at_a_floor_are_judged_by_queries_that_were_not_learned_from(monkeypatch):

@@ -13,7 +13,7 @@ from torch import Tensor
 from ahop.learning.report import Trial
 from ahop.similarity.density import Density
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import HeldOut
+from ahop.similarity.families.validation import Completed, HeldOut
 from ahop.similarity.families.views import View
 
 # Learns from some of the queries ``(m,)``.
@@ -32,6 +32,7 @@ class Candidate:
         data: What it was learned from.
         again: Makes of such data what learns from some of their queries; None where nothing can be left out.
         held_out: How well it retrieves origins that were left out, where all are known.
+        completed: How well it explains queries that were left out, where they are not.
         log_beta: The log of an inverse temperature that learning it has found on the way.
         settles: Whether nothing else need be tried: it is a fact of the data, not a choice.
         rests_on_map: Whether it is a map between spaces, which a richer one may know better.
@@ -47,6 +48,7 @@ class Candidate:
     data: TrainingData
     again: Callable[[TrainingData], Refit] | None = None
     held_out: HeldOut | None = None
+    completed: Completed | None = None
     log_beta: float | None = None
     settles: bool = False
     rests_on_map: bool = False

@@ -12,36 +12,20 @@ compared with what was learned, and are taken where that is no better.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ahop.similarity.families.candidate import Refit, halves
 from ahop.similarity.families.training import TrainingData
+from ahop.similarity.families.validation import Completed
 
 # Queries that are asked of each half, and entries (queries x patterns) that they may have at most.
 _ASKED, _TABLE = 256, 2**20
 # Values that come again and again have no density: they are blurred by so much before densities are compared.
 _REPEATED, _BLUR = 0.1, 0.1
-
-
-class Completed(NamedTuple):
-    """The completed log-likelihood of each query that was held out, ``(n,)``."""
-
-    values: Tensor
-
-    @property
-    def mean(self) -> float:
-        return float(self.values.mean())
-
-    def beats(self, other: Completed, errors: float = 1.0) -> bool:
-        """By so many standard errors."""
-        gain = self.values - other.values
-        return float(gain.mean()) > errors * float(gain.std(unbiased=False)) / math.sqrt(len(gain))
 
 
 def blurred(data: TrainingData, seed: int) -> TrainingData:

@@ -18,7 +18,7 @@ from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
 from ahop.similarity.families.candidate import Candidate, Refit
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import CrossValidation, HeldOut
+from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
 from ahop.similarity.families.views import View
 
 Kind = TypeVar("Kind", bound="type[Family]")
@@ -39,6 +39,7 @@ class Family(ABC):
         plain: Whether it is what anyone would try first, and screened with labels in every view.
         settles: Whether it is looked for first without labels, since finding it leaves no choice.
         maps: Whether queries may have another number of dimensions than patterns.
+        slow: Whether it takes so long that it is tried last without labels, to be given up where it is clearly behind.
         takes_few: Whether it is learned however few queries there are, be it worse than a plain distance.
         takes_missing: Whether values of queries may be missing.
     """
@@ -49,6 +50,7 @@ class Family(ABC):
     plain: ClassVar[bool] = False
     settles: ClassVar[bool] = False
     maps: ClassVar[bool] = False
+    slow: ClassVar[bool] = False
     takes_few: bool = False
     takes_missing: ClassVar[bool] = False
 
@@ -82,8 +84,17 @@ class Family(ABC):
         refit = self.relearner(data, seed)
         return Candidate(self.name, self.fit(data, seed), data, self._again(seed), validation.evaluate(refit, leader))
 
-    def without_labels(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Candidate | None:
-        """The best that it can do where few origins are known or none; None where it cannot after all."""
+    def without_labels(
+        self, data: TrainingData, seed: int, advance: Callable[[str], None], leader: Completed | None = None
+    ) -> Candidate | None:
+        """The best that it can do where few origins are known or none; None where it cannot after all.
+
+        Args:
+            data: What there is to learn from.
+            seed: For what is drawn.
+            advance: Shows progress, with what is being tried.
+            leader: What is to be beaten; one that is clearly worse may be left unfinished.
+        """
         return Candidate(self.name, self.fit(data, seed), data, self._again(seed))
 
     def unvalidated(self, data: TrainingData, seed: int) -> Candidate:

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -84,6 +85,21 @@ class HeldOut:
         _, group = self.origins[: len(gain)].unique(return_inverse=True)
         sums = torch.zeros_like(gain[: int(group.max()) + 1]).index_add_(0, group, gain - gain.mean())
         return float(gain.mean()) / max(1e-3, float(sums.square().sum().sqrt()) / len(gain))
+
+
+class Completed(NamedTuple):
+    """The completed log-likelihood of each query that was held out, ``(n,)``."""
+
+    values: Tensor
+
+    @property
+    def mean(self) -> float:
+        return float(self.values.mean())
+
+    def beats(self, other: Completed, errors: float = 1.0) -> bool:
+        """By so many standard errors."""
+        gain = self.values - other.values
+        return float(gain.mean()) > errors * float(gain.std(unbiased=False)) / math.sqrt(len(gain))
 
 
 class CrossValidation:

@@ -28,22 +28,25 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
     if few and data.same_width:
         one = _nearest(data)
         return Outcome(one, [one.trial])
+    blurry = completed.blurred(data, seed) if data.observed is None else data
     best: Candidate | None = None
     tried: list[Trial] = []
-    # What would be a fact, and no choice, is looked for first.
-    for family in sorted(families, key=lambda family: not family.settles):
+    # What would be a fact, and no choice, is looked for first; what takes long, last.
+    for family in sorted(families, key=lambda family: (not family.settles, family.slow)):
         if not (data.same_width or family.maps) or not (data.observed is None or family.takes_missing):
             continue
         if not family.applies(data, seed):
             continue
         bar.advance(family.name)
-        learned = family.without_labels(data, seed, bar.advance)
+        learned = family.without_labels(data, seed, bar.advance, None if best is None else best.completed)
         if learned is None:
             continue
         tried.append(learned.trial)
         if learned.settles or not data.same_width:
             best = learned
             break
+        if learned.found and data.observed is None:
+            learned = _explained(blurry, learned, seed)
         if learned.found and (best is None or _tells_more(data, learned, best, seed)):
             best = learned
     for family in families if data.observed is None else ():
@@ -63,23 +66,27 @@ def _nearest(data: TrainingData) -> Candidate:
     return replace(plain_distance(replace(data, origins=origins)), data=data, again=None)
 
 
+def _explained(blurry: TrainingData, one: Candidate, seed: int) -> Candidate:
+    """The same with how well it explains held-out queries and their origins, where it can be learned again."""
+    if one.completed is not None or one.again is None:
+        return one
+    return replace(one, completed=completed.completed(blurry, one.again(blurry), seed))
+
+
 def _tells_more(data: TrainingData, one: Candidate, other: Candidate, seed: int) -> bool:
     """Whether one finds more of the known origins than the other, if enough are known; or else explains held-out
     queries and their origins better, by more than chance."""
-    ours, theirs = one.again, other.again
-    if ours is None or theirs is None:
-        return ours is None
-    told, rival = (_told(data, again(data), seed) for again in (ours, theirs))
+    if one.completed is None or other.completed is None:
+        return one.completed is None
+    told, rival = (_told(data, candidate.refit, seed) for candidate in (one, other))
     if told is not None and rival is not None and abs(told - rival) > _CLEARLY:
         return told > rival
-    blurry = completed.blurred(data, seed)
-    own, other_ones = (completed.completed(blurry, again(blurry), seed) for again in (ours, theirs))
-    return own.beats(other_ones)
+    return one.completed.beats(other.completed)
 
 
-def _told(data: TrainingData, refit: Refit, seed: int) -> float | None:
+def _told(data: TrainingData, refit: Refit | None, seed: int) -> float | None:
     """The share of known origins that a model finds which was learned from the other half; None where few are known."""
-    if data.origins is None:
+    if data.origins is None or refit is None:
         return None
     one, other = halves(len(data.queries), seed, data.queries.device)
     return calibration.by_labels([(refit(one), other), (refit(other), one)], data, 0.5)

@@ -21,7 +21,7 @@ from ahop.similarity.families.correlated.model import Correlated
 from ahop.similarity.families.family import Family, evidence, register
 from ahop.similarity.families.floor.learning import has_floor
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import CrossValidation, HeldOut
+from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
 from ahop.similarity.families.views import View
 
 # Queries x patterns that hidden causes are learned from, and that their number is found on; and steps from there.
@@ -78,7 +78,9 @@ class HiddenCauses(Family):
         held_out = validation.evaluate(refit, leader)
         return Candidate(self.name, refit(data.rows), data, lambda other: _from_pairs(other, form), held_out)
 
-    def without_labels(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Candidate:
+    def without_labels(
+        self, data: TrainingData, seed: int, advance: Callable[[str], None], leader: Completed | None = None
+    ) -> Candidate:
         """As many as tell most of the origins; a model without any where two halves of the queries do not agree."""
         model = self._learned(data, seed, advance)
         one = Candidate(self.name, model, data, lambda other: _from_queries(other, model))

@@ -28,6 +28,8 @@ _PATIENCE = 2
 _HEAVY = 4.0
 # A share of a query that is as good as none, beside its largest.
 _NOTHING = 1e-4
+# Queries x patterns from which on origins are shared out in single precision.
+_LARGE = 2**18
 
 
 def ladder(queries: int, dim: int) -> list[int]:
@@ -204,10 +206,13 @@ class _OfQueries:
         model = self.model
         stored, log_determinant = model.whiten(model.gain * self.patterns)
         asked, _ = model.whiten(self.queries - model.bias)
-        weights, bound = self.queries.new_empty(len(asked), len(stored)), 0.0
+        if len(asked) * len(stored) > _LARGE:
+            # Whitened distances of so many pairs need no more digits.
+            stored, asked = stored.float(), asked.float()
+        weights, bound = asked.new_empty(len(asked), len(stored)), 0.0
         for part in split(len(asked), 4 * len(stored) * asked.element_size()):
             squares = torch.cdist(asked[part], stored).square()
-            scores = model.density(squares, log_determinant, model.dim)
+            scores = model.density(squares, log_determinant.to(squares), model.dim)
             if self.origins is not None:
                 known = self.origins[part, None]
                 scores = scores.masked_fill((known >= 0) & (known != torch.arange(len(stored)).to(known)), -torch.inf)
@@ -219,8 +224,8 @@ class _OfQueries:
     def maximise(self, shares: Tensor) -> None:
         # Few pairs are left once origins are nearly sure; they are much less work than all.
         query, pattern = (shares > _NOTHING * shares.amax(1, keepdim=True)).nonzero(as_tuple=True)
-        if len(query) <= 2 * self.queries.shape[1]:
-            own, count = shares[query, pattern], len(self.queries)
+        if len(query) * 3 * self.queries.shape[1] <= shares.numel() or len(query) <= 2 * self.queries.shape[1]:
+            own, count = shares[query, pattern].to(self.queries), len(self.queries)
             moments: Moments = PairMoments(self.queries[query], self.patterns[pattern], own, count)
         else:
             moments = ShareMoments(self.queries, self.patterns, shares)

@@ -97,7 +97,9 @@ class PairMoments:
         self.xk, self.kk = self.weights @ (self._x * self._k), self.weights @ self._k.square()
 
     def covariance(self, gain: Tensor) -> Spread:
-        return OfRows((self._x - gain * self._k) * (self.weights / self.amount).sqrt()[:, None])
+        rows = (self._x - gain * self._k) * (self.weights / self.amount).sqrt()[:, None]
+        # More rows than twice the dimensions are less work as a matrix.
+        return OfRows(rows) if len(rows) <= 2 * rows.shape[1] else OfMatrix(rows.mT @ rows)
 
 
 @dataclass
@@ -109,12 +111,12 @@ class ShareMoments:
     weights: Tensor
 
     def __post_init__(self) -> None:
-        by_query, by_pattern = self.weights.sum(1), self.weights.sum(0)
+        by_query, by_pattern = (self.weights.sum(over).to(self.queries) for over in (1, 0))
         total = by_query.sum()
         self.mean_x, self.mean_k = by_query @ self.queries / total, by_pattern @ self.patterns / total
         x, k = self.queries - self.mean_x, self.patterns - self.mean_k
         self._xx, self._kk = x.mT @ (by_query[:, None] * x), k.mT @ (by_pattern[:, None] * k)
-        self._xk = x.mT @ (self.weights @ k)
+        self._xk = x.mT @ (self.weights @ k.to(self.weights)).to(x)
         self.xk, self.kk = self._xk.diagonal(), self._kk.diagonal()
 
     def covariance(self, gain: Tensor) -> Spread:

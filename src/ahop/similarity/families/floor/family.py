@@ -16,7 +16,7 @@ from ahop.similarity.families.floor import learning
 from ahop.similarity.families.floor.learning import Cells
 from ahop.similarity.families.floor.model import Floor
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import CrossValidation, HeldOut
+from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
 from ahop.similarity.families.views import View
 
 # Queries x patterns that a model is learned from again, and queries that tell how sure it is to be.
@@ -53,7 +53,9 @@ class AtFloor(Family):
 
         return Candidate(self.name, model, data, again, held_out)
 
-    def without_labels(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Candidate:
+    def without_labels(
+        self, data: TrainingData, seed: int, advance: Callable[[str], None], leader: Completed | None = None
+    ) -> Candidate:
         model, report = learning.learn(data, seed)
 
         def again(other: TrainingData) -> Refit:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ahop._precision import Units
 from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
-from ahop.similarity.families import residuals
+from ahop.similarity.families import completed, residuals
 from ahop.similarity.families.candidate import Candidate, Refit
 from ahop.similarity.families.family import Family, register
 from ahop.similarity.families.independent import learning, refinement
@@ -15,11 +16,13 @@ from ahop.similarity.families.independent.learning import Fit, Problem
 from ahop.similarity.families.independent.likelihood import Likelihood
 from ahop.similarity.families.independent.regimes import Regimes
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import CrossValidation, HeldOut
+from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
 from ahop.similarity.families.views import View
 
 # Values of queries from which on a refinement takes so long that it should have a chance.
 _LONG = 2**15
+# Standard errors by which one is so far behind without refinements that none will help.
+_HOPELESS = 6.0
 
 
 @register
@@ -30,6 +33,7 @@ class Independent(Family):
     models = (Likelihood, Regimes)
     complexity = 20
     takes_missing = True
+    slow = True
 
     def __init__(self, regimes: bool = True) -> None:
         self.regimes = regimes
@@ -79,8 +83,17 @@ class Independent(Family):
         fit = refinement.refined(rough)
         return self._candidate(fit, data, validation.evaluate(fit.relearned, leader))
 
-    def without_labels(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Candidate:
-        return self._candidate(self._fit(data, seed, advance), data)
+    def without_labels(
+        self, data: TrainingData, seed: int, advance: Callable[[str], None], leader: Completed | None = None
+    ) -> Candidate:
+        """With all refinements, unless it is clearly behind without them."""
+        fit, runner_up = learning.from_queries(Problem(data, seed, self.regimes), lambda: advance(self.name))
+        if leader is not None:
+            blurry = completed.blurred(data, seed)
+            ours = completed.completed(blurry, fit.on(blurry).relearned, seed)
+            if leader.beats(ours, _HOPELESS):
+                return replace(self._candidate(fit, data), completed=ours)
+        return self._candidate(refinement.of_either_start(refinement.refined(fit), runner_up), data)
 
     def unvalidated(self, data: TrainingData, seed: int) -> Candidate:
         return self._candidate(self._fit(data, seed), data)

@@ -205,13 +205,13 @@ class Fit:
     def relearned(self, rows: Tensor) -> Likelihood | Regimes:
         """The corruption as these queries alone show it, as a similarity; of the same form."""
         state = copy.deepcopy(self.state)
+        if self.problem.kept is not None:
+            rows = torch.isin(self.problem.kept, rows).nonzero().squeeze(1)
         if self.problem.data.labelled:
             # What is learned of each dimension is learned anew: the start must not know the pairs that are left out.
             self.problem.forget_dimensions(state, rows)
             self.problem.iterate(state, self.evidence.part(rows), steps=60)
             return self.problem.similarity(state)
-        if self.problem.kept is not None:
-            rows = torch.isin(self.problem.kept, rows).nonzero().squeeze(1)
         fewer = replace(self.problem, data=self.problem.data.part(rows), kept=None)
         return settled(fewer, state, 3).similarity()
 

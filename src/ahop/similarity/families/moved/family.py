@@ -19,7 +19,7 @@ from ahop.similarity.families.moved import alignment, learning
 from ahop.similarity.families.moved.learning import Choice
 from ahop.similarity.families.moved.model import Moved
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import CrossValidation, HeldOut
+from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
 
 # It is looked for when queries tell less than this share of what there is to know of their origins.
 _INFORMED = 0.5
@@ -67,7 +67,9 @@ class MovedSpace(Family):
             found.append(tried(learning.choose(data.patterns, data.queries, data.origins, seed)))
         return max(found, key=lambda one: (len(_held_out(one).right), _held_out(one).utility))
 
-    def without_labels(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Candidate:
+    def without_labels(
+        self, data: TrainingData, seed: int, advance: Callable[[str], None], leader: Completed | None = None
+    ) -> Candidate:
         model, report = learning.learn(data, seed)
         return Candidate(
             self.name,

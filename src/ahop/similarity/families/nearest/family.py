@@ -13,7 +13,7 @@ from ahop.similarity.families.family import Family, register
 from ahop.similarity.families.nearest.learning import RECIPES, Pairs, distance, fit_queries, named
 from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import CrossValidation
+from ahop.similarity.families.validation import Completed, CrossValidation
 
 # Fewer queries have no halves to compare metrics on; queries x patterns that one is learned from.
 _FEWEST, _TABLE = 8, 2**20
@@ -56,7 +56,9 @@ class PlainMetrics(Family):
         assert isinstance(model, Nearest)
         return model
 
-    def without_labels(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Candidate:
+    def without_labels(
+        self, data: TrainingData, seed: int, advance: Callable[[str], None], leader: Completed | None = None
+    ) -> Candidate:
         """The metric under which held-out queries and their origins are likeliest."""
         blurry = completed.blurred(data, seed)
         found = {}
@@ -72,7 +74,7 @@ class PlainMetrics(Family):
         other = max(cosines, key=lambda one: found[one][1].mean, default=best)
         best = other if found[other][1].beats(found[best][1], _CLEARLY) else best
         again = found[best][0]
-        return Candidate(named(*best), again(data)(data.rows), data, again)
+        return Candidate(named(*best), again(data)(data.rows), data, again, completed=found[best][1])
 
 
 def _of_queries(alignment: str, metric: str, data: TrainingData) -> Refit:
