@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ahop._queries import Queries
+
 Observed = Tensor | np.ndarray | Literal["not-nan"] | None
 
 
@@ -48,9 +50,7 @@ def as_matrix(value: Any, name: str) -> Tensor:
     return matrix.contiguous()
 
 
-def as_queries(
-    value: Any, patterns: Tensor, observed: Observed, width: int | None = None
-) -> tuple[Tensor, Tensor | None]:
+def as_queries(value: Any, patterns: Tensor, observed: Observed, width: int | None = None) -> Queries:
     """Queries like the patterns in type and device, with a mask of their trusted dimensions.
 
     They are as wide as the patterns, or as ``width`` says. Unobserved entries are set to zero, so that a NaN there
@@ -70,7 +70,7 @@ def as_queries(
                 "queries must be finite, got NaN or infinite values; "
                 'pass observed="not-nan" to treat NaN as unobserved, or a mask of the trusted dimensions'
             )
-        return queries, None
+        return Queries(queries)
     if isinstance(observed, str):
         if observed != "not-nan":
             raise ValueError(f'observed must be a boolean mask, "not-nan" or None, got {observed!r}')
@@ -90,7 +90,7 @@ def as_queries(
             raise ValueError(f"observed must have the shape of the queries, got {shapes}") from None
     queries = torch.where(mask, queries, torch.zeros_like(queries))
     require_finite(queries, "observed entries of queries")
-    return queries, mask
+    return Queries(queries, mask)
 
 
 def as_origins(value: Any, queries: int, patterns: int, name: str = "origins", unknown: bool = False) -> Tensor:

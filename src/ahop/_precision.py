@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ahop._component import single
 from ahop._extremes import two_best
+from ahop._queries import Queries
 
 # Scores all smaller than this are what is left of squares that vanished in float32.
 _VANISHED = 1e-25
@@ -20,12 +21,7 @@ _HELD = 2**13
 
 
 def in_range(
-    similarity: Any,
-    patterns: Tensor,
-    queries: Tensor,
-    observed: Tensor | None,
-    modulation: Any = None,
-    added: Tensor | None = None,
+    similarity: Any, patterns: Tensor, queries: Queries, modulation: Any = None, added: Tensor | None = None
 ) -> Tensor:
     """The scores of a similarity, computed again in float64 for queries whose best pattern float32 cannot tell.
 
@@ -38,26 +34,23 @@ def in_range(
         patterns ``(N, d)``, queries ``(Q, d)``, to ``(Q, N)``.
     """
     space = modulation or (lambda rows: rows)
-    stored, asked = space(patterns), space(queries)
-    scores: Tensor = similarity(stored, asked, observed)
+    stored, asked = space(patterns), space(queries.rows)
+    scores: Tensor = similarity(stored, asked, queries.observed)
     if not scores.numel():
         return scores
     if scores.dtype != torch.float64:
         rows = _unsure(scores.detach(), added, patterns, lambda best: similarity.rounding(stored, asked, best))
         if len(rows):
             wide = {name: part.double() if part.is_floating_point() else part for name, part in _tensors(similarity)}
-            sides = (
-                space(patterns.double()),
-                space(queries[rows].double()),
-                None if observed is None else observed[rows],
-            )
+            unsure = queries[rows]
+            sides = space(patterns.double()), space(unsure.rows.double()), unsure.observed
             exact = torch.func.functional_call(similarity, wide, sides)
             # Scores that are zero in any precision need none of it.
             if bool(exact.any()):
                 scores = exact if len(rows) == len(scores) else scores.double().index_copy(0, rows, exact)
     # The best score of a query must be a number; minus infinity is a pattern that is ruled out.
     if not bool(torch.isfinite(scores.detach().amax(-1)).all()):
-        largest = float(torch.maximum(patterns.detach().abs().max(), queries.detach().abs().max()))
+        largest = float(torch.maximum(patterns.detach().abs().max(), queries.rows.detach().abs().max()))
         raise ValueError(
             f"patterns and queries must be scaled: values as large as {largest:.3g} have no finite scores in float64"
         )

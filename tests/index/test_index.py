@@ -9,6 +9,7 @@ from tests.index.models import COUNT, DIM, MODELS, drawn, memory_of, moved
 
 import ahop
 from ahop import BayesianHopfield
+from ahop._queries import Queries
 from ahop.index import view as module
 from ahop.index.products import Products
 from ahop.index.scan import Scan
@@ -255,11 +256,11 @@ def test_a_search_by_groups_finds_the_best_of_all(count, stored):
     rough = memory.index().engine.rough
     engine = Products(rough, torch.device("cpu"))
     engine.add(memory.patterns[:stored], None)
-    question = rough.ask(queries, None)
+    question = rough.ask(Queries(queries))
     scores = rough.logits(question, [question[0].codes @ rough.encode(memory.patterns[:stored])[0].mT])
     for budget in (2**20, 2**28):
         with ahop.memory_budget(budget):
-            found = engine.search(queries, None, count, None)
+            found = engine.search(Queries(queries), count, None)
         wanted = scores.topk(min(count, stored))
         assert found.listed.sort().values.equal(wanted.indices.sort().values)
         torch.testing.assert_close(found.scores.sort(descending=True).values, wanted.values)

@@ -374,8 +374,8 @@ def test_what_a_subclass_replaces_is_not_passed_by():
     class Reversed(ahop.AdaptiveHopfield):
         name = "reversed"
 
-        def _scores(self, queries, observed):
-            return -super()._scores(queries, observed)
+        def _scores(self, queries):
+            return -super()._scores(queries)
 
     patterns, queries = normal(6, 8), normal(3, 8, seed=1)
     for memory in (

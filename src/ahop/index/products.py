@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import budget, split
+from ahop._queries import Queries
 from ahop.index.rough import Found, Rough, log_minus
 from ahop.kernels import plain
 from ahop.similarity.codes import Asked, Codes
@@ -61,14 +62,13 @@ class Products:
     def keep(self, kept: Tensor) -> None:
         self.codes = [codes[kept] for codes in self.codes]
 
-    def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
+    def search(self, queries: Queries, count: int, log_prior: Tensor | None) -> Found:
         # A tile of scores, what is made of it on the way, and the best of each group.
         tile = max(self.group, budget() // (4 * 4))
         rows = max(1, min(len(queries), tile // min(len(self), 2**15), tile * self.group // len(self)))
         found = []
         for start in range(0, len(queries), rows):
-            part = slice(start, start + rows)
-            question = self.rough.ask(queries[part], None if observed is None else observed[part])
+            question = self.rough.ask(queries[start : start + rows])
             found.append(self._searched(question, count, log_prior, max(self.group, tile // rows)))
         return Found(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from ahop._queries import Queries
 from ahop.similarity.codes import Asked, Codes
 
 # Patterns that codes are made for; they stand for all others.
@@ -40,9 +41,9 @@ class Rough:
         """The codes of patterns, by part."""
         return [codes.encode_patterns(rows) for _, codes in self.parts]
 
-    def ask(self, queries: Tensor, observed: Tensor | None) -> list[Asked]:
+    def ask(self, queries: Queries) -> list[Asked]:
         """What to ask each part with."""
-        return [codes.ask(queries, observed) for _, codes in self.parts]
+        return [codes.ask(queries.rows, queries.observed) for _, codes in self.parts]
 
     def logits(self, question: list[Asked], products: list[Tensor]) -> Tensor:
         """The rough scores at their temperature, from the dot products of each part ``(Q, n)``."""
@@ -77,7 +78,7 @@ class Engine(Protocol):
     def keep(self, kept: Tensor) -> None:
         """Forget all but these, in their order."""
 
-    def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
+    def search(self, queries: Queries, count: int, log_prior: Tensor | None) -> Found:
         """At least ``count`` candidates of each query, or all patterns there are."""
 
 

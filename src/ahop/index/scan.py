@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop._extras import require
+from ahop._queries import Queries
 from ahop.index.rough import Found, Rough
 from ahop.index.sample import Sample
 from ahop.similarity.codes import Steps
@@ -114,16 +115,13 @@ class Scan:
         self._index = faiss.IndexPQFastScan(plain)  # type: ignore[arg-type]
         return self._index
 
-    def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
+    def search(self, queries: Queries, count: int, log_prior: Tensor | None) -> Found:
         # Lists, and scores of the sample, of so many queries at a time.
-        parts = []
-        for part in split(len(queries), 64 * _LISTED):
-            mask = None if observed is None else observed[part]
-            parts.append(self._searched(queries[part], mask, count))
+        parts = [self._searched(queries[part], count) for part in split(len(queries), 64 * _LISTED)]
         return Found(*(torch.cat(some) for some in zip(*parts, strict=True)))
 
-    def _searched(self, queries: Tensor, observed: Tensor | None, count: int) -> Found:
-        question = self.rough.ask(queries, observed)
+    def _searched(self, queries: Queries, count: int) -> Found:
+        question = self.rough.ask(queries)
         codes = question[0].codes.float()
         if self.priors is not None:
             extra = torch.zeros(len(codes), self.table.shape[2])

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ahop._extras import require
+from ahop._queries import Queries
 from ahop.index.index import Index
 from ahop.index.rough import seen
 from ahop.index.view import View, made
@@ -70,13 +71,11 @@ class Shard:
         self.known: tuple[int, ...] = ()
         self.lesson, self.rough = -1, None
 
-    def answer(
-        self, state: State, queries: Tensor, observed: Tensor | None, count: int, k: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def answer(self, state: State, queries: Queries, count: int, k: int) -> tuple[Tensor, Tensor, Tensor]:
         """The k best here, their logits ``(Q, k)``, and the log of what all here sum to ``(Q,)``."""
-        view, mask = self._view(state), None if observed is None else observed.to(self.device)
+        view = self._view(state)
         with torch.no_grad():
-            chosen, logits, total = view.scored(queries.to(self.device), mask, min(count, len(view)))
+            chosen, logits, total = view.scored(queries.to(self.device), min(count, len(view)))
         best = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
         return chosen.gather(1, best).cpu(), logits.gather(1, best).cpu(), total.cpu()
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from ahop._blocks import split
 from ahop._checks import Observed, as_origins, as_queries, as_tensor, integer, positive
 from ahop._component import single
+from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
 from ahop.index.host import Host
 from ahop.index.rough import Rough, seen
@@ -166,20 +167,18 @@ class Shards:
             if integer(k, "k", 1) > len(self):
                 raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
             count = max(integer(candidates, "candidates", 1), k)
-            queries, mask = as_queries(queries, self.memory.patterns, observed, self.memory.query_dim)
-            flat = single(queries.reshape(-1, queries.shape[-1]))
-            flat_mask = None if mask is None else mask.reshape(flat.shape)
-            shape, width = queries.shape[:-1], self.memory.patterns.shape[1]
-            for part in split(len(flat), 8 * count * width * flat.element_size()):
-                seen_of = None if flat_mask is None else flat_mask[part]
-                questions.append(held.asked("answer", flat[part], seen_of, count, k))
+            given = as_queries(queries, self.memory.patterns, observed, self.memory.query_dim)
+            flat = given.flat().single()
+            shape, width = given.rows.shape[:-1], self.memory.patterns.shape[1]
+            for part in split(len(flat), 8 * count * width * flat.rows.element_size()):
+                questions.append(held.asked("answer", flat[part], count, k))
         answers, asked = [], 1.0
         for question in questions:
             found = _gathered(question, self.timeout, partial)
             answers.append(_merged(held, found, k))
             asked = min(asked, sum(held.edges[number + 1] - held.edges[number] for number in found) / held.edges[-1])
         if not answers:
-            answers = [Recall(torch.empty(0, k, dtype=torch.long), flat.new_empty(0, k))]
+            answers = [Recall(torch.empty(0, k, dtype=torch.long), flat.rows.new_empty(0, k))]
         together = Recall(*(torch.cat(some) for some in zip(*answers, strict=True)))
         log_prior = None if held.prior is None else (held.prior / held.prior.sum()).log()
         sure = with_doubt(together, held.similarity.doubt, log_prior, held.edges[-1])
@@ -202,7 +201,7 @@ class Shards:
             raise ValueError("learn_prior must be False: a sample does not tell how often each pattern is asked for")
         # The sample is of one moment; what comes and goes while it is learned from does not matter to it.
         with self._turn:
-            asked, _ = as_queries(queries, self.memory.patterns, None, self.memory.query_dim)
+            asked = as_queries(queries, self.memory.patterns, None, self.memory.query_dim).rows
             drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(0))[:_DRAWN]
             known = torch.full((len(asked),), -1)
             if origins is not None:
@@ -316,7 +315,7 @@ class Shards:
             held = self._from_now(held)
         query = self.memory.patterns.new_zeros(1, held.similarity.query_dim or self.memory.patterns.shape[1])
         # Encoding all patterns takes its time.
-        _gathered(held.asked("answer", query, None, 1, 1), 10 * self.timeout)
+        _gathered(held.asked("answer", Queries(query), 1, 1), 10 * self.timeout)
         self._held, self._rough = held, rough
 
     def _from_now(self, held: Held) -> Held:

@@ -13,6 +13,7 @@ from torch import Tensor
 from ahop._blocks import split
 from ahop._checks import Observed, as_queries, integer
 from ahop._component import single
+from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
 from ahop.index.host import Host
 from ahop.index.products import Products
@@ -78,42 +79,41 @@ class View:
         if integer(k, "k", 1) > len(self):
             raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
         count = min(max(integer(candidates, "candidates", 1), k), len(self))
-        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
-        flat = single(queries.reshape(-1, queries.shape[-1]))
-        mask = None if mask is None else mask.reshape(flat.shape)
+        asked = as_queries(queries, self.patterns, observed, self.query_dim)
+        flat = asked.flat().single()
         # Candidates take room: so many patterns, several times over.
-        parts = split(len(flat), 8 * count * self.patterns.shape[1] * flat.element_size())
-        found = [self.best(flat[part], None if mask is None else mask[part], count, k) for part in parts]
-        shape = (*queries.shape[:-1], k)
+        parts = split(len(flat), 8 * count * self.patterns.shape[1] * flat.rows.element_size())
+        found = [self.best(flat[part], count, k) for part in parts]
+        shape = (*asked.rows.shape[:-1], k)
         if not found:
-            return Recall(torch.empty(shape, dtype=torch.long), flat.new_empty(shape))
+            return Recall(torch.empty(shape, dtype=torch.long), flat.rows.new_empty(shape))
         indices, sure = (torch.cat(some).reshape(shape) for some in zip(*found, strict=True))
         return with_doubt(Recall(indices, sure), self.similarity.doubt, self.log_prior, len(self))
 
-    def best(self, queries: Tensor, observed: Tensor | None, count: int, k: int) -> tuple[Tensor, Tensor]:
+    def best(self, queries: Queries, count: int, k: int) -> tuple[Tensor, Tensor]:
         """The k best of so many candidates and their probabilities, ``(Q, k)`` each."""
 
-        def steps(queries: Tensor) -> tuple[Tensor, ...]:
-            chosen, logits, total = self.scored(queries, observed, count)
+        def steps(queries: Queries) -> tuple[Tensor, ...]:
+            chosen, logits, total = self.scored(queries, count)
             first = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
             return chosen.gather(1, first), (logits.gather(1, first) - total[:, None]).exp()
 
-        if observed is None and len(queries) <= _FEW and self.engine.recordable:
+        if queries.observed is None and len(queries) <= _FEW and self.engine.recordable:
             shape = len(queries), count, k
             with self._turn:
                 if shape not in self._recorded:
-                    self._recorded[shape] = Recorded(steps, queries)
-                found, sure = self._recorded[shape](queries)
+                    self._recorded[shape] = Recorded(lambda rows: steps(Queries(rows)), queries.rows)
+                found, sure = self._recorded[shape](queries.rows)
         else:
             found, sure = steps(queries)
         return found, sure
 
-    def scored(self, queries: Tensor, observed: Tensor | None, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    def scored(self, queries: Queries, count: int) -> tuple[Tensor, Tensor, Tensor]:
         """So many candidates ``(Q, C)`` in the order of the patterns, for equal ones to come in that order, with their
         exact logits ``(Q, C)``; and the log of what all patterns sum up to ``(Q,)``."""
-        found = self.engine.search(queries, observed, count, self.log_prior)
+        found = self.engine.search(queries, count, self.log_prior)
         chosen, order = found.listed[:, :count].sort(1)
-        logits = self._exact(chosen, queries, observed).masked_fill_(chosen < 0, -math.inf)
+        logits = self._exact(chosen, queries).masked_fill_(chosen < 0, -math.inf)
         own, rest = logits.logsumexp(1), found.log_rest.to(logits)
         if found.scores is None:
             return chosen, logits, torch.logaddexp(own, rest)
@@ -125,17 +125,16 @@ class View:
         # Where they matter, they are scored exactly as well.
         hard = (others - torch.logaddexp(own, others) > _MATTERS).nonzero().squeeze(1)
         if len(hard):
-            seen_of = None if observed is None else observed[hard]
-            others[hard] = self._exact(found.listed[hard, count:], queries[hard], seen_of).logsumexp(1)
+            others[hard] = self._exact(found.listed[hard, count:], queries[hard]).logsumexp(1)
         return chosen, logits, torch.logaddexp(torch.logaddexp(own, others), rest)
 
-    def _exact(self, chosen: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
+    def _exact(self, chosen: Tensor, queries: Queries) -> Tensor:
         patterns, places = self.patterns, chosen
         if patterns.dtype != single(patterns[:0]).dtype:
             # Only those that are wanted are made into float32.
             patterns = single(patterns[chosen.flatten()])
             places = torch.arange(chosen.numel(), device=chosen.device).view_as(chosen)
-        scores = self.similarity.exact(patterns, places, queries, observed)
+        scores = self.similarity.exact(patterns, places, queries.rows, queries.observed)
         return scores if self.log_prior is None else scores + self.log_prior[chosen]
 
 

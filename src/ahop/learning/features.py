@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ahop import kernels
 from ahop._blocks import budget, split
 from ahop._precision import unit_of
+from ahop._queries import Queries
 
 # The features of all pairs are kept while they take no more than so many budgets; past that, fewer pairs are.
 _CACHE = 4
@@ -77,7 +78,7 @@ class Features:
         knots: int,
         seed: int,
     ) -> None:
-        self.similarity, self.patterns, self.queries, self.observed = similarity, patterns, queries, observed
+        self.similarity, self.patterns, self.queries = similarity, patterns, Queries(queries, observed)
         self.units = self._units()
         self.hats = _hats(similarity.dim, knots).to(patterns) if knots < similarity.dim else None
         self.bases, self.samples = len(similarity.bases), len(queries)
@@ -198,7 +199,8 @@ class Features:
 
     def _make_all(self) -> Tensor:
         # On the CPU, patterns lie next to each other: so its kernels leave them, and so they are read fastest.
-        if self.hats is None and self.observed is None and self.similarity.kernel_bases(self.patterns) is not None:
+        whole = self.hats is None and self.queries.observed is None
+        if whole and self.similarity.kernel_bases(self.patterns) is not None:
             return self._pick(slice(None), slice(None)).flatten(-2)
         order = (0, 1, 2) if self.patterns.is_cuda else (0, 2, 1)
         shape, like = (self.samples, self.pairs, self.width), self.patterns
@@ -224,25 +226,25 @@ class Features:
 
     def _pick(self, part: slice | Tensor, columns: slice) -> Tensor:
         """The terms of some samples and some of their patterns, ``(rows, columns, bases, d)``."""
-        queries, observed = self.queries[part], None if self.observed is None else self.observed[part]
         if self.chosen is None:
-            return self._terms(self.patterns[columns], queries, observed)
+            return self._terms(self.patterns[columns], self.queries[part])
         own = self.patterns[self.chosen[part][:, columns]]
-        return self._terms(own, queries[:, None], None if observed is None else observed[:, None]).squeeze(1)
+        return self._terms(own, self.queries[part][:, None]).squeeze(1)
 
-    def _terms(self, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
+    def _terms(self, patterns: Tensor, queries: Queries) -> Tensor:
         """``(..., N, d)`` and ``(..., Q, d)`` to ``(..., Q, N, bases, d)``, sorted if the similarity sorts."""
         names = self.similarity.kernel_bases(patterns)
-        if names is not None and observed is None:
-            return kernels.sorted_terms(patterns, queries, names).div_(self.units)
-        sides = patterns[..., None, :, :], queries[..., None, :], None if observed is None else observed[..., None, :]
+        if names is not None and queries.observed is None:
+            return kernels.sorted_terms(patterns, queries.rows, names).div_(self.units)
+        each = queries[..., None, :]
+        sides = patterns[..., None, :, :], each.rows, each.observed
         return torch.stack([self.similarity.features(base, *sides) for base in range(self.bases)], -2) / self.units
 
     def _units(self) -> Tensor:
         """How much larger the terms of each base are than they would be if the patterns had a unit spread."""
         some = self.patterns[:256].double()
-        other = some.roll(1, 0) if len(some) > 1 else self.queries[:1].double()
-        unit, units = unit_of(self.patterns, self.queries), []
+        other = some.roll(1, 0) if len(some) > 1 else self.queries.rows[:1].double()
+        unit, units = unit_of(self.patterns, self.queries.rows), []
         for base in self.similarity.bases:
             large, plain = (base.terms(some / by, other / by).square().mean().sqrt() for by in (1.0, unit))  # type: ignore[operator]
             units.append(float(large / plain) if plain > 0 else 1.0)
@@ -259,9 +261,9 @@ class Features:
         generator = torch.Generator().manual_seed(seed)
         rows = []
         for part in split(len(queries), len(patterns) * patterns.element_size()):
-            seen = None if self.observed is None else self.observed[part]
+            asked = queries[part]
             bases = zip(self.similarity.bases, self.units.flatten(), strict=True)
-            scores = sum(base(patterns, queries[part], seen) / unit for base, unit in bases)
+            scores = sum(base(patterns, asked.rows, asked.observed) / unit for base, unit in bases)
             assert isinstance(scores, Tensor)
             here = origins[part][:, None]
             ranked = scores.scatter(1, here, -torch.inf).topk(hard, dim=-1).indices

@@ -22,6 +22,7 @@ from ahop._checks import (
 )
 from ahop._component import single
 from ahop._precision import in_range
+from ahop._queries import Queries
 from ahop._recall import Recall
 from ahop._settle import settle
 from ahop._warnings import warn
@@ -105,10 +106,8 @@ class AssociativeMemory(Stored):
         Shape:
             ``(..., N)``, in float32 or better; in float64 where float32 cannot tell which pattern is the best.
         """
-        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
-        flat = queries.reshape(-1, queries.shape[-1])
-        scores = self._scores(flat, None if mask is None else mask.reshape(flat.shape))
-        return scores.reshape(*queries.shape[:-1], len(self))
+        asked = as_queries(queries, self.patterns, observed, self.query_dim)
+        return self._scores(asked.flat()).reshape(*asked.rows.shape[:-1], len(self))
 
     @of_one_moment
     def weights(self, queries: Any, *, observed: Observed = None) -> Tensor:
@@ -144,16 +143,14 @@ class AssociativeMemory(Stored):
         max_steps = integer(max_steps, "max_steps", 1)
         if steps != 1 and self.query_dim != self.patterns.shape[1]:
             raise ValueError(f"steps must be 1: answers are not as wide as queries and cannot be asked; got {steps}")
-        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
-        flat = queries.reshape(-1, queries.shape[-1])
-        mask = None if mask is None else mask.reshape(flat.shape)
+        asked = as_queries(queries, self.patterns, observed, self.query_dim)
+        flat, width = asked.flat(), self.readouts.shape[1]
         parts = [
-            self._settle(flat[part], None if mask is None else mask[part], steps, tolerance, max_steps)
-            for part in split(len(flat), len(self) * flat.element_size())
+            self._settle(flat[part], steps, tolerance, max_steps)
+            for part in split(len(flat), len(self) * flat.rows.element_size())
         ]
-        width = self.readouts.shape[1]
-        answer = torch.cat(parts) if parts else flat.new_empty(0, width)
-        return answer.reshape(*queries.shape[:-1], width)
+        answer = torch.cat(parts) if parts else flat.rows.new_empty(0, width)
+        return answer.reshape(*asked.rows.shape[:-1], width)
 
     forward = retrieve
 
@@ -172,25 +169,24 @@ class AssociativeMemory(Stored):
         """
         if integer(k, "k", 1) > len(self):
             raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
-        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
-        flat = queries.reshape(-1, queries.shape[-1])
-        mask = None if mask is None else mask.reshape(flat.shape)
-        shape = (*queries.shape[:-1], k)
-        indices, probabilities = flat.new_empty(len(flat), k, dtype=torch.long), single(flat.new_empty(len(flat), k))
-        left = torch.arange(len(flat), device=flat.device)
+        asked = as_queries(queries, self.patterns, observed, self.query_dim)
+        shape, flat = (*asked.rows.shape[:-1], k), asked.flat()
+        rows, device = flat.rows, flat.rows.device
+        indices, probabilities = rows.new_empty(len(rows), k, dtype=torch.long), single(rows.new_empty(len(rows), k))
+        left = torch.arange(len(rows), device=device)
         if self._fusible:
-            with torch.autocast(flat.device.type, enabled=False):
+            with torch.autocast(device.type, enabled=False):
                 beta = self.separation.inverse_temperature
-                best = self.similarity.best(self.patterns, flat, mask, k, beta, self._log_prior())
+                best = self.similarity.best(self.patterns, rows, flat.observed, k, beta, self._log_prior())
             if best is not None and bool(torch.isfinite(best[1]).all()):
                 indices, probabilities, left = best[0], best[1].to(probabilities), (~best[2]).nonzero().squeeze(1)
-        for part in split(len(left), len(self) * flat.element_size()):
-            rows = left[part]
-            scores = self._scores(flat[rows], None if mask is None else mask[rows])
+        for part in split(len(left), len(self) * rows.element_size()):
+            here = left[part]
+            scores = self._scores(flat[here])
             likely = self.separation.probabilities(scores)
             # A separation may give exact zeros, which the scores still rank; an even power reorders the scores.
             chosen = (scores if self.separation.probabilistic else likely).topk(k, dim=-1).indices
-            indices[rows], probabilities[rows] = chosen, likely.gather(-1, chosen).to(probabilities.dtype)
+            indices[here], probabilities[here] = chosen, likely.gather(-1, chosen).to(probabilities.dtype)
         return Recall(indices.reshape(shape), probabilities.reshape(shape))
 
     @of_one_moment
@@ -202,7 +198,7 @@ class AssociativeMemory(Stored):
         It belongs to the parts: :math:`\Psi^\star` to the separation, the bowl to the similarity where that separation
         needs one, so that the same parts have the same energy in every network. See :mod:`ahop.energy`.
         """
-        queries, _ = as_queries(queries, self.patterns, None, self.query_dim)
+        queries = as_queries(queries, self.patterns, None, self.query_dim).rows
         state = queries if self.modulation is None else self.modulation(single(queries))
         energy = parts_energy(self.similarity, self.separation, state, self.scores(queries))
         if not bool(torch.isfinite(energy).all()):
@@ -231,24 +227,27 @@ class AssociativeMemory(Stored):
         if queries is None:
             raise ValueError(f"queries must be given: {type(self).__name__} learns from them")
         with self.learning() as now:
-            queries, origins, mask = now._pairs(queries, origins, observed)
+            asked, known = now._pairs(queries, origins, observed)
             if not isinstance(now.similarity, Density):
-                queries, origins, mask = _known(queries, origins, mask)
+                asked, known = _known(asked, known)
             # Learned in a copy of it, for others to go by the old one meanwhile.
             similarity = copy.deepcopy(now.similarity)
             patterns, log_prior = single(now.patterns), now._log_prior()
             if now.modulation is not None:
-                patterns, queries, mask = now.modulation(patterns).detach(), now.modulation(queries).detach(), None
-            report = similarity.fit(patterns, queries, origins, observed=mask, log_prior=log_prior, **options)
+                patterns, asked = now.modulation(patterns).detach(), Queries(now.modulation(asked.rows).detach())
+            report = similarity.fit(
+                patterns, asked.rows, known, observed=asked.observed, log_prior=log_prior, **options
+            )
             if similarity.learns:
                 now._take(similarity, report)
         return self._warned(report) if similarity.learns else self
 
     def _fit_modulation(self, queries: Any, origins: Any, observed: Observed, **options: Any) -> Self:
         with self.learning() as now:
-            asked = known = None
+            rows = known = None
             if queries is not None:
-                asked, known, _ = _known(*now._pairs(queries, origins, observed))
+                asked, known = _known(*now._pairs(queries, origins, observed))
+                rows = asked.rows
             beta, log_prior = now.separation.inverse_temperature, now._log_prior()
             # A sample may come from a pattern that the prior rules out: a surprise, but no infinite one.
             surprise = 0.0 if log_prior is None else log_prior.clamp_min(-1e4)
@@ -258,7 +257,7 @@ class AssociativeMemory(Stored):
             def score(patterns: Tensor, queries: Tensor) -> Tensor:
                 return beta * now.similarity(patterns, queries) + surprise
 
-            now.report = modulation.fit(score, single(now.patterns), asked, known, **options)
+            now.report = modulation.fit(score, single(now.patterns), rows, known, **options)
             now.modulation = modulation
         return self._warned(now.report)
 
@@ -294,14 +293,13 @@ class AssociativeMemory(Stored):
 
     # --- the steps of the walk, for networks to replace --------------------------------------------------
 
-    def _scores(self, queries: Tensor, observed: Tensor | None) -> Tensor:
+    def _scores(self, queries: Queries) -> Tensor:
         log_prior = self._log_prior()
         added = None if log_prior is None else log_prior / self.separation.inverse_temperature
         # Under autocast, a score in half precision could not tell close patterns apart.
         with torch.autocast(self.patterns.device.type, enabled=False):
-            patterns, queries = single(self.patterns), single(queries)
-            seen = observed if self.modulation is None else None
-            scores = in_range(self.similarity, patterns, queries, seen, self.modulation, added)
+            asked = Queries(single(queries.rows), queries.observed if self.modulation is None else None)
+            scores = in_range(self.similarity, single(self.patterns), asked, self.modulation, added)
         if log_prior is None or added is None:
             return scores
         # As low as a number can be where a pattern is never asked for. Not minus infinity: a weight of zero times that
@@ -320,39 +318,38 @@ class AssociativeMemory(Stored):
         plain = type(self)._scores is AssociativeMemory._scores and self.modulation is None
         return plain and type(self.separation) in (Exponential, Softmax)
 
-    def _blend(self, queries: Tensor, observed: Tensor | None, values: Tensor) -> Tensor:
+    def _blend(self, queries: Queries, values: Tensor) -> Tensor:
         """The weights times some values, by the similarity's own way where it has one."""
         if self._fusible:
-            with torch.autocast(queries.device.type, enabled=False):
+            rows, seen = queries.rows, queries.observed
+            with torch.autocast(rows.device.type, enabled=False):
                 beta = self.separation.inverse_temperature
-                blend = self.similarity.blend(self.patterns, queries, observed, values, beta, self._log_prior())
+                blend = self.similarity.blend(self.patterns, rows, seen, values, beta, self._log_prior())
             if blend is not None and bool(torch.isfinite(blend[0]).all()):
                 readout, left = blend[0], (~blend[1]).nonzero().squeeze(1)
                 if not len(left):
                     return readout
-                seen = None if observed is None else observed[left]
-                return readout.index_copy(0, left, self._read_out(queries[left], seen, values))
-        return self._read_out(queries, observed, values)
+                return readout.index_copy(0, left, self._read_out(queries[left], values))
+        return self._read_out(queries, values)
 
-    def _read_out(self, queries: Tensor, observed: Tensor | None, values: Tensor) -> Tensor:
-        weights: Tensor = self.separation(self._scores(queries, observed))
+    def _read_out(self, queries: Queries, values: Tensor) -> Tensor:
+        weights: Tensor = self.separation(self._scores(queries))
         return (weights @ values.to(weights.dtype)).to(values.dtype)
 
-    def _settle(
-        self, queries: Tensor, observed: Tensor | None, steps: int | None, tolerance: float, max_steps: int
-    ) -> Tensor:
+    def _settle(self, queries: Queries, steps: int | None, tolerance: float, max_steps: int) -> Tensor:
         # The last step is the readout. A given number of steps is made whether states rest or not.
         before, tolerance = (None, tolerance) if steps is None else (steps - 1, 0.0)
-        state, known = settle(self._step, queries, observed, steps=before, tolerance=tolerance, most=max_steps)
+        given = queries.rows, queries.observed
+        state, known = settle(self._step, *given, steps=before, tolerance=tolerance, most=max_steps)
         return self._read(state, known)
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
         """The next state, in the space of the patterns."""
-        return self._blend(state, observed, self.patterns)
+        return self._blend(Queries(state, observed), self.patterns)
 
     def _read(self, state: Tensor, observed: Tensor | None) -> Tensor:
         """The answer, in the space of the values."""
-        return self._blend(state, observed, self.readouts)
+        return self._blend(Queries(state, observed), self.readouts)
 
     @property
     def readouts(self) -> Tensor:
@@ -369,26 +366,27 @@ class AssociativeMemory(Stored):
 
     def _pairs(
         self, queries: Any, origins: Any, observed: Observed, width: int | None = None
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Checked queries ``(n, d)`` in float32 or better, their origins ``(n,)`` if any is known, and a mask if some
-        miss; an origin of -1 is not known."""
-        queries, mask = as_queries(queries, self.patterns, observed, width or self.query_dim)
-        if queries.ndim != 2 or not len(queries):
-            raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(queries.shape)}")
+    ) -> tuple[Queries, Tensor | None]:
+        """Checked queries ``(n, d)`` in float32 or better, with a mask if values are missing, and their origins
+        ``(n,)`` if any is known; an origin of -1 is not."""
+        asked = as_queries(queries, self.patterns, observed, width or self.query_dim).single()
+        if asked.rows.ndim != 2 or not len(asked):
+            shape = tuple(asked.rows.shape)
+            raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {shape}")
         known = None
         if origins is not None:
-            known = as_origins(origins, len(queries), len(self), unknown=True).to(self.patterns.device)
+            known = as_origins(origins, len(asked), len(self), unknown=True).to(self.patterns.device)
             known = None if bool((known < 0).all()) else known
-        if mask is None or bool(mask.all()):
-            return single(queries), known, None
-        if not bool(mask.any()):
+        if asked.observed is None or bool(asked.observed.all()):
+            return Queries(asked.rows), known
+        if not bool(asked.observed.any()):
             raise ValueError("observed must leave something to learn from, got queries of which nothing was observed")
-        return single(queries), known, mask
+        return asked, known
 
 
-def _known(queries: Tensor, origins: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor | None]:
+def _known(queries: Queries, origins: Tensor | None) -> tuple[Queries, Tensor | None]:
     """Those queries alone whose origins are known, where some are."""
     if origins is None or not bool((origins < 0).any()):
-        return queries, origins, mask
+        return queries, origins
     rows = origins >= 0
-    return queries[rows], origins[rows], None if mask is None else mask[rows]
+    return queries[rows], origins[rows]

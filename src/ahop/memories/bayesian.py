@@ -15,6 +15,7 @@ from ahop._blocks import split
 from ahop._checks import Observed, as_matrix, as_queries, as_tensor, within
 from ahop._component import single
 from ahop._precision import Units, reach
+from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.moments import of_one_moment
@@ -35,24 +36,24 @@ _WINDOW = 1024
 
 
 class _Window(NamedTuple):
-    """The last queries of a stream ``(n, d)``, their origins ``(n,)`` if known, and what was observed if not all."""
+    """The last queries of a stream ``(n, d)``, and their origins ``(n,)`` if known."""
 
-    queries: Tensor
+    queries: Queries
     origins: Tensor | None
-    observed: Tensor | None
 
     def after(self, earlier: _Window | None) -> _Window:
         """These and earlier ones, if both are labelled or neither is."""
         both = [self] if earlier is None or (earlier.origins is None) != (self.origins is None) else [earlier, self]
-        queries = torch.cat([some.queries.to(self.queries) for some in both])
+        asked, like = [some.queries for some in both], self.queries.rows
+        rows = torch.cat([some.rows.to(like) for some in asked])
         origins = observed = None
         if self.origins is not None:
             origins = torch.cat([some.origins.to(self.origins) for some in both if some.origins is not None])[-_WINDOW:]
-        if any(some.observed is not None for some in both):
-            whole = [torch.ones_like(some.queries, dtype=torch.bool) for some in both]
-            masks = [all if some.observed is None else some.observed for all, some in zip(whole, both, strict=True)]
-            observed = torch.cat([mask.to(self.queries.device) for mask in masks])[-_WINDOW:]
-        return _Window(queries[-_WINDOW:], origins, observed)
+        if any(some.observed is not None for some in asked):
+            whole = [torch.ones_like(some.rows, dtype=torch.bool) for some in asked]
+            masks = [all if some.observed is None else some.observed for all, some in zip(whole, asked, strict=True)]
+            observed = torch.cat([mask.to(like.device) for mask in masks])
+        return _Window(Queries(rows, observed)[-_WINDOW:], origins)
 
 
 class BayesianHopfield(AssociativeMemory):
@@ -147,8 +148,9 @@ class BayesianHopfield(AssociativeMemory):
             similarity = copy.deepcopy(now.similarity)
             report = similarity.fit(
                 single(now.patterns),
-                *window[:2],
-                observed=window.observed,
+                window.queries.rows,
+                window.origins,
+                observed=window.queries.observed,
                 log_prior=None if learn_prior else now._log_prior(),
                 hidden_causes=hidden_causes,
                 order=order,
@@ -179,7 +181,8 @@ class BayesianHopfield(AssociativeMemory):
         with self.learning() as now:
             window = _Window(*now._pairs(queries, origins, observed)).after(now._recent)
             similarity, log_prior = copy.deepcopy(now.similarity), now._log_prior()
-            report = similarity.follow(single(now.patterns), *window[:2], observed=window.observed, log_prior=log_prior)
+            rows, seen = window.queries.rows, window.queries.observed
+            report = similarity.follow(single(now.patterns), rows, window.origins, observed=seen, log_prior=log_prior)
             # A few steps at a time, as more queries come: nobody expects these to converge, or to be warned.
             if report is not None:
                 now._take(similarity, report)
@@ -203,20 +206,19 @@ class BayesianHopfield(AssociativeMemory):
         """How often each pattern is asked for, with one count more for each so that none is ruled out."""
         queries, patterns = window.queries, single(self.patterns)
         ones = torch.ones_like(patterns[:, 0])
-        seen, unknown = ones, torch.arange(len(queries), device=queries.device)
+        seen, unknown = ones, torch.arange(len(queries), device=queries.rows.device)
         if window.origins is not None:
             known = window.origins[window.origins >= 0]
             seen, unknown = (
-                ones.index_add(0, known, torch.ones_like(queries[: len(known), 0])),
+                ones.index_add(0, known, torch.ones_like(queries.rows[: len(known), 0])),
                 unknown[window.origins < 0],
             )
         prior = seen
         for _ in range(steps if len(unknown) else 0):
             counts = seen.clone()
-            for part in split(len(unknown), 2 * len(self) * queries.element_size()):
-                rows = unknown[part]
-                mask = None if window.observed is None else window.observed[rows]
-                scores = similarity(patterns, queries[rows], mask)
+            for part in split(len(unknown), 2 * len(self) * queries.rows.element_size()):
+                some = queries[unknown[part]]
+                scores = similarity(patterns, some.rows, some.observed)
                 counts += torch.softmax(scores + (prior / prior.sum()).log(), -1).sum(0)
             prior = counts
         return prior
@@ -268,11 +270,10 @@ class BayesianHopfield(AssociativeMemory):
 
         .. math:: \log \operatorname*{mean}_k p(x \mid \xi_k) - \sum_i \log \operatorname*{mean}_k p(x_i \mid \xi_{k,i})
         """
-        queries, mask = as_queries(queries, self.patterns, observed, self.query_dim)
-        flat = queries.reshape(-1, queries.shape[-1])
-        flat_mask = None if mask is None else mask.reshape(flat.shape)
-        background = self.similarity.stranger(single(self.patterns), single(flat), flat_mask)
-        return self.log_evidence(queries, observed=mask) - background.reshape(queries.shape[:-1])
+        asked = as_queries(queries, self.patterns, observed, self.query_dim)
+        flat = asked.flat().single()
+        background = self.similarity.stranger(single(self.patterns), flat.rows, flat.observed)
+        return self.log_evidence(asked.rows, observed=asked.observed) - background.reshape(asked.rows.shape[:-1])
 
     def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, reject: float | None = None) -> Recall:
         """The k best patterns for each query; see :meth:`~ahop.memories.base.AssociativeMemory.recall`.

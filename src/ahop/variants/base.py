@@ -69,7 +69,7 @@ class Variant(Component):
             patterns ``(N, d)``, queries ``(n, d)``, to ``(n, N)``.
         """
         patterns = as_matrix(patterns, "patterns")
-        queries, _ = as_queries(queries, patterns, None)
+        queries = as_queries(queries, patterns, None).rows
         if queries.ndim != 2:
             raise ValueError(f"queries must be a matrix, one row each, got shape {tuple(queries.shape)}")
         return self._scores(patterns, queries)

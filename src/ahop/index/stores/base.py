@@ -14,6 +14,7 @@ from torch import Tensor
 from ahop._checks import as_tensor, positive
 from ahop._component import single
 from ahop._progress import progress
+from ahop._queries import Queries
 from ahop.index.host import Host
 from ahop.index.index import Index
 from ahop.index.rough import Found, Rough, seen
@@ -151,14 +152,14 @@ class Stored:
         self.sample = self.sample.kept(kept.cpu(), len(self))
         self.ids = self.ids[~gone]
 
-    def search(self, queries: Tensor, observed: Tensor | None, count: int, log_prior: Tensor | None) -> Found:
-        question = self.rough.ask(queries, observed)
-        vectors = question[0].codes if self.adapter is None else self.adapter(queries)
+    def search(self, queries: Queries, count: int, log_prior: Tensor | None) -> Found:
+        question = self.rough.ask(queries)
+        vectors = question[0].codes if self.adapter is None else self.adapter(queries.rows)
         ids, products = self.store.search(vectors.float().cpu().contiguous().numpy(), count)
-        listed = torch.from_numpy(self._places(ids)).to(queries.device)
+        listed = torch.from_numpy(self._places(ids)).to(queries.rows.device)
         scores = None
         if self.adapter is None:
-            scores = self.rough.logits(question, [torch.from_numpy(products).to(queries)])
+            scores = self.rough.logits(question, [torch.from_numpy(products).to(queries.rows)])
             scores = scores if log_prior is None else scores + log_prior[listed]
             scores = scores.masked_fill(listed < 0, -math.inf)
         return Found(listed, scores, self.sample.log_rest(question, len(self), listed))
