@@ -25,8 +25,9 @@ def changed_embeddings():
 
 def enough_pairs():
     ridge, ours, perceptron = (measured("embeddings-new", model) for model in ("ridge", "b-hop", "residual MLP"))
-    assert ridge == ours
-    return f"`b-hop` finds {ours} on embeddings, like plain ridge regression; an MLP finds {perceptron}"
+    assert abs(float(ridge) - float(ours)) < 0.005
+    like = f"about as much as plain ridge regression ({ridge})"
+    return f"`b-hop` finds {ours} on embeddings, {like}; an MLP finds {perceptron}"
 
 
 def two_spectrometers():
