@@ -15,8 +15,11 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 PAGES = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if BLOCK.search(path.read_text())]
 # Pages whose fits take seconds.
 LONG = {
-    *(f"docs/guides/{name}.md" for name in ("many-patterns", "sensors", "spectra", "strangers", "stream", "tables")),
     "docs/science/likelihood.md",
+    *(
+        f"docs/guides/{name}.md"
+        for name in ("changed-embeddings", "many-patterns", "sensors", "spectra", "strangers", "stream", "tables")
+    ),
 }
 DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in PAGES)
 

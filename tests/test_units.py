@@ -35,7 +35,7 @@ MODELS = [
     ("k2-hop", {"steps": 60}),
     pytest.param("b-hop", {}, marks=pytest.mark.slow),
     ("b-hop", {"hidden_causes": 2}),
-    ("b-hop*", {"hidden_causes": 0}),
+    pytest.param("b-hop*", {"hidden_causes": 0}, marks=pytest.mark.slow),
 ]
 
 

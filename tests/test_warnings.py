@@ -80,6 +80,7 @@ def test_all_warn_in_this_way():
     assert not [path for path in files if "warnings.warn" in path.read_text() or "stacklevel" in path.read_text()]
 
 
+@pytest.mark.slow
 def test_a_line_is_warned_of_once_by_default_as_python_does():
     program = "import ahop, torch\nfor _ in range(3): ahop.ModernHopfield(torch.eye(2)).fit(torch.eye(2))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -14,6 +14,7 @@ def test_what_is_said_to_hold_holds(claim):
     assert (printed == pytest.approx(1.0)) == (claim.holds == "It holds.")
 
 
+@pytest.mark.slow
 def test_the_table(tmp_path):
     out = tmp_path / "claims.json"
     result = CliRunner().invoke(app, ["claims", "--out", str(out)], env={"COLUMNS": "160"})

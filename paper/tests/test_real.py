@@ -80,6 +80,7 @@ def test_a_run_goes_on_where_it_ended(monkeypatch, tmp_path):
         real.run(real.quick(config), out)
 
 
+@pytest.mark.slow
 def test_machines_share_a_run(monkeypatch, tmp_path):
     monkeypatch.setattr(datasets, "load", small)
     models, asked = ("distance", "b-hop*"), ("--data", "gas", "--runs", "2", "--models", "distance,b-hop*")

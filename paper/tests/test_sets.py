@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 (RECIPE,) = re.findall(r"```py\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
 # As the command would be run where the file lies.
@@ -19,6 +21,7 @@ app(sys.argv[2:])
 """
 
 
+@pytest.mark.slow
 def test_a_data_set_with_its_baseline_is_one_file(tmp_path):
     source = tmp_path / "src"
     shutil.copytree(ROOT / "paper" / "src", source, ignore=shutil.ignore_patterns("__pycache__"))

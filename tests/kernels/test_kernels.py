@@ -367,7 +367,7 @@ def test_what_a_subclass_replaces_is_not_passed_by():
         def forward(self, scores):
             return torch.softmax(100 * scores, dim=-1)
 
-    class Shifted(ahop.similarity.Adaptive):
+    class ShiftedByOne(ahop.similarity.Adaptive):
         def forward(self, patterns, queries, observed=None):
             return super().forward(patterns, queries, observed) + torch.arange(len(patterns))
 
@@ -380,7 +380,7 @@ def test_what_a_subclass_replaces_is_not_passed_by():
     patterns, queries = normal(6, 8), normal(3, 8, seed=1)
     for memory in (
         ahop.AdaptiveHopfield(patterns, separation=Sharp()),
-        ahop.AssociativeMemory(patterns, Shifted(8), "softmax"),
+        ahop.AssociativeMemory(patterns, ShiftedByOne(8), "softmax"),
         Reversed(patterns),
     ):
         weights = memory.weights(queries)

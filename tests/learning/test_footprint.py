@@ -115,6 +115,7 @@ def test_smoothness_is_judged_by_samples_that_were_not_learned_from(monkeypatch)
         )
 
 
+@pytest.mark.slow
 def test_streaming_the_features_changes_nothing(problem):
     patterns, seen, _ = problem
     kept = ahop.AdaptiveHopfield(patterns.double()).fit(*seen, smoothness=1e-2, negatives=0, steps=30)

@@ -210,6 +210,7 @@ def test_the_very_queries_to_be_retrieved_are_enough():
     assert metrics.fraction_of_ceiling(memory, ahop.Oracle(few, world), asked) > 0.95
 
 
+@pytest.mark.slow
 def test_one_origin_is_too_few_for_hidden_causes_but_not_to_learn():
     queries = PATTERNS[3] + torch.randn(40, 1, generator=torch.Generator().manual_seed(0)).expand(-1, 32)
     memory = BayesianHopfield(PATTERNS).fit(queries, torch.full((40,), 3))

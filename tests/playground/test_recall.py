@@ -45,6 +45,7 @@ def test_the_oracle_is_asked_only_where_the_likelihood_is_known(few):
     assert recall.names_for(painted.damage) == [name for name in MEMORIES if name != "Oracle"]
 
 
+@pytest.mark.slow
 def test_all_answers_come_and_those_that_learn_come_last(few):
     names = [answer.name for answer in recall.ask_all(Task(few, 1, Sliders(noise=0.2)))]
     assert sorted(names) == sorted(MEMORIES) and set(names[-3:]) == {"k2-hop", "a-hop", "b-hop"}

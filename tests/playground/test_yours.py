@@ -32,6 +32,7 @@ def test_too_little_to_hold_out_is_refused_in_a_sentence(data):
         yours.split(data._replace(origins=None))
 
 
+@pytest.mark.slow
 def test_every_model_has_a_line_and_b_hop_learns_the_shift(data):
     rows = {row.name: row for row in yours.rows(data, yours.split(data))}
     assert list(rows) == list(yours.MODELS) and not any(row.problem for row in rows.values())

@@ -119,6 +119,7 @@ def test_pictures_and_folders_that_are_not_there_are_refused_before_the_work(tmp
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_folder_that_a_command_names_itself_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr("ahop_paper.paper.make", lambda part, run: "made")
     for command, own in (("figures", "figures"), ("paper", "paper-quick")):

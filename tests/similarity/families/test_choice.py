@@ -88,7 +88,8 @@ def test_with_labels_nothing_learned_is_worse_than_the_nearest_pattern():
     assert abs(memory.report.accuracy - nearest) < 0.08
 
 
-@pytest.mark.parametrize(("queries", "known"), [pytest.param(300, 299, marks=pytest.mark.slow), (60, 40)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("queries", "known"), [(300, 299), (60, 40)])
 def test_queries_without_origins_never_hide_a_map_that_pairs_show(queries, known):
     generator = torch.Generator().manual_seed(2)
     patterns = torch.randn(600, 16, generator=generator)

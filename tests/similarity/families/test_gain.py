@@ -26,7 +26,7 @@ def share(memory, queries, origins):
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_random_gain_is_found_with_labels_and_without(labelled, seed):
     patterns, queries, origins = drawn(seed)
     memory = BayesianHopfield(patterns).fit(queries[:400], origins[:400] if labelled else None)

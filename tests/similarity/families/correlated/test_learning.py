@@ -39,7 +39,7 @@ def learned():
     }
 
 
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_hidden_causes_are_found_and_help(learned, labelled):
     seen, test, memory = drifted(150, 1), drifted(300, 2), learned[labelled]
     assert isinstance(memory.similarity.model, Correlated)
