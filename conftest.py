@@ -11,7 +11,7 @@ from ahop import energy, memories, separation, similarity, variants
 
 # How long an example takes says nothing about the code on a shared machine, and the same examples every time
 # make a red run repeatable.
-settings.register_profile("ahop", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("ahop", deadline=None, derandomize=True, max_examples=15)
 settings.load_profile("ahop")
 
 

@@ -128,7 +128,10 @@ def test_an_extra_is_imported_only_where_it_has_been_asked_for(name):
             assert needed(node) <= CORE | asked.get(id(node), set()), ast.unparse(node)
 
 
-@pytest.mark.parametrize(("package", "known"), [("ahop.cli", "playground"), ("ahop_paper.commands", "retrieval")])
+@pytest.mark.parametrize(
+    ("package", "known"),
+    [("ahop.cli", "playground"), pytest.param("ahop_paper.commands", "retrieval", marks=pytest.mark.slow)],
+)
 def test_a_command_line_says_what_it_can_do_without_importing_anything_slow_but_torch(package, known):
     told = f"print('slow:', *[name for name in {SLOW!r} if name in sys.modules])"
     program = f"import atexit, sys; atexit.register(lambda: {told}); sys.argv = ['ahop', '--help']; "

@@ -71,6 +71,7 @@ def test_a_choice_is_settled_by_origins_that_were_not_learned_from():
         apart(*({item for item in range(60) if rows(items[item]) & rows(part)} for part in (some, others)))
 
 
+@pytest.mark.slow
 def test_a_network_learns_what_ridge_cannot():
     patterns = torch.nn.functional.normalize(drawn(60, 4), dim=1)
     queries = (patterns**3).repeat(1, 2)

@@ -39,6 +39,7 @@ def test_the_benchmark_writes_what_it_prints(tmp_path, monkeypatch):
     assert report["config"]["seed"] == 0
 
 
+@pytest.mark.slow
 def test_images_can_be_looked_at(tmp_path):
     picture = tmp_path / "digits.png"
     result = call("retrieval", *SMALL, "--models", "m-hop,a-hop", "--data", "digits", "--picture", str(picture))

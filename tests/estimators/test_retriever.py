@@ -38,6 +38,7 @@ def test_it_learns_what_alike_means(world, model):
     assert right[1] > right[0]
 
 
+@pytest.mark.slow
 def test_it_learns_without_labels(world):
     patterns, seen, test = world
     retriever = HopfieldRetriever("b-hop").fit(patterns, queries=seen.queries.numpy())

@@ -168,6 +168,7 @@ def test_every_embedding_and_choice_of_cases(embedding, cases):
     assert (classifier.recall(rows, k=2).targets == labels[classifier.recall(rows, k=2).indices]).all()
 
 
+@pytest.mark.slow
 def test_members_take_turns_with_the_held_out_part(monkeypatch):
     held_out = []
     member = HopfieldClassifier._member
@@ -274,6 +275,7 @@ def test_very_few_cases(cases, readout):
     np.testing.assert_allclose(alike.predict_proba(rows), 0.5, atol=0.3)
 
 
+@pytest.mark.slow
 def test_small_and_odd_tables():
     frame, labels = people(10)
     classifier = HopfieldClassifier(random_state=0).fit(frame, labels)
@@ -388,7 +390,8 @@ def test_many_rows_need_little_memory(rows, asked, most):
     assert "fit" in run.stderr
 
 
-@pytest.mark.parametrize("verbose", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("verbose", [True, False])
 def test_progress_is_shown_if_asked_for(monkeypatch, verbose):
     bars = []
 

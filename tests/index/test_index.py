@@ -116,6 +116,7 @@ def test_what_is_added_or_removed_is_not_encoded_again(monkeypatch):
     index.recall(drawn(2, DIM))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["fit", "in place", "cast"])
 def test_codes_are_made_anew_when_the_memory_learns_or_changes(change):
     memory, queries = memory_of("likelihood")

@@ -84,6 +84,7 @@ def test_a_memory_that_was_never_fitted_learns_after_it_was_saved(tmp_path):
     assert torch.equal(taught.scores(test.queries), before)
 
 
+@pytest.mark.slow
 def test_a_stream_may_have_holes():
     patterns = torch.rand(50, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
     world = Mixed(0.2, 0.2, 0.4)

@@ -61,6 +61,7 @@ def test_gradients_pass_gradcheck(similarity, offset):
     assert torch.autograd.gradcheck(similarity.double(), (stored, asked), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_steps_of_a_compiler_and_of_many_at_once_are_right_too():
     torch._dynamo.reset()
     stored, asked, _ = worlds(0, 3e3, (3,))
