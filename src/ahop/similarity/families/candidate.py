@@ -72,15 +72,17 @@ class Candidate:
 
     def seen_through(self, view: View, data: TrainingData) -> Candidate:
         """The same for rows as they are, where it was learned from rows as ``view`` shows them."""
-        again = self.again
-        if not view.name or again is None:
+        if not view.name:
             return replace(self, data=data)
+        again = self.again
 
         def wrapped(other: TrainingData) -> Refit:
+            assert again is not None
             refit = again(view.show(other))
             return lambda rows: view.wrap(refit(rows))
 
-        return replace(self, name=view.named(self.name), model=view.wrap(self.model), data=data, again=wrapped)
+        name, model = view.named(self.name), view.wrap(self.model)
+        return replace(self, name=name, model=model, data=data, again=None if again is None else wrapped)
 
 
 class Outcome(NamedTuple):

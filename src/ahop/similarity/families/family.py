@@ -10,8 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
-import torch
-
 from ahop._precision import Units
 from ahop._registry import Registry
 from ahop.learning.report import FitReport
@@ -95,10 +93,10 @@ class Family(ABC):
             advance: Shows progress, with what is being tried.
             leader: What is to be beaten; one that is clearly worse may be left unfinished.
         """
-        return Candidate(self.name, self.fit(data, seed), data, self._again(seed))
+        return self.unvalidated(data, seed)
 
     def unvalidated(self, data: TrainingData, seed: int) -> Candidate:
-        """What it learns where all origins are known, and nothing can be held out to compare it by."""
+        """What it learns from all queries, with nothing held out to compare it by."""
         return Candidate(self.name, self.fit(data, seed), data, self._again(seed))
 
     def from_known_pairs(self, data: TrainingData, seed: int) -> Candidate | None:
@@ -133,8 +131,8 @@ def register(kind: Kind) -> Kind:
     return kind
 
 
-def evidence(data: TrainingData, model: Density, beta: float = 1.0) -> float:
+def evidence(data: TrainingData, model: Density) -> float:
     """The mean of minus the log evidence of some queries."""
-    some = data.part(torch.arange(len(data.queries))[:: max(1, len(data.queries) // 512)].to(data.queries.device))
-    scores = beta * model(some.patterns, some.queries, some.observed)
+    some = data.part(data.rows[:: max(1, len(data.queries) // 512)])
+    scores = model(some.patterns, some.queries, some.observed)
     return -float((scores + data.log_priors).logsumexp(-1).mean())

@@ -77,7 +77,8 @@ def _tells_more(data: TrainingData, one: Candidate, other: Candidate, seed: int)
     """Whether one finds more of the known origins than the other, if enough are known; or else explains held-out
     queries and their origins better, by more than chance."""
     if one.completed is None or other.completed is None:
-        return one.completed is None
+        # What cannot be compared does not replace what is simpler.
+        return False
     told, rival = (_told(data, candidate.refit, seed) for candidate in (one, other))
     if told is not None and rival is not None and abs(told - rival) > _CLEARLY:
         return told > rival
