@@ -135,7 +135,8 @@ def _read(place: Path) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Ten
         before = _named(place)
         try:
             return _read_once(place)
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
+            # A file that goes away while it is being opened is an error of many kinds, by who opens it.
             if _named(place) in (set(), before):
                 raise
 
