@@ -57,7 +57,7 @@ def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> 
 
         try:
             return Index.open(folder, device)
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             # Another may have saved a memory in its place meanwhile.
             if (Path(folder) / PAGE).exists():
                 raise
