@@ -143,7 +143,8 @@ def test_what_other_code_made_is_refused_and_left_as_it_is(source, tmp_path, mon
     monkeypatch.setenv("AHOP_COMMIT", "b" * 40)
     with pytest.raises(ValueError, match="has 5 parts that other code made") as error:
         kept(source, out, {"model": "m", "seed": 5})
-    for told in (str(out), "commit aaaaaaa: m 0, m 1, m 2 and 2 more", "now that of commit bbbbbbb", "delete this one"):
+    ways = ("--join", "delete this one")
+    for told in (str(out), "commit aaaaaaa: m 0, m 1, m 2 and 2 more", "now that of commit bbbbbbb", *ways):
         assert told in str(error.value)
     assert out.read_bytes() == before
 

@@ -273,6 +273,12 @@ def test_unknown_names(arguments, message):
     assert message in result.output
 
 
+def test_a_model_that_is_meant_for_other_data_is_named(monkeypatch):
+    monkeypatch.setattr(datasets, "load", small)
+    result = CliRunner().invoke(app, ["real", "--runs", "1", "--data", "gas", "--models", "distance,ranks,b-hop 500"])
+    assert result.exit_code == 0 and result.output.rstrip().endswith("than there are: b-hop 500, ranks.")
+
+
 @pytest.mark.parametrize("similarity", [Likelihood(8, 2), Regimes([Likelihood(8), Likelihood(8)]), Correlated(8, 2)])
 def test_what_was_learned_can_be_drawn(similarity, tmp_path):
     plots.corruption(similarity, tmp_path / "learned.png")

@@ -93,7 +93,8 @@ def resume(
         raise ValueError(
             f"{path} has {len(other)} parts that other code made, commit {at}: {_names([one for one, _ in other])}"
             f"{made}; the code is now that of commit {provenance.at(head['sittings'][-1])}."
-            " Choose another file, delete this one, or go on with it at its own commit"
+            " Choose another file (--join, where a command has it, makes one report of several), delete this one, or"
+            " go on with it at its own commit"
         )
     return {**head, "versions": versions, "sittings": sittings}, done
 

@@ -6,7 +6,7 @@ from torch import nn
 
 import ahop
 from ahop import BayesianHopfield
-from ahop.similarity import Density
+from ahop.similarity import Density, Similarity
 from ahop.similarity.codes import NoCodesError
 from ahop.similarity.families.family import FAMILIES, Family, register
 
@@ -98,5 +98,42 @@ def test_without_it_nothing_of_it_is_left():
 
 
 def test_a_name_is_taken_once(mirrors):
+    class Other(mirrors):
+        pass
+
     with pytest.raises(ValueError, match="family 'a mirror' is known already"):
-        register(mirrors)
+        register(Other)
+    assert type(FAMILIES["a mirror"]) is mirrors
+
+
+CELL = """
+from ahop.similarity import Gain
+from ahop.similarity.families.family import Family, register
+
+class Notes(Gain):
+    pass
+
+@register
+class FromACell(Family):
+    name = "notes"
+    models = (Notes,)
+
+    def applies(self, data, seed):
+        return False
+
+    def fit(self, data, seed):
+        return Notes(data.patterns.shape[1])
+"""
+
+
+def test_a_cell_of_a_notebook_can_be_run_twice(monkeypatch):
+    """With its likelihood, which the newer family learns."""
+    monkeypatch.setattr(Similarity, "members", dict(Similarity.members))
+    order, cell = [*FAMILIES, "notes"], {"__name__": "__main__"}
+    try:
+        for _ in range(2):
+            exec(CELL, cell)
+            assert type(FAMILIES["notes"]) is cell["FromACell"] and list(FAMILIES) == order
+            assert cell["Notes"].learner is FAMILIES["notes"]
+    finally:
+        FAMILIES.pop("notes", None)

@@ -23,6 +23,8 @@ from ahop_paper.commands.common import (
 )
 from ahop_paper.pages import tables
 
+_ALL = ",".join(real.MODELS)
+
 
 @app.command("real")
 @plain_errors
@@ -39,7 +41,7 @@ def run_real(
         typer.Option(
             help=f"Models, separated by commas; b-hop* sees no labels: {', '.join(real.MODELS)}.", show_default="all"
         ),
-    ] = ",".join(real.MODELS),
+    ] = _ALL,
     runs: Runs = 5,
     seed: Annotated[int, typer.Option(help="The first split; 0 is the published one.")] = 0,
     workers: Workers = 1,
@@ -61,6 +63,10 @@ def run_real(
         grid = table(result)
         if grid.lines:
             show(grid, table.__doc__ or "")
+    idle = set(config.models) - {row["model"] for row in result["rows"]}
+    if idle and models != _ALL:
+        told = f"Took no part, as meant for other data or given more labels than there are: {', '.join(sorted(idle))}."
+        console.print(told, highlight=False, soft_wrap=True)
     if out:
         console.print(f"report: {out}")
 
