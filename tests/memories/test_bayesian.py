@@ -260,7 +260,7 @@ def test_it_says_what_happened(one_corruption):
         (lambda: BayesianHopfield(PATTERNS, similarity=ahop.similarity.Dot()), "similarity must be a likelihood"),
         (
             lambda: BayesianHopfield(PATTERNS, similarity="dot"),
-            r"similarity must name a likelihood, .* \(correlated, corruption, .*\), got 'dot'; u-hop takes every",
+            r"similarity must name a likelihood, .* \(bent, correlated, corruption, .*\), got 'dot'; u-hop takes every",
         ),
         (lambda: BayesianHopfield(PATTERNS, similarity="dott"), "similarity must name a likelihood, .* got 'dott'"),
         (lambda: BayesianHopfield(PATTERNS, similarity="regimes"), "'regimes' cannot be made from its name alone"),

@@ -13,6 +13,7 @@ from ahop.similarity.families.floor.model import Floor, OneHot
 from ahop.similarity.families.gain import Gain
 from ahop.similarity.families.independent.likelihood import Likelihood
 from ahop.similarity.families.independent.regimes import Regimes
+from ahop.similarity.families.moved.bent import Bent
 from ahop.similarity.families.moved.model import Moved
 from ahop.similarity.families.nearest.model import Nearest, NearestCodes
 from ahop.similarity.families.transformed import Transformed
@@ -31,6 +32,7 @@ for _module in iter_modules(__path__):
 __all__ = [
     "Adapter",
     "Adaptive",
+    "Bent",
     "Bridge",
     "Correlated",
     "Corruption",

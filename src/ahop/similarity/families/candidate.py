@@ -32,6 +32,7 @@ class Candidate:
         data: What it was learned from.
         again: Makes of such data what learns from some of their queries; None where nothing can be left out.
         held_out: How well it retrieves origins that were left out, where all are known.
+        beside_all: The same beside all patterns, where learning it has found that on the way.
         completed: How well it explains queries that were left out, where they are not.
         log_beta: The log of an inverse temperature that learning it has found on the way.
         settles: Whether nothing else need be tried: it is a fact of the data, not a choice.
@@ -39,6 +40,7 @@ class Candidate:
         complexity: As that of its family.
         converged: Whether learning came to an end.
         found: Whether what was looked for is there; nobody knows how often answers are right if it is not.
+        expected: How often its first choice should be right, where learning it has found that on the way.
         iterations: How many steps the last run of it took.
         warning: What its user should hear if it is chosen.
     """
@@ -48,6 +50,7 @@ class Candidate:
     data: TrainingData
     again: Callable[[TrainingData], Refit] | None = None
     held_out: HeldOut | None = None
+    beside_all: HeldOut | None = None
     completed: Completed | None = None
     log_beta: float | None = None
     settles: bool = False
@@ -55,6 +58,7 @@ class Candidate:
     complexity: int = 50
     converged: bool = True
     found: bool = True
+    expected: float = math.nan
     iterations: int = 1
     warning: str = ""
 

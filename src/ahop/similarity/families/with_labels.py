@@ -115,7 +115,9 @@ class Comparison:
         best, finished = self.best(), self._finished()
         assert best.held_out is not None and best.refit is not None
         lucky = best.held_out.accuracy - corrected([one.held_out for one in finished if one.held_out], seed)
-        if len(self.validation.rivals) < len(self.validation.patterns):
+        if best.beside_all is not None:
+            best = replace(best, held_out=best.beside_all)
+        elif best.refit is not None and len(self.validation.rivals) < len(self.validation.patterns):
             best = replace(best, held_out=self.validation.against_all().evaluate(best.refit))
         assert best.held_out is not None
         expected = min(1.0, max(0.0, best.held_out.accuracy - max(0.0, lucky)))

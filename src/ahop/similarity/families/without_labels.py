@@ -56,7 +56,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
             tried = [*(trial for trial in tried if trial.name != best.name), best.trial]
     if best is None:
         raise ValueError("queries must allow one of the families that are asked for; none applies to them")
-    return Outcome(best, tried)
+    return Outcome(best, tried, best.expected)
 
 
 def _nearest(data: TrainingData) -> Candidate:

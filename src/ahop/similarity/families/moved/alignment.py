@@ -1,10 +1,13 @@
 r"""Bring two clouds of points together by a rotation, with no pair known, or a few.
 
-1. Every item has a fingerprint that no rotation changes: its similarities to the others of its own side, sorted.
-2. One entropic transport plan couples the fingerprints of both sides; the rotation nearest to it is a start.
-3. Expectation maximisation goes on: share each query out among all patterns, take the rotation nearest to that, and let
-   the noise fall.
-4. A start is right if queries that had no part in it land on patterns more closely than by chance.
+1. *Starts*: independent components of either side are matched by how their squares go together, which is a quadratic
+   assignment. Models of one world find like components, be their spaces ever so different. Where the spaces are alike,
+   the fingerprints of items do as well: their similarities to the others of their own side, sorted.
+2. *Turns* on centroids of either side: the rotation nearest to the pairs, and new pairs that choose each other, take
+   turns (Artetxe, Labaka and Agirre, 2018), crowded places counting for less (CSLS: Conneau and others, 2018), at first
+   on random parts of the scores. A start is worth the gain that its turns end with.
+3. Turns of the best on all items.
+4. It is right if queries that had no part in it land on patterns more closely than by chance.
 
 By chance, points lie around a query as if they were thrown there: the volume within which there are k of them grows
 by a factor whose logarithm is 1/k on average, from one to the next, in any number of dimensions. So the logarithms of
@@ -15,26 +18,34 @@ wider than the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ahop._blocks import split
 
-# Fingerprints of fewer items hardly ever lead to a right start.
-ENOUGH = 5000
-_PLACES = 100
-_REGULARISATION = 3e-3
-_STARTS = 3
-# Queries that judge, at least and at most; and queries that learn in one step, and how much of earlier steps is kept.
+# Items whose fingerprints are compared, at how many places, and how sharply.
+_FINGERPRINTS, _PLACES, _REGULARISATION = 5000, 100, 3e-3
+# Components of a start, and assignments that are tried for each kind of moments.
+_COMPONENTS, _TRIES = (30, 40, 50, 60), 8
+# Centroids of a side, at most and by items, and steps that find them.
+_CENTROIDS, _ITEMS_EACH, _STEPS = 600, 4, 8
+# Neighbours that tell how crowded a place is.
+_CROWD = 10
+# Shares of the scores that turns see at first, on centroids and on items; turns without a gain before they see twice
+# as much; and turns at most.
+_SEEN, _SEEN_OF_ITEMS, _PATIENCE, _TURNS = 0.1, 0.5, 3, 200
+_BETTER = 1e-5
+# What a known pair weighs in turns beside all others together.
+_PINNED = 0.02
+# Items that take turns, at most.
+_ITEMS = 10_000
+# Queries that judge, at least and at most.
 _FEWEST, _JUDGE = 16, 1000
-_AT_ONCE, _BLOCK, _KEPT = 500, 250, 0.7
-# The noise from first to last in units of an item's length, and how fast it falls. A start is judged every so many
-# steps, and goes on as long as it gets better by more than this, or is not found, but no longer than so many times.
-_FIRST, _LAST, _FALL = 0.6, 0.12, 0.95
-_STEPS, _PATIENCE, _BETTER = 20, 6, 1.02
 # How much farther ahead than by chance, by how many standard errors.
 _AHEAD, _ERRORS = 1.1, 3.0
 _TINY = 1e-30
@@ -44,7 +55,7 @@ _LEAST = 1e-6
 
 @dataclass(frozen=True)
 class Alignment:
-    """A rotation ``(d', d)`` between items counted from their means, in units of their lengths.
+    """A rotation ``(d', d)`` between directions of items from their mean.
 
     ``ahead`` is how much nearer the first pattern is than the second, over what it is by chance; ``found`` whether
     that is more than chance.
@@ -54,14 +65,9 @@ class Alignment:
     ahead: float
     found: bool
 
-    def scorer(self, patterns: Tensor, queries: Tensor) -> Callable[[Tensor], Tensor]:
-        """The log-likelihoods of the patterns for some of the queries, up to a constant of the query."""
-        turned, centre, length = standard(patterns) @ self.rotation.mT, queries.mean(0), _length(queries)
-        return lambda some: _closeness(turned, (some - centre) / length) / _LAST**2
-
 
 def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> Alignment:
-    """The first rotation that is clearly right, or else the one that comes nearest to it.
+    """The rotation of the start that comes to most, and whether it is right.
 
     Args:
         patterns: ``(N, d)``.
@@ -69,22 +75,25 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
         origins: ``(n,)``, -1 where unknown.
         seed: For the items of each start.
     """
-    stored, asked = standard(patterns), standard(queries)
+    stored, asked = directions(patterns), directions(queries)
     generator = torch.Generator().manual_seed(seed)
     known = (origins >= 0).nonzero().squeeze(1)
     unknown = _shuffled((origins < 0).nonzero().squeeze(1), generator)
     count = min(_JUDGE, max(1, len(unknown) // 5))
-    judge, learn = asked[unknown[:count]], asked[unknown[count:]]
-    pairs = asked[known], stored[origins[known]]
+    judge, learn = asked[unknown[:count]], asked[torch.cat([unknown[count:], known])]
+    pins = asked[known].mT @ stored[origins[known]]
 
-    best = None
-    for start in _starts(stored, asked, pairs, judge, generator):
-        end = _settled(start(), stored, learn, pairs, judge, generator)
-        best = end if best is None or end.ahead > best.ahead else best
-        if end.found:
-            break
-    assert best is not None
-    return best
+    some = stored[_shuffled(torch.arange(len(stored)), generator)[:_ITEMS].to(stored.device)]
+    learn = learn[_shuffled(torch.arange(len(learn)), generator)[:_ITEMS].to(learn.device)]
+    best, most = _unturned(stored, asked), -math.inf
+    if min(len(learn), len(stored)) < _FEWEST:
+        return Alignment(best, 0.0, False)
+    groups = _centroids(some, generator), _centroids(learn, generator)
+    for start in _starts(some, learn, pins, judge, seed):
+        rotation, gain = _turns(start, *groups, pins, _SEEN, generator)
+        best, most = (rotation, gain) if gain > most else (best, most)
+    best, _ = _turns(best, some, learn, pins, _SEEN_OF_ITEMS, generator)
+    return _judged(best, stored, judge)
 
 
 def lands(patterns: Tensor, queries: Tensor) -> bool:
@@ -95,11 +104,13 @@ def lands(patterns: Tensor, queries: Tensor) -> bool:
 
 def standard(items: Tensor) -> Tensor:
     """Items counted from their mean, in units of their length."""
-    return (items - items.mean(0)) / _length(items)
+    centred = items - items.mean(0)
+    return centred / centred.square().sum(1).mean().sqrt().clamp_min(_TINY)
 
 
-def _length(items: Tensor) -> Tensor:
-    return (items - items.mean(0)).square().sum(1).mean().sqrt().clamp_min(_TINY)
+def directions(items: Tensor) -> Tensor:
+    """The direction of each item from their mean."""
+    return nn.functional.normalize(items - items.mean(0))
 
 
 def nearest_rotation(matrix: Tensor) -> Tensor:
@@ -109,31 +120,46 @@ def nearest_rotation(matrix: Tensor) -> Tensor:
     return u @ v
 
 
+def less_crowded(scores: Tensor) -> Tensor:
+    """Cross-domain similarity local scaling, ``(n, N)``: scores less what either side has with its nearest."""
+    columns, rows = (scores.topk(min(_CROWD, scores.shape[dim]), dim).values.mean(dim, keepdim=True) for dim in (0, 1))
+    return 2 * scores - columns - rows
+
+
 # --- starts ----------------------------------------------------------------------------------------------------
 
 
-def _starts(
-    stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor], judge: Tensor, generator: torch.Generator
-) -> Iterator[Callable[[], Tensor]]:
-    """Ways to a first rotation, the surest first."""
-    if len(pairs[0]):
-        yield lambda: nearest_rotation(pairs[0].mT @ pairs[1])
+def _starts(stored: Tensor, asked: Tensor, pins: Tensor, judge: Tensor, seed: int) -> Iterator[Tensor]:
+    """First rotations."""
+    if bool(pins.any()):
+        yield nearest_rotation(pins)
     same = _unturned(stored, asked)
     if _judged(same, stored, judge).found:
-        yield lambda: same
-    for _ in range(_STARTS):
-        yield lambda: _coupled(stored, asked, generator)
+        yield same
+    yield _coupled(stored, asked, torch.Generator().manual_seed(seed))
+    most = min(*stored.shape, *asked.shape)
+    for count in sorted({min(count, most) for count in _COMPONENTS}):
+        here, there = _components(stored, count, seed), _components(asked, count, seed + 1)
+        for moments in (_squares, _tails, _joint_tails):
+            matched = _assigned(moments(there), moments(here), seed)
+            x, y = (directions(torch.from_numpy(rows).to(stored)) for rows in (there, here[:, matched]))
+            yield nearest_rotation(asked.mT @ stored[_first(x, y)])
 
 
-def _unturned(stored: Tensor, asked: Tensor) -> Tensor:
-    return torch.eye(asked.shape[1], stored.shape[1]).to(stored)
+def _first(asked: Tensor, stored: Tensor) -> Tensor:
+    """The pattern that each query is most like, crowded ones counting for less."""
+    crowd = torch.zeros_like(stored[:, 0])
+    for part in split(len(stored), 4 * len(asked) * stored.element_size()):
+        crowd[part] = (stored[part] @ asked.mT).topk(min(_CROWD, len(asked)), 1).values.mean(1) / 2
+    parts = split(len(asked), 4 * len(stored) * asked.element_size())
+    return torch.cat([(asked[part] @ stored.mT - crowd).argmax(1) for part in parts])
 
 
 def _coupled(stored: Tensor, asked: Tensor, generator: torch.Generator) -> Tensor:
-    """The rotation nearest to a plan between the fingerprints of some items of both sides."""
-    count = min(len(stored), len(asked), ENOUGH)
-    some, others = (_shuffled(torch.arange(len(side)), generator)[:count] for side in (asked, stored))
-    x, k = asked[some.to(asked.device)], stored[others.to(stored.device)]
+    """The rotation nearest to a plan between the fingerprints of some items of both sides: their similarities to the
+    others of their own side, sorted, which no rotation changes."""
+    count = min(len(stored), len(asked), _FINGERPRINTS)
+    x, k = (side[_shuffled(torch.arange(len(side)), generator)[:count].to(side.device)] for side in (asked, stored))
     return nearest_rotation(x.mT @ (_plan(_fingerprints(x), _fingerprints(k)) @ k))
 
 
@@ -159,42 +185,117 @@ def _plan(left: Tensor, right: Tensor, rounds: int = 40) -> Tensor:
     return plan.mul_(rows[:, None]).mul_(columns)
 
 
-# --- from a start to an end ------------------------------------------------------------------------------------
+def _unturned(stored: Tensor, asked: Tensor) -> Tensor:
+    return torch.eye(asked.shape[1], stored.shape[1]).to(stored)
+
+
+def _components(items: Tensor, count: int, seed: int) -> np.ndarray:
+    """Independent components of items, ``(n, count)``: of variance one, with their longer tails above."""
+    from sklearn.decomposition import FastICA
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        # Components that have not quite settled are as good a start.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = FastICA(count, whiten="unit-variance", max_iter=200, tol=1e-3, random_state=seed)
+        rows = found.fit_transform(items.double().cpu().numpy())
+    rows = rows * np.sign((rows**3).mean(0))
+    return rows / (rows.std(0) + _TINY)
+
+
+def _squares(rows: np.ndarray) -> np.ndarray:
+    """How the squares of components go together."""
+    squares = np.clip(rows, -6, 6) ** 2
+    return squares.T @ squares / len(rows)
+
+
+def _tails(rows: np.ndarray) -> np.ndarray:
+    """How far components are large together, more than by chance."""
+    return np.asarray(np.corrcoef((rows > 1.5).T.astype(float) + 1e-6 * rows.T))
+
+
+def _joint_tails(rows: np.ndarray) -> np.ndarray:
+    """How much oftener than by chance two components are among their own largest."""
+    large = (rows > np.quantile(rows, 0.9, axis=0)).astype(float)
+    return np.log(large.T @ large / len(rows) + 1e-4)
+
+
+def _assigned(there: np.ndarray, here: np.ndarray, seed: int) -> np.ndarray:
+    """The component here for each one there under which two tables of moments are most alike."""
+    from scipy.optimize import quadratic_assignment
+
+    there, here = (_standardised(table) for table in (there, here))
+    rng, count = np.random.default_rng(seed), len(there)
+    best = None
+    for attempt in range(_TRIES):
+        start = rng.random((count, count))
+        for _ in range(30):
+            start /= start.sum(0)
+            start /= start.sum(1, keepdims=True)
+        options = {"maximize": True, "rng": rng, "P0": (1 / count + start) / 2 if attempt else "barycenter"}
+        found = quadratic_assignment(there, here, method="faq", options=options)
+        best = found if best is None or found.fun > best.fun else best
+    assert best is not None
+    return np.asarray(best.col_ind)
+
+
+def _standardised(table: np.ndarray) -> np.ndarray:
+    """A table with its diagonal and the rest each of mean nought and variance one."""
+    off = ~np.eye(len(table), dtype=bool)
+    diagonal, rest = table.diagonal(), table[off]
+    own = np.diag((diagonal - diagonal.mean()) / (diagonal.std() + _TINY))
+    return np.where(off, (table - rest.mean()) / (rest.std() + _TINY), own)
+
+
+# --- turns -----------------------------------------------------------------------------------------------------
+
+
+def _centroids(items: Tensor, generator: torch.Generator) -> Tensor:
+    """Directions that stand for many items each, by spherical k-means."""
+    count = min(_CENTROIDS, max(1, len(items) // _ITEMS_EACH))
+    found = items[_shuffled(torch.arange(len(items)), generator)[:count].to(items.device)]
+    for _ in range(_STEPS):
+        sums = torch.zeros_like(found).index_add_(0, (items @ found.mT).argmax(1), items)
+        # A centroid of nothing stays.
+        found = torch.where(sums.any(1, keepdim=True), nn.functional.normalize(sums), found)
+    return found
+
+
+def _turns(
+    rotation: Tensor, stored: Tensor, asked: Tensor, pins: Tensor, seen: float, generator: torch.Generator
+) -> tuple[Tensor, float]:
+    """The rotation after turns, and how close it brings both sides to each other."""
+    weight = _PINNED * (len(stored) + len(asked))
+    best, waited = -math.inf, 0
+    for _ in range(_TURNS):
+        scores = asked @ rotation @ stored.mT
+        gain = float(scores.amax(1).mean() + scores.amax(0).mean())
+        best, waited = (gain, 0) if gain > best + _BETTER else (best, waited + 1)
+        if waited > _PATIENCE:
+            if seen >= 1:
+                break
+            seen, waited = min(1.0, 2 * seen), 0
+        scores = less_crowded(scores)
+        if seen < 1:
+            hidden = torch.rand(scores.shape, generator=_like(generator, scores), device=scores.device) >= seen
+            scores = scores.masked_fill_(hidden, -math.inf)
+        pairs = asked.mT @ stored[scores.argmax(1)] + asked[scores.argmax(0)].mT @ stored
+        rotation = nearest_rotation(pairs + weight * pins)
+    return rotation, gain
+
+
+def _like(generator: torch.Generator, tensor: Tensor) -> torch.Generator:
+    """A generator on the tensor's device, that begins where this one is."""
+    seed = int(torch.randint(2**31, (1,), generator=generator))
+    return torch.Generator(tensor.device).manual_seed(seed)
+
+
+# --- judgement --------------------------------------------------------------------------------------------------
 
 
 def _closeness(turned: Tensor, asked: Tensor) -> Tensor:
     """Minus half the squared distance of each turned pattern, ``(n, N)``, up to a constant of the query."""
     return torch.addmm(-turned.square().sum(1) / 2, asked, turned.mT)
-
-
-def _settled(
-    rotation: Tensor,
-    stored: Tensor,
-    learn: Tensor,
-    pairs: tuple[Tensor, Tensor],
-    judge: Tensor,
-    generator: torch.Generator,
-) -> Alignment:
-    """Expectation maximisation with a rotation as its M-step and a noise that falls, a few queries at a time."""
-    noise, seen = _FIRST, torch.zeros_like(rotation)
-    pinned = pairs[0].mT @ pairs[1]
-    now = Alignment(rotation, 0.0, False)
-    for _ in range(_PATIENCE):
-        for _ in range(_STEPS):
-            some = learn[_shuffled(torch.arange(len(learn)), generator)[:_AT_ONCE].to(learn.device)]
-            turned = stored @ rotation.mT
-            # The sum of what each pattern gets, (d', N).
-            given = torch.zeros_like(turned.mT)
-            for part in some.split(_BLOCK):
-                given += part.mT @ torch.softmax(_closeness(turned, part).div_(noise**2), -1)
-            seen += given @ stored
-            rotation = nearest_rotation(seen + pinned)
-            seen *= _KEPT
-            noise = max(_LAST, _FALL * noise)
-        before, now = now, _judged(rotation, stored, judge)
-        if before.found and now.ahead < _BETTER * before.ahead:
-            break
-    return now
 
 
 def _judged(rotation: Tensor, stored: Tensor, judge: Tensor) -> Alignment:

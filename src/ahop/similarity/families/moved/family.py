@@ -6,16 +6,19 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from torch import Tensor
+
 from ahop._precision import Units
 from ahop._warnings import warn
 from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
-from ahop.similarity.families import residuals
+from ahop.similarity.families import calibration, residuals
 from ahop.similarity.families.candidate import Candidate, Refit
 from ahop.similarity.families.correlated import learning as correlated
-from ahop.similarity.families.family import Family, register
+from ahop.similarity.families.family import Family, evidence, register
 from ahop.similarity.families.floor.learning import has_floor
-from ahop.similarity.families.moved import alignment, learning
+from ahop.similarity.families.moved import alignment, bending, learning, rounds
+from ahop.similarity.families.moved.bent import Bent
 from ahop.similarity.families.moved.learning import Choice
 from ahop.similarity.families.moved.model import Moved
 from ahop.similarity.families.training import TrainingData
@@ -31,10 +34,10 @@ _PLAIN = Choice("nothing", 0.1)
 
 @register
 class MovedSpace(Family):
-    """A linear map between two spaces, and correlated noise."""
+    """A map between two spaces, straight or bent, and correlated noise."""
 
     name = "a moved space"
-    models = (Moved,)
+    models = (Moved, Bent)
     complexity = 60
     settles = True
     maps = True
@@ -46,13 +49,15 @@ class MovedSpace(Family):
             return False
         return _speak_for_one(data, seed) if data.labelled else _may_be_found(data)
 
-    def fit(self, data: TrainingData, seed: int) -> Moved:
-        return learning.learn(data, seed)[0]
+    def fit(self, data: TrainingData, seed: int) -> Density:
+        if data.labelled:
+            return _from_pairs(data, seed, None)
+        return rounds.learn(data.patterns, data.queries, data.all_origins, seed).model
 
     def with_labels(
         self, data: TrainingData, validation: CrossValidation, leader: HeldOut | None, seed: int
     ) -> Candidate:
-        """By plain regression or, unless that is hopeless, by what pairs held out like best."""
+        """By plain regression or, unless that is hopeless, by what pairs held out like best, straight or bent."""
         assert data.origins is not None
 
         def tried(choice: Choice) -> Candidate:
@@ -65,20 +70,28 @@ class MovedSpace(Family):
         found = [tried(_PLAIN)]
         if leader is None or not _held_out(found[0]).hopeless(leader):
             found.append(tried(learning.choose(data.patterns, data.queries, data.origins, seed)))
+            if len(data.origins.unique()) >= bending.FEWEST:
+                found.append(_bent(data, validation, seed))
         return max(found, key=lambda one: (len(_held_out(one).right), _held_out(one).utility))
 
     def without_labels(
         self, data: TrainingData, seed: int, advance: Callable[[str], None], leader: Completed | None = None
     ) -> Candidate:
-        model, report = learning.learn(data, seed)
+        found = rounds.learn(data.patterns, data.queries, data.all_origins, seed)
+        log_beta = 0.0
+        if len(data.known) >= rounds.TELLING:
+            # What labels say of those that were left out bounds how sure to be.
+            asked = found.model, data.patterns, data.queries
+            log_beta = calibration.no_surer_than(found.expected, *asked, 0.0, data.log_prior)
         return Candidate(
             self.name,
-            model.to(data.patterns),
+            found.model,
             data,
-            settles=report.found,
-            found=report.found,
-            iterations=report.iterations,
-            warning="" if report.found else _not_found(data),
+            log_beta=log_beta,
+            settles=found.start.found,
+            found=found.start.found,
+            expected=found.expected,
+            warning="" if found.start.found else _not_found(data),
         )
 
     def from_known_pairs(self, data: TrainingData, seed: int) -> Candidate | None:
@@ -96,10 +109,22 @@ class MovedSpace(Family):
         if data.observed is not None:
             raise ValueError("observed must be None: a moved space is learned from whole queries")
         units = Units.of(data.patterns, data.queries if data.same_width else None)
-        found, report = learning.learn(data.measured(units), seed)
-        if not report.found:
+        measured, found = data.measured(units), True
+        learned: Density
+        if data.labelled and isinstance(model, Bent):
+            if len(data.all_origins.unique()) < bending.FEWEST:
+                raise ValueError(f"origins must be of at least {bending.FEWEST} patterns to learn a bent map")
+            folds = CrossValidation(measured.patterns, measured.queries, measured.all_origins, seed)
+            learned = _bent(measured, folds, seed).model
+        elif data.labelled:
+            learned = _from_pairs(measured, seed, None)
+        else:
+            bent, start, _ = rounds.learn(measured.patterns, measured.queries, measured.all_origins, seed)
+            learned, found = bent if isinstance(model, Bent) else bent.straight, start.found
+        if not found:
             warn(_not_found(data))
-        return units.leave(found), report.shifted(data.log_density_of(units))
+        loss = evidence(measured, learned) + data.log_density_of(units)
+        return units.leave(learned), FitReport("em", loss, 1, converged=True, found=found)
 
 
 def _not_found(data: TrainingData) -> str:
@@ -115,7 +140,31 @@ def _held_out(one: Candidate) -> HeldOut:
     return one.held_out
 
 
-def _from_pairs(data: TrainingData, seed: int, choice: Choice) -> Moved:
+def _bent(data: TrainingData, validation: CrossValidation, seed: int) -> Candidate:
+    """A bent map, validated by maps that have learned from all pairs of other folds."""
+    patterns, queries, origins = data.patterns, data.queries, data.all_origins
+    shape = bending.choose(patterns, queries, origins, seed)
+    folds = [(queries[rows], origins[rows]) for _, rows in validation.parts]
+    pairs = bending.Pairs.of(patterns, queries, origins, seed, shape)
+    learned = bending.fit_pairs(pairs, folds, seed, validation.rivals)
+    learned.model.straight = learning.fit_pairs(patterns, queries, origins, seed)
+
+    def again(other: TrainingData) -> Refit:
+        def refit(rows: Tensor) -> Density:
+            known = other.all_origins[rows]
+            pairs = bending.Pairs.of(other.patterns, other.queries[rows], known, seed, shape)
+            return pairs.model(known[:0], learned.model.weights)
+
+        return refit
+
+    held_out, beside_all = (
+        validation.result([table[:, columns] for table in learned.scores])
+        for columns in (slice(1 + len(validation.rivals)), slice(None))
+    )
+    return Candidate("a bent map", learned.model, data, again, held_out, beside_all=beside_all)
+
+
+def _from_pairs(data: TrainingData, seed: int, choice: Choice | None) -> Moved:
     assert data.origins is not None
     return learning.fit_pairs(data.patterns, data.queries, data.origins, seed, choice)
 

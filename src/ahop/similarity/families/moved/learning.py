@@ -1,34 +1,25 @@
-r"""Learn a map between two spaces, :math:`x = A \xi + b + e`, from queries whose origins are all, partly or not known.
+r"""Learn a linear map between two spaces, :math:`x = A \xi + b + e`, from pairs.
 
-1. From pairs (:func:`fit_pairs`): regression that is drawn to what the pairs cannot tell. What that is (the identity, a
-   scaled rotation, or nothing) and how strongly, is chosen on origins left out; so is the noise e measured.
-2. Without pairs (:func:`fit_queries`): :mod:`.alignment` finds a rotation, and then regression and a new choice of
-   origins take turns. Known origins stay as they are.
+Regression is drawn to what the pairs cannot tell. What that is (the identity, a scaled rotation, or nothing) and how
+strongly, is chosen on origins left out; so is the noise e measured.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ahop._blocks import split
-from ahop.learning.report import FitReport
 from ahop.similarity.families import student
-from ahop.similarity.families.moved.alignment import Alignment, align, nearest_rotation
+from ahop.similarity.families.moved.alignment import nearest_rotation
 from ahop.similarity.families.moved.model import Moved
-from ahop.similarity.families.training import TrainingData
 
 _FOLDS = 5
 # How strongly regression is drawn, in units of the mean square that the pairs have along a direction.
 _STRENGTHS = (math.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 1e-2, 1e-3)
 _TAILS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, math.inf)
-# Rounds without pairs, and how strongly they are drawn: to nothing, and to noises of single dimensions.
-_ROUNDS, _BELIEF, _DRAWN = 4, 0.1, 0.1
 # Rivals and pairs that a choice is judged by, and temperatures to judge at.
 _RIVALS, _JUDGED = 1024, 1024
 _BETAS = (0.5, 0.25, 0.12, 0.06)
@@ -37,21 +28,6 @@ _LEAST = 1e-6
 _TINY = 1e-100
 # A scale that changes by a smaller share than this has settled.
 _SETTLED = 1e-6
-
-
-@torch.no_grad()
-def learn(data: TrainingData, seed: int = 0) -> tuple[Moved, FitReport]:
-    """The map that explains the queries, and how the fit went; see :func:`fit_pairs` and :func:`fit_queries`."""
-    origins, found = data.origins, True
-    if origins is not None and bool((origins >= 0).all()):
-        model = fit_pairs(data.patterns, data.queries, origins, seed)
-    else:
-        origins = torch.full_like(data.queries[:, 0], -1, dtype=torch.long) if origins is None else origins
-        model, start = fit_queries(data.patterns, data.queries, origins, data.log_prior, seed)
-        found = start.found
-    parts = split(len(data.queries), 4 * len(data.patterns) * data.queries.element_size())
-    evidence = torch.cat([(model(data.patterns, data.queries[part]) + data.log_priors).logsumexp(-1) for part in parts])
-    return model, FitReport("em", -float(evidence.mean()), 1, converged=True, found=found)
 
 
 class Choice(NamedTuple):
@@ -82,7 +58,7 @@ def fit_pairs(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0,
     matrix = path.matrix(strength)
     bias = path.mean_x - matrix @ path.mean_k
     explained = 1 - float(gaps.square().sum() / ((asked - path.mean_x).square().sum() + _TINY))
-    return Moved.around(matrix, bias, size * _shrunk(gaps) + _floor(asked), tails, explained).to(patterns)
+    return Moved.around(matrix, bias, size * shrunk(gaps) + _floor(asked), tails, explained).to(patterns)
 
 
 # --- regression, drawn to something ----------------------------------------------------------------------------
@@ -169,7 +145,7 @@ class _Trial(NamedTuple):
         squares = torch.empty_like(gaps[:, 0])
         for _, here in self.parts:
             others = ~here if len(self.parts) > 1 else here
-            squares[here] = _whiten(torch.linalg.cholesky(_shrunk(gaps[others])), gaps[here]).square().sum(1)
+            squares[here] = _whiten(torch.linalg.cholesky(shrunk(gaps[others])), gaps[here]).square().sum(1)
         return squares
 
     def loss(self, strength: float, rivals: Tensor, same: Tensor) -> Tensor:
@@ -182,7 +158,7 @@ class _Trial(NamedTuple):
         for path, here in self.parts:
             # Whitened by the pairs that were learned from: any other covariance has seen the pairs that it would judge.
             learn = ~here if len(self.parts) > 1 else here
-            factor = torch.linalg.cholesky(_shrunk(path.gaps(self.stored[learn], self.asked[learn], strength)))
+            factor = torch.linalg.cholesky(shrunk(path.gaps(self.stored[learn], self.asked[learn], strength)))
             asked = _whiten(factor, self.asked[here] - path.mean_x)
             own, others = (
                 _whiten(factor, (some - path.mean_k) @ path.matrix(strength).mT) for some in (self.stored[here], rivals)
@@ -236,7 +212,7 @@ def _whiten(factor: Tensor, rows: Tensor) -> Tensor:
 # --- what is left ----------------------------------------------------------------------------------------------
 
 
-def _shrunk(gaps: Tensor) -> Tensor:
+def shrunk(gaps: Tensor) -> Tensor:
     """Their covariance, drawn to a diagonal one as far as so many pairs cannot tell (Ledoit and Wolf)."""
     variance = gaps.square().mean(0)
     scale = (variance + _LEAST * variance.mean() + _TINY).sqrt()
@@ -269,64 +245,3 @@ def _tails(squares: Tensor, trust: Tensor, dim: int) -> tuple[float, float, Tens
         best = max(best, (fit, tails, size))
     _, tails, size = best
     return tails, size, student.weight(squares / size, tails, dim)
-
-
-# --- without pairs, or with a few ------------------------------------------------------------------------------
-
-
-@torch.no_grad()
-def fit_queries(
-    patterns: Tensor,
-    queries: Tensor,
-    origins: Tensor,
-    log_prior: Tensor | None = None,
-    seed: int = 0,
-) -> tuple[Moved, Alignment]:
-    """The map from patterns ``(N, d)`` to queries ``(n, d')``, and the rotation that it began with.
-
-    Args:
-        patterns, queries: What is to be brought together.
-        origins: ``(n,)``, -1 where unknown.
-        log_prior: How often each pattern is asked for, ``(N,)``.
-        seed: For the starts, and what is left out.
-    """
-    start = align(patterns, queries, origins, seed)
-    stored, asked = patterns.double(), (queries - queries.mean(0)).double()
-    score: Callable[[Tensor], Tensor] = start.scorer(patterns, queries)
-    for _ in range(_ROUNDS):
-        # The mean query that each pattern gets: regression on these is regression on all pairs.
-        weights, sums, best = _shared_out(score, asked.to(queries), queries, origins, len(patterns), log_prior)
-        means = sums / weights.clamp_min(_TINY)[:, None]
-        path = _Path.of(stored, means, weights, "nothing")
-        matrix, gaps = path.matrix(_BELIEF), path.gaps(stored, means, _BELIEF)
-        left = (gaps.mT @ (weights[:, None] * gaps) + asked.mT @ asked - sums.mT @ means) / len(asked)
-        covariance = torch.lerp(left, torch.diag(left.diagonal()), _DRAWN) + _floor(queries.double())
-        bias = path.mean_x - matrix @ path.mean_k + queries.mean(0).double()
-        explained = 1 - float(left.trace()) / (float(asked.square().sum(1).mean()) + _TINY)
-        model = Moved.around(matrix, bias, covariance, math.inf, explained).to(patterns)
-        score = partial(model, patterns)
-    squares = _whiten(torch.linalg.cholesky(covariance), queries.double() - bias - stored[best] @ matrix.mT)
-    tails, size, _ = _tails(squares.square().sum(1), torch.ones_like(asked[:, 0]), asked.shape[1])
-    covariance = size * covariance + _floor(queries.double())
-    return Moved.around(matrix, bias, covariance, tails, explained).to(patterns), start
-
-
-def _shared_out(
-    score: Callable[[Tensor], Tensor],
-    asked: Tensor,
-    queries: Tensor,
-    origins: Tensor,
-    count: int,
-    log_prior: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """How much of all queries each pattern gets ``(N,)``, their sum ``(N, d')``, and each query's best pattern."""
-    weights, sums, best = asked.new_zeros(count), asked.new_zeros(count, asked.shape[1]), []
-    for part in split(len(queries), 4 * count * queries.element_size()):
-        scores = score(queries[part])
-        shares = torch.softmax(scores if log_prior is None else scores + log_prior, -1)
-        known = origins[part] >= 0
-        shares[known] = nn.functional.one_hot(origins[part][known], count).to(shares)
-        weights += shares.sum(0)
-        sums += shares.mT @ asked[part]
-        best.append(shares.argmax(-1))
-    return weights.double(), sums.double(), torch.cat(best)

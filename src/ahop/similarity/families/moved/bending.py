@@ -1,0 +1,271 @@
+r"""Learn a bent map from pairs: a Gaussian process whose kernel is linear plus smooth, and weights of its views.
+
+.. math:: x_i = g(\xi_i) + e_i, \qquad \operatorname{cov} g = \xi^\top \xi' + k(\xi, \xi'), \qquad
+    \alpha = G X, \quad G = (K + \nu I)^{-1}
+
+1. Length and noise: those by which origins that were left out are told best.
+2. Every fold is learned without its pairs from that same inverse: :math:`\alpha_{-F} = \alpha - G_{\cdot F}
+   G_{FF}^{-1} \alpha_F`.
+3. The weights of the views are those under which origins of folds that were left out are likeliest, beside the rivals
+   that come nearest: a convex problem.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ahop._blocks import budget
+from ahop.similarity.families.moved import learning
+from ahop.similarity.families.moved.bent import VIEWS, Bent
+
+# The squared length of the kernel in units of a pattern's own (half of it and twice of it are level on five pairs of
+# models), and noises that are tried, in units of what the process may add.
+_LENGTH, _NOISES = 0.8, (0.1, 0.3, 1.0, 3.0)
+# Pairs that choose among them, those of either half that judge, below what a log posterior counts no more, and the
+# fewest that a bent map is learned from.
+_CHOOSERS, _JUDGED, _LOST, FEWEST = 2000, 256, -8.0, 48
+# How strongly the map back is drawn to nothing, and a covariance to its diagonal.
+_BELIEF, _DRAWN = 1e-3, 1e-3
+# Rivals that a query is told from: those drawn, and the nearest of them.
+_DRAWN_RIVALS, _NEAREST = 8192, 256
+# What weights are drawn to, and how strongly, as if by so many queries: what five pairs of models had in common.
+PRIOR, _PULL = (8.0, 5.0, 5.0, 10.0, 20.0), 0.1
+_TINY = 1e-30
+
+
+class Shape(NamedTuple):
+    """The squared length of the kernel, and the noise."""
+
+    length: float
+    noise: float
+
+
+@dataclass
+class Pairs:
+    """One pair for each pattern that has any: inputs ``(m, d)``, mean queries ``(m, d')``, origins, and noise ``(m,)``.
+
+    ``inverse`` and ``alpha`` are those of all of them.
+    """
+
+    patterns: Tensor
+    inputs: Tensor
+    queries: Tensor
+    origins: Tensor
+    pattern_mean: Tensor
+    pattern_length: Tensor
+    query_mean: Tensor
+    shape: Shape
+    noise: Tensor
+    inverse: Tensor
+    alpha: Tensor
+
+    @classmethod
+    def of(cls, patterns: Tensor, queries: Tensor, origins: Tensor, seed: int, shape: Shape) -> Pairs:
+        """Pairs ``(n,)`` of patterns ``(N, d)`` and queries ``(n, d')``; of too many some are drawn."""
+        known, group = origins.unique(return_inverse=True)
+        count = torch.zeros_like(known, dtype=torch.float64).index_add_(0, group, torch.ones_like(group).double())
+        sums = queries.new_zeros(len(known), queries.shape[1]).index_add_(0, group, queries).double()
+        generator = torch.Generator().manual_seed(seed)
+        kept = torch.randperm(len(known), generator=generator)[: _most()].sort().values.to(known.device)
+        known, count, means = known[kept], count[kept], sums[kept] / count[kept][:, None]
+        pattern_mean, query_mean = patterns.mean(0), means.mean(0)
+        centred = patterns - pattern_mean
+        length = centred.square().sum(1).mean().sqrt().clamp_min(_TINY)
+        inputs, left = (centred[known] / length).double(), means - query_mean
+        noise = shape.noise / count
+        inverse = _inverse(inputs, shape.length, noise)
+        return cls(
+            *(patterns, inputs, left, known, pattern_mean, length, query_mean.to(patterns), shape),
+            *(noise, inverse, inverse @ left),
+        )
+
+    def without(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What is kept ``(k,)`` where some pairs ``(r,)`` are left out, its ``alpha``, and the inverse's diagonal."""
+        keep = torch.ones_like(self.origins, dtype=torch.bool)
+        keep[rows] = False
+        kept = keep.nonzero().squeeze(1)
+        if not len(rows):
+            return kept, self.alpha, self.inverse.diagonal()
+        beside = self.inverse[kept][:, rows]
+        solved = torch.linalg.solve(self.inverse[rows][:, rows], torch.cat([self.alpha[rows], beside.mT], 1))
+        width = self.alpha.shape[1]
+        alpha = self.alpha[kept] - beside @ solved[:, :width]
+        diagonal = self.inverse.diagonal()[kept] - (beside * solved[:, width:].mT).sum(1)
+        return kept, alpha, diagonal
+
+    def model(self, rows: Tensor, weights: Tensor | None = None) -> Bent:
+        """The map without some of the pairs ``(r,)``, with these weights of its views."""
+        kept, alpha, diagonal = self.without(rows)
+        bent = Bent(self.patterns.shape[1], self.query_mean.shape[0], len(kept)).to(self.patterns)
+        inputs, variance = self.inputs[kept], 1 / diagonal
+        gaps = (alpha * variance[:, None]).float()
+        values = {
+            **{"pattern_mean": self.pattern_mean, "pattern_length": self.pattern_length},
+            **{"query_mean": self.query_mean, "inputs": inputs, "alpha": alpha, "matrix": inputs.mT @ alpha},
+            **{"own": variance - self.noise[kept]},
+        }
+        for name, value in values.items():
+            getattr(bent, name).copy_(value)
+        bent.shape[0], bent.shape[1] = self.shape
+        stored = self.patterns[self.origins[kept]]
+        there, spread, near = bent._locate(stored)
+        bent.whitener.copy_(_whitener(gaps / spread.sqrt()[:, None]))
+        log_near = near.log()
+        bent.shape[2], bent.shape[3] = spread.log().mean().exp(), log_near.mean().exp()
+        bent.shape[4] = _slope(log_near - log_near.mean(), (gaps @ bent.whitener).square().mean(1))
+        back, bias = _ridge(self.queries[kept], stored.double())
+        bent.back.copy_(back)
+        bent.back_bias.copy_(bias - self.query_mean.double() @ back)
+        # Directions are counted from the middle of where patterns land; nothing is whitened yet.
+        bent.centre.copy_(there.mean(0))
+        if weights is not None:
+            bent.weights.data.copy_(weights)
+        return bent
+
+
+def _most() -> int:
+    """As many pairs as the inverse may have by the memory budget: it has as many rows, in float64."""
+    return max(FEWEST, int(math.sqrt(budget() / 8)))
+
+
+def _kernel(inputs: Tensor, length: float) -> Tensor:
+    products = inputs @ inputs.mT
+    own = products.diagonal()
+    return products + torch.exp(-(own[:, None] + own - 2 * products).clamp_min(0) / (2 * length))
+
+
+def _inverse(inputs: Tensor, length: float, noise: Tensor) -> Tensor:
+    kernel = _kernel(inputs, length)
+    kernel.diagonal().add_(noise)
+    return torch.cholesky_inverse(torch.linalg.cholesky(kernel))
+
+
+def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> Shape:
+    """The shape by which origins that were left out are told best, on some of the pairs."""
+    generator = torch.Generator().manual_seed(seed)
+    some = torch.randperm(len(queries), generator=generator)[:_CHOOSERS].to(origins.device)
+    rivals = torch.randperm(len(patterns), generator=generator)[:_CHOOSERS].to(origins.device)
+    among = torch.cat([rivals, origins[some]]).unique()
+    patterns, queries, origins = patterns[among], queries[some], torch.searchsorted(among, origins[some])
+    # Folds share no origin.
+    half = torch.isin(origins, origins.unique()[::2])
+    folds = [(queries[side][:_JUDGED], origins[side][:_JUDGED]) for side in (half, ~half)]
+
+    def told(shape: Shape) -> float:
+        scores = fit_pairs(Pairs.of(patterns, queries, origins, seed, shape), folds, seed).scores
+        return float(torch.cat(scores).log_softmax(1)[:, 0].clamp_min(_LOST).mean())
+
+    return max((Shape(_LENGTH, noise) for noise in _NOISES), key=told)
+
+
+def _ridge(x: Tensor, y: Tensor, belief: float = _BELIEF) -> tuple[Tensor, Tensor]:
+    """The map ``(d', d)`` and what it adds, from rows ``(n, d')`` to rows ``(n, d)``."""
+    mean_x, mean_y = x.mean(0), y.mean(0)
+    centred = x - mean_x
+    gram = centred.mT @ centred
+    gram.diagonal().add_(belief * gram.diagonal().mean() + _TINY)
+    matrix = torch.linalg.solve(gram, centred.mT @ (y - mean_y))
+    return matrix, mean_y - mean_x @ matrix
+
+
+def _whitener(gaps: Tensor) -> Tensor:
+    """Coordinates in which residuals ``(n, d')`` are uncorrelated, with variance one."""
+    shrunk = learning.shrunk(gaps.double())
+    shrunk.diagonal().add_(_DRAWN * shrunk.diagonal().mean() + _TINY)
+    return torch.linalg.cholesky(torch.linalg.inv(shrunk)).to(gaps)
+
+
+def _slope(log_near: Tensor, squares: Tensor) -> float:
+    """The exponent under which residuals are likeliest whose variance grows with the distance to neighbours."""
+    from scipy.optimize import minimize
+
+    x, found = (rows.double().cpu().numpy() for rows in (log_near, squares))
+
+    def loss(at: np.ndarray) -> float:
+        log_variance = at[0] + at[1] * x
+        return float((log_variance + found * np.exp(-log_variance)).mean())
+
+    start = np.array([np.log(found.mean() + _TINY), 0.0])
+    return float(np.clip(minimize(loss, start, method="BFGS").x[1], 0.0, 2.0))
+
+
+# --- weights of the views --------------------------------------------------------------------------------------
+
+
+class Weighed(NamedTuple):
+    """A map with weights, and the scores of each fold's queries: of the origin first, and of the rivals ``(R,)``."""
+
+    model: Bent
+    scores: list[Tensor]
+    rivals: Tensor
+
+
+def fit_pairs(
+    pairs: Pairs,
+    folds: Sequence[tuple[Tensor, Tensor]],
+    seed: int,
+    rivals: Tensor | None = None,
+) -> Weighed:
+    """The map of all pairs, with weights from folds.
+
+    Args:
+        pairs: What it is learned from.
+        folds: Queries ``(q, d')`` and origins ``(q,)`` of each; no pair of these origins has a part in their maps.
+        seed: For the rivals.
+        rivals: Patterns that they are told from ``(r,)``, first; others are drawn.
+    """
+    drawn = torch.randperm(len(pairs.patterns), generator=torch.Generator().manual_seed(seed))[:_DRAWN_RIVALS]
+    drawn = drawn.to(pairs.origins.device)
+    rivals = drawn if rivals is None else torch.cat([rivals, drawn[~torch.isin(drawn, rivals)]])
+    tables, near, shown = [], [], []
+    prior = torch.tensor(PRIOR).to(pairs.patterns)
+    for queries, origins in folds:
+        bent = pairs.model(_rows_of(pairs.origins, origins), prior)
+        own = bent.views(pairs.patterns[origins], queries).diagonal(dim1=1, dim2=2)
+        views = bent.views(pairs.patterns[rivals], queries)
+        beside = torch.tensordot(prior, views, 1).masked_fill(origins[:, None] == rivals, -math.inf)
+        first = beside.topk(min(_NEAREST, len(rivals) - 1), 1).indices
+        near.append(torch.cat([own[..., None], views.gather(2, first.expand(len(views), -1, -1))], 2))
+        tables.append((own, views))
+        shown.append(origins)
+    weights = _weights(torch.cat(near, 1)).to(pairs.patterns)
+    scores = []
+    for (own, views), origins in zip(tables, shown, strict=True):
+        beside = torch.tensordot(weights, views, 1).masked_fill(origins[:, None] == rivals, -math.inf)
+        scores.append(torch.cat([torch.tensordot(weights, own, 1)[:, None], beside], 1))
+    nothing = pairs.origins[:0]
+    return Weighed(pairs.model(nothing, weights), scores, rivals)
+
+
+def _rows_of(known: Tensor, origins: Tensor) -> Tensor:
+    """Where some origins are among those known, in order."""
+    return torch.isin(known, origins).nonzero().squeeze(1)
+
+
+def _weights(views: Tensor) -> Tensor:
+    """The weights, none below zero, under which the first column of the views ``(5, n, 1 + R)`` is likeliest."""
+    from scipy.optimize import minimize
+
+    gaps = (views - views[..., :1]).double()
+    pull = _PULL / gaps.shape[1]
+    scale = gaps.square().mean((1, 2)).sqrt().clamp_min(_TINY)
+    prior = torch.tensor(PRIOR, dtype=torch.float64).to(gaps)
+
+    def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+        weights = torch.from_numpy(at).to(gaps)
+        scores = torch.tensordot(weights, gaps, 1)
+        shares = torch.softmax(scores, 1)
+        drawn = scale * (weights - prior)
+        value = float(scores.logsumexp(1).mean() + pull * drawn.square().sum())
+        slope = torch.einsum("knr,nr->k", gaps, shares) / len(scores) + 2 * pull * scale * drawn
+        return value, slope.cpu().numpy()
+
+    found = minimize(loss, np.array(PRIOR), jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(VIEWS))
+    return torch.from_numpy(found.x)

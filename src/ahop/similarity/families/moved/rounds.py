@@ -1,0 +1,138 @@
+"""Learn a bent map where few origins are known, or none: a rotation first, then rounds of pairs and maps.
+
+In each round the pairs that are believed make a map, and every query is judged by one that has not learned from its own
+part of the queries, so that wrong pairs cannot confirm themselves. No pattern may take more queries than its share:
+what it takes too much of counts for less. Pairs that are then more likely than not are believed; known ones always are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import split
+from ahop.similarity.families.moved import bending
+from ahop.similarity.families.moved.alignment import Alignment, align, directions, less_crowded
+from ahop.similarity.families.moved.bent import Bent
+from ahop.similarity.families.moved.learning import fit_pairs
+
+_ROUNDS, _FOLDS = 2, 4
+# The shape that suits most labelled pairs of models. Pairs that are believed are the easier ones, and would choose one
+# that is too smooth.
+_SHAPE = bending.Shape(0.8, 0.3)
+# Candidates of each query that share in it, steps that share patterns out, and how likely a pair must be.
+_CANDIDATES, _STEPS, _BELIEVED = 64, 30, 0.5
+# Queries of a fold that weigh the views, and known pairs that are enough to weigh them alone.
+_JUDGED, _ENOUGH = 512, 100
+# Known origins that tell how often answers are right, at least.
+TELLING = 5
+
+
+class SelfLearned(NamedTuple):
+    """A map, the rotation that it began with, and how often it should be right."""
+
+    model: Bent
+    start: Alignment
+    expected: float
+
+
+class _Believed(NamedTuple):
+    """Queries ``(m,)`` whose origins ``(m,)`` are believed, and all queries' likeliest ones ``(n,)`` with how sure."""
+
+    rows: Tensor
+    origins: Tensor
+    first: Tensor
+    sure: Tensor
+
+
+@torch.no_grad()
+def learn(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> SelfLearned:
+    """The map from patterns ``(N, d)`` to queries ``(n, d')`` of which some origins ``(n,)`` are known, else -1.
+
+    Where no rotation is better than chance, nothing was found: all patterns are then as likely for any query.
+    """
+    start = align(patterns, queries, origins, seed)
+    if not start.found:
+        return SelfLearned(_nothing(patterns, queries), start, float("nan"))
+    rotated = directions(queries) @ start.rotation
+    believed = _mutual(directions(patterns), rotated, origins)
+    for number in range(_ROUNDS):
+        if len(believed.rows) < bending.FEWEST:
+            return SelfLearned(_nothing(patterns, queries), replace(start, found=False), float("nan"))
+        used = believed
+        model, believed = _round(patterns, queries, origins, used, seed + number)
+    model.straight = fit_pairs(patterns, queries[used.rows], used.origins, seed)
+    known = (origins >= 0).nonzero().squeeze(1)
+    expected = float(believed.sure.mean())
+    if len(known) >= TELLING:
+        right = believed.first[known] == origins[known]
+        expected = (float(right.sum()) + expected) / (len(known) + 1)
+    return SelfLearned(model, start, expected)
+
+
+def _nothing(patterns: Tensor, queries: Tensor) -> Bent:
+    """A map that tells nothing: every score is nought."""
+    bent = Bent(patterns.shape[1], queries.shape[1]).to(patterns)
+    bent.weights.data.zero_()
+    return bent
+
+
+def _mutual(stored: Tensor, asked: Tensor, origins: Tensor) -> _Believed:
+    """Queries and patterns that choose each other by a rotation alone; the known ones stay."""
+    scores = less_crowded(asked @ stored.mT)
+    first = scores.argmax(1)
+    chosen = scores.argmax(0)[first] == torch.arange(len(asked), device=asked.device)
+    return _pinned(first, chosen, torch.ones_like(asked[:, 0]), origins)
+
+
+def _pinned(first: Tensor, chosen: Tensor, sure: Tensor, origins: Tensor) -> _Believed:
+    known = origins >= 0
+    rows = (chosen | known).nonzero().squeeze(1)
+    return _Believed(rows, torch.where(known, origins, first)[rows], first, sure)
+
+
+def _round(
+    patterns: Tensor, queries: Tensor, origins: Tensor, believed: _Believed, seed: int
+) -> tuple[Bent, _Believed]:
+    """A map of the pairs that are believed, and what maps without a part of the queries then believe of that part."""
+    rows, own = believed.rows, believed.origins
+    pairs = bending.Pairs.of(patterns, queries[rows], own, seed, _SHAPE)
+    # A part is of origins: queries of one pattern are judged by the same map.
+    part = torch.randint(_FOLDS, (len(patterns),), generator=torch.Generator().manual_seed(seed)).to(own.device)
+    known = origins[rows] >= 0
+    judges = rows[known] if int(known.sum()) >= _ENOUGH else rows
+    own_of = torch.full_like(origins, -1).index_copy(0, rows, own)
+    folds = []
+    for number in range(_FOLDS):
+        some = judges[part[own_of[judges]] == number][:_JUDGED]
+        folds.append((queries[some], own_of[some]))
+    weighed = bending.fit_pairs(pairs, [fold for fold in folds if len(fold[0])], seed)
+    # Queries that nobody believes anything of may be in any part.
+    side = torch.where(own_of >= 0, part[own_of], torch.arange(len(queries), device=own.device) % _FOLDS)
+    scores = patterns.new_empty(len(queries), min(_CANDIDATES, len(patterns)))
+    places = torch.empty_like(scores, dtype=torch.long)
+    for number in range(_FOLDS):
+        left_out = (part[pairs.origins] == number).nonzero().squeeze(1)
+        model, here = pairs.model(left_out, weighed.model.weights), (side == number).nonzero().squeeze(1)
+        for block in split(len(here), 4 * len(patterns) * queries.element_size()):
+            best = model(patterns, queries[here[block]]).topk(scores.shape[1], 1)
+            scores[here[block]], places[here[block]] = best.values, best.indices
+    return weighed.model, _shared(scores, places, len(patterns), origins)
+
+
+def _shared(scores: Tensor, places: Tensor, count: int, origins: Tensor) -> _Believed:
+    """What is believed if no pattern takes more than its share of the queries."""
+    plain = torch.softmax(scores, 1)
+    room, taken = max(1.0, len(scores) / count), scores.new_zeros(count)
+    for _ in range(_STEPS):
+        shares = torch.softmax(scores - taken[places], 1)
+        sums = torch.zeros_like(taken).index_add_(0, places.flatten(), shares.flatten())
+        taken = taken + (sums / room).clamp_min(1).log()
+    shares, best = torch.softmax(scores - taken[places], 1).max(1)
+    first = places.gather(1, best[:, None]).squeeze(1)
+    sure, alone = plain.max(1)
+    kept = _pinned(first, shares > _BELIEVED, sure, origins)
+    return kept._replace(first=places.gather(1, alone[:, None]).squeeze(1))

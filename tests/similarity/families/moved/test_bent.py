@@ -1,0 +1,177 @@
+import copy
+
+import pytest
+import torch
+
+import ahop
+from ahop.similarity import Bent
+from ahop.similarity.families.moved import bending, rounds
+
+
+def bent_world(count=600, dim=4, width=8, noise=0.05, seed=0):
+    """Patterns, and queries that a map with squares and products in it leads to."""
+    generator = torch.Generator().manual_seed(seed)
+    first, second = (torch.randn(dim, width, generator=generator) for _ in range(2))
+    patterns = torch.randn(count, dim, generator=torch.Generator().manual_seed(seed))
+    queries = patterns @ first + 0.5 * (patterns @ second).square()
+    return patterns, queries + noise * torch.randn(count, width, generator=generator)
+
+
+def learned(count=400):
+    patterns, queries = bent_world()
+    bent = Bent(4, 8)
+    bent.fit(patterns, queries[:count], torch.arange(count))
+    return bent, patterns, queries
+
+
+def right(similarity, patterns, queries, rows):
+    return float((similarity(patterns, queries[rows]).argmax(1) == rows).double().mean())
+
+
+BENT, PATTERNS, QUERIES = learned()
+NEW = torch.arange(400, 600)
+
+
+def test_a_bent_map_finds_what_a_straight_one_cannot():
+    assert right(BENT, PATTERNS, QUERIES, NEW) > right(BENT.straight, PATTERNS, QUERIES, NEW) + 0.1
+    memory = ahop.BayesianHopfield(PATTERNS)
+    memory.fit(QUERIES[:400], torch.arange(400), verbose=False)
+    assert memory.report.chosen == "a bent map"
+
+
+def test_the_scores_are_the_weighted_views():
+    weighed = torch.tensordot(BENT.weights.detach(), BENT.views(PATTERNS, QUERIES[:9]), 1)
+    torch.testing.assert_close(BENT(PATTERNS, QUERIES[:9]).detach(), weighed, rtol=1e-4, atol=1e-3)
+    assert bool((BENT.weights >= 0).all())
+
+
+def test_places_are_those_of_a_process_without_the_patterns_own_query():
+    pairs = bending.Pairs.of(PATTERNS, QUERIES[:60], torch.arange(60), 0, bending.Shape(0.8, 0.3))
+    model = pairs.model(pairs.origins[:0])
+    others = torch.arange(60) != 7
+    again = bending.Pairs.of(PATTERNS, QUERIES[:60][others], torch.arange(60)[others], 0, bending.Shape(0.8, 0.3))
+    # Its own query is in the mean of all, from which both are counted.
+    without = pairs.model(torch.tensor([7]))
+    place, same = (torch.linalg.solve(one.whitener.mT, one._locate(PATTERNS[7:8])[0].mT) for one in (model, without))
+    torch.testing.assert_close(place, same, rtol=1e-3, atol=1e-3)
+    assert len(again.origins) == 59
+
+
+def test_a_fold_is_learned_as_if_its_pairs_had_never_been():
+    shape = bending.Shape(0.8, 0.3)
+    pairs = bending.Pairs.of(PATTERNS, QUERIES[:80], torch.arange(80), 0, shape)
+    fold = torch.arange(0, 80, 4)
+    kept, alpha, diagonal = pairs.without(fold)
+    inverse = bending._inverse(pairs.inputs[kept], shape.length, pairs.noise[kept])
+    torch.testing.assert_close(alpha, inverse @ pairs.queries[kept])
+    torch.testing.assert_close(diagonal, inverse.diagonal())
+
+
+def test_several_queries_of_a_pattern_count_as_their_mean_with_less_noise():
+    twice = torch.cat([QUERIES[:60] + 0.1, QUERIES[:60] - 0.1])
+    pairs = bending.Pairs.of(PATTERNS, twice, torch.arange(60).repeat(2), 0, bending.Shape(0.8, 0.3))
+    half = bending.Pairs.of(PATTERNS, QUERIES[:60], torch.arange(60), 0, bending.Shape(0.8, 0.15))
+    torch.testing.assert_close(pairs.alpha, half.alpha, rtol=1e-4, atol=1e-4)
+    assert torch.equal(pairs.noise, half.noise)
+
+
+def test_codes_order_patterns_as_scores_do():
+    codes = BENT.codes(PATTERNS, 0.1)
+    gap = codes(PATTERNS, QUERIES[:20]) - BENT(PATTERNS, QUERIES[:20])
+    torch.testing.assert_close(gap, gap[:, :1].expand_as(gap), rtol=0, atol=1e-2)
+
+
+def test_chosen_patterns_have_the_scores_of_all():
+    chosen = torch.tensor([[0, 5], [599, 3]])
+    every = BENT(PATTERNS, QUERIES[:2]).gather(1, chosen)
+    torch.testing.assert_close(BENT.exact(PATTERNS, chosen, QUERIES[:2]), every, rtol=1e-4, atol=1e-3)
+
+
+def test_units_change_nothing():
+    other = BENT.rescaled(2.0, 3.0)
+    torch.testing.assert_close(
+        other(2 * PATTERNS + 3, 2 * QUERIES[:9] + 3), BENT(PATTERNS, QUERIES[:9]), rtol=1e-3, atol=1e-2
+    )
+
+
+def test_places_are_kept_until_patterns_change():
+    bent, patterns = copy.deepcopy(BENT), PATTERNS.clone()
+    found = bent.places(patterns)
+    assert bent.places(patterns) is found
+    patterns[0] += 1
+    assert not torch.equal(bent.places(patterns).there[0], found.there[0])
+
+
+def test_weights_have_the_gradient_of_the_scores():
+    bent = copy.deepcopy(BENT).double()
+    patterns, queries = PATTERNS[:5].double(), QUERIES[:3].double()
+
+    def scores(weights):
+        return torch.func.functional_call(bent, {"weights": weights}, (patterns, queries))
+
+    assert torch.autograd.gradcheck(scores, bent.weights.detach().requires_grad_())
+
+
+def test_missing_values_are_compared_by_the_straight_map():
+    observed = torch.ones(3, 8, dtype=torch.bool)
+    observed[:, 0] = False
+    torch.testing.assert_close(
+        BENT(PATTERNS, QUERIES[:3], observed), BENT.straight(PATTERNS, QUERIES[:3], observed), rtol=0, atol=0
+    )
+
+
+def test_it_is_saved_and_indexed(tmp_path):
+    memory = ahop.BayesianHopfield(PATTERNS, similarity=copy.deepcopy(BENT))
+    memory.save(tmp_path)
+    loaded = ahop.load(tmp_path)
+    torch.testing.assert_close(loaded.scores(QUERIES[:9]), memory.scores(QUERIES[:9]))
+    found = memory.index().recall(QUERIES[:50]).indices
+    assert float((found == memory.recall(QUERIES[:50]).indices).double().mean()) == 1
+
+
+def test_strangers_are_less_familiar():
+    def familiar(queries):
+        return BENT(PATTERNS, queries).logsumexp(1) - BENT.stranger(PATTERNS, queries)
+
+    # Of the same map, but of patterns that are not stored.
+    strangers = bent_world(1200)[1][600:]
+    assert float((familiar(strangers)[:, None] < familiar(QUERIES[NEW])).double().mean()) > 0.85
+
+
+def test_few_pairs_are_refused_with_what_is_needed():
+    with pytest.raises(ValueError, match="origins must be of at least 48 patterns"):
+        Bent(4, 8).fit(PATTERNS, QUERIES[:20], torch.arange(20))
+
+
+def rotated(count=1500, dim=24, width=30, noise=0.03, seed=0):
+    """Clusters of clusters, as embeddings are, and a rotation of them into a wider space."""
+    generator = torch.Generator().manual_seed(seed)
+    parts = torch.rand(12, dim, generator=generator).log().neg()
+    patterns = torch.rand(count, 12, generator=generator).pow(4) @ parts
+    patterns = patterns + 0.3 * torch.rand(count, dim, generator=generator).log().neg()
+    turn = torch.linalg.qr(torch.randn(width, width, generator=generator)).Q[:dim]
+    return patterns, patterns @ turn + noise * torch.randn(count, width, generator=generator)
+
+
+def test_no_pair_is_needed():
+    patterns, queries = rotated()
+    unknown = torch.full((1000,), -1)
+    found = rounds.learn(patterns, queries[:1000], unknown)
+    assert found.start.found and found.expected > 0.8
+    assert right(found.model, patterns, queries, torch.arange(1000, 1500)) > 0.9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spaces_that_have_nothing_in_common_are_not_found(seed):
+    patterns, _ = rotated(800, seed=seed)
+    _, queries = rotated(800, width=30, seed=100 + seed)
+    found = rounds.learn(patterns, queries, torch.full((800,), -1))
+    assert not found.start.found
+    # Nothing is said of any query.
+    assert not found.model(patterns, queries[:5]).any()
+
+
+def test_no_pattern_takes_more_than_its_share():
+    scores, places = torch.tensor([[4.0, 3.0], [4.0, 0.0]]), torch.tensor([[0, 1], [0, 1]])
+    believed = rounds._shared(scores, places, 2, torch.full((2,), -1))
+    assert believed.origins.tolist() == [1, 0] and believed.first.tolist() == [0, 0]
