@@ -323,4 +323,5 @@ BENCHMARKS = {
     "load.json": "python benchmarks/load.py --ray",
     "scale-cpu.json": "python benchmarks/scale.py",
     "scale-cuda.json": "python benchmarks/scale.py --device cuda",
+    "spaces.json": "python benchmarks/spaces.py",
 }

@@ -52,7 +52,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
     for family in families if data.observed is None else ():
         by_pairs = family.from_known_pairs(data, seed)
         if by_pairs is not None and (best is None or _retrieves_more(data, by_pairs, best, seed)):
-            best = by_pairs
+            best = replace(by_pairs, held_out=by_pairs.beside_all or by_pairs.held_out)
             tried = [*(trial for trial in tried if trial.name != best.name), best.trial]
     if best is None:
         raise ValueError("queries must allow one of the families that are asked for; none applies to them")

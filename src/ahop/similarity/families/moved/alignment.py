@@ -40,8 +40,8 @@ _CROWD = 10
 # as much; and turns at most.
 _SEEN, _SEEN_OF_ITEMS, _PATIENCE, _TURNS = 0.1, 0.5, 3, 200
 _BETTER = 1e-5
-# What a known pair weighs in turns beside all others together.
-_PINNED = 0.02
+# What a known pair weighs in turns beside all others together: more would let what is odd of a few decide.
+_PINNED = 1e-3
 # Items that take turns, at most.
 _ITEMS = 10_000
 # Queries that judge, at least and at most.
@@ -81,7 +81,8 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     unknown = _shuffled((origins < 0).nonzero().squeeze(1), generator)
     count = min(_JUDGE, max(1, len(unknown) // 5))
     judge, learn = asked[unknown[:count]], asked[torch.cat([unknown[count:], known])]
-    pins = asked[known].mT @ stored[origins[known]]
+    pairs = asked[known], stored[origins[known]]
+    pins = pairs[0].mT @ pairs[1]
 
     some = stored[_shuffled(torch.arange(len(stored)), generator)[:_ITEMS].to(stored.device)]
     learn = learn[_shuffled(torch.arange(len(learn)), generator)[:_ITEMS].to(learn.device)]
@@ -89,7 +90,7 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     if min(len(learn), len(stored)) < _FEWEST:
         return Alignment(best, 0.0, False)
     groups = _centroids(some, generator), _centroids(learn, generator)
-    for start in _starts(some, learn, pins, judge, seed):
+    for start in _starts(some, learn, pairs, judge, seed):
         rotation, gain = _turns(start, *groups, pins, _SEEN, generator)
         best, most = (rotation, gain) if gain > most else (best, most)
     best, _ = _turns(best, some, learn, pins, _SEEN_OF_ITEMS, generator)
@@ -116,8 +117,9 @@ def directions(items: Tensor) -> Tensor:
 def nearest_rotation(matrix: Tensor) -> Tensor:
     """The matrix with orthonormal rows or columns that is nearest to this one."""
     # The quicker way of a GPU does not always converge, and says so to users.
-    u, _, v = torch.linalg.svd(matrix, full_matrices=False, driver="gesvd" if matrix.is_cuda else None)
-    return u @ v
+    driver = "gesvd" if matrix.is_cuda else None
+    u, _, v = torch.linalg.svd(matrix.double(), full_matrices=False, driver=driver)
+    return (u @ v).to(matrix)
 
 
 def less_crowded(scores: Tensor) -> Tensor:
@@ -129,10 +131,13 @@ def less_crowded(scores: Tensor) -> Tensor:
 # --- starts ----------------------------------------------------------------------------------------------------
 
 
-def _starts(stored: Tensor, asked: Tensor, pins: Tensor, judge: Tensor, seed: int) -> Iterator[Tensor]:
+def _starts(stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor], judge: Tensor, seed: int) -> Iterator[Tensor]:
     """First rotations."""
-    if bool(pins.any()):
-        yield nearest_rotation(pins)
+    if len(pairs[0]):
+        # Items are alike that are alike to the same known ones.
+        x, y = (directions(rows @ own.mT) for rows, own in zip((asked, stored), pairs, strict=True))
+        yield nearest_rotation(asked.mT @ stored[_first(x, y)])
+        yield nearest_rotation(pairs[0].mT @ pairs[1])
     same = _unturned(stored, asked)
     if _judged(same, stored, judge).found:
         yield same

@@ -99,7 +99,10 @@ class MovedSpace(Family):
         if len(known.queries) < _enough(data) or len(known.all_origins.unique()) < 2 or has_floor(data):
             return None
         folds = CrossValidation(known.patterns, known.queries, known.all_origins, seed)
-        return replace(self.with_labels(known, folds, None, seed), data=data, again=None)
+        found = self.with_labels(known, folds, None, seed)
+        # Few pairs are told from all patterns, not from some.
+        expected = math.nan if found.beside_all is None else found.beside_all.accuracy
+        return replace(found, data=data, again=None, expected=expected)
 
     def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
         """The map and its noise; one was found if queries land on patterns more closely than by chance.

@@ -19,7 +19,7 @@ from ahop.similarity.families.moved.alignment import Alignment, align, direction
 from ahop.similarity.families.moved.bent import Bent
 from ahop.similarity.families.moved.learning import fit_pairs
 
-_ROUNDS, _FOLDS = 2, 4
+_ROUNDS, _FOLDS = 3, 4
 # The shape that suits most labelled pairs of models. Pairs that are believed are the easier ones, and would choose one
 # that is too smooth.
 _SHAPE = bending.Shape(0.8, 0.3)
@@ -27,8 +27,8 @@ _SHAPE = bending.Shape(0.8, 0.3)
 _CANDIDATES, _STEPS, _BELIEVED = 64, 30, 0.5
 # Queries of a fold that weigh the views, and known pairs that are enough to weigh them alone.
 _JUDGED, _ENOUGH = 512, 100
-# Known origins that tell how often answers are right, at least.
-TELLING = 5
+# Known origins that tell how often answers are right, at least, and how many the map's own word is worth.
+TELLING, _WORTH = 5, 20
 
 
 class SelfLearned(NamedTuple):
@@ -69,7 +69,8 @@ def learn(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     expected = float(believed.sure.mean())
     if len(known) >= TELLING:
         right = believed.first[known] == origins[known]
-        expected = (float(right.sum()) + expected) / (len(known) + 1)
+        # What the map itself expects weighs as much as a few labels.
+        expected = (float(right.sum()) + _WORTH * expected) / (len(known) + _WORTH)
     return SelfLearned(model, start, expected)
 
 
