@@ -23,6 +23,7 @@ from ahop.separation import Softmax
 from ahop.similarity import Corruption, Density, Likelihood, Similarity, quick
 from ahop.similarity.bridge import Adapter
 from ahop.similarity.codes import NoCodesError
+from ahop.similarity.families.moved.bent import Bent
 from ahop.similarity.families.moved.model import Moved
 
 if TYPE_CHECKING:
@@ -345,8 +346,10 @@ class BayesianHopfield(AssociativeMemory):
             metric: What the index goes by: "inner", "cosine" or "l2".
         """
         model = self.similarity.model
-        if not isinstance(model, Moved):
+        if not isinstance(model, (Moved, Bent)):
             raise ValueError(f"query_adapter needs a moved space, and fit found another corruption: {model.name!r}")
+        if isinstance(model, Bent) and not bool(model.weights.any()):
+            raise ValueError("query_adapter needs a moved space, and fit found no map that is better than chance")
         return model.adapter(single(self.patterns), metric)
 
 

@@ -138,6 +138,17 @@ def test_strangers_are_less_familiar():
     assert float((familiar(strangers)[:, None] < familiar(QUERIES[NEW])).double().mean()) > 0.85
 
 
+def test_an_index_of_the_patterns_can_be_asked_by_the_straight_map():
+    memory = ahop.BayesianHopfield(PATTERNS)
+    memory.fit(QUERIES[:400], torch.arange(400), verbose=False)
+    adapter = memory.query_adapter("l2")
+    first = torch.cdist(adapter(QUERIES[NEW]), PATTERNS).argmin(1)
+    assert float((first == NEW).double().mean()) > 0.2
+    nothing = ahop.BayesianHopfield(PATTERNS, similarity=rounds._nothing(PATTERNS, QUERIES))
+    with pytest.raises(ValueError, match="found no map that is better than chance"):
+        nothing.query_adapter()
+
+
 def test_few_pairs_are_refused_with_what_is_needed():
     with pytest.raises(ValueError, match="origins must be of at least 48 patterns"):
         Bent(4, 8).fit(PATTERNS, QUERIES[:20], torch.arange(20))

@@ -69,9 +69,10 @@ class MovedSpace(Family):
 
         found = [tried(_PLAIN)]
         if leader is None or not _held_out(found[0]).hopeless(leader):
-            found.append(tried(learning.choose(data.patterns, data.queries, data.origins, seed)))
+            choice = learning.choose(data.patterns, data.queries, data.origins, seed)
+            found.append(tried(choice))
             if len(data.origins.unique()) >= bending.FEWEST:
-                found.append(_bent(data, validation, seed))
+                found.append(_bent(data, validation, seed, choice))
         return max(found, key=lambda one: (len(_held_out(one).right), _held_out(one).utility))
 
     def without_labels(
@@ -143,14 +144,14 @@ def _held_out(one: Candidate) -> HeldOut:
     return one.held_out
 
 
-def _bent(data: TrainingData, validation: CrossValidation, seed: int) -> Candidate:
+def _bent(data: TrainingData, validation: CrossValidation, seed: int, choice: Choice | None = None) -> Candidate:
     """A bent map, validated by maps that have learned from all pairs of other folds."""
     patterns, queries, origins = data.patterns, data.queries, data.all_origins
     shape = bending.choose(patterns, queries, origins, seed)
     folds = [(queries[rows], origins[rows]) for _, rows in validation.parts]
     pairs = bending.Pairs.of(patterns, queries, origins, seed, shape)
     learned = bending.fit_pairs(pairs, folds, seed, validation.rivals)
-    learned.model.straight = learning.fit_pairs(patterns, queries, origins, seed)
+    learned.model.straight = _from_pairs(data, seed, choice)
 
     def again(other: TrainingData) -> Refit:
         def refit(rows: Tensor) -> Density:
