@@ -1,8 +1,8 @@
 """Queries of another embedding model: how many find their item, with all pairs, some, five, or none.
 
-``python benchmarks/spaces.py [SET ...] [--splits 1] [--device cpu] [--without VecMap]`` scores the items that were not learned from among
-all 10,000, with ours at its defaults and beside it what anyone would try first. What ``results/spaces.json`` has of
-other sets stays.
+``python benchmarks/spaces.py [SET ...] [--splits 1] [--device cpu] [--without VecMap]`` scores the items that were not
+learned from among all 10,000, with ours at its defaults and beside it what anyone would try first. What
+``results/spaces.json`` has of other sets stays.
 """
 
 from __future__ import annotations
