@@ -7,7 +7,8 @@ r"""Bring two clouds of points together by a rotation, with no pair known, or a 
    turns (Artetxe, Labaka and Agirre, 2018), crowded places counting for less (CSLS: Conneau and others, 2018), at first
    on random parts of the scores. A start is worth the gain that its turns end with.
 3. Turns of the best on all items.
-4. It is right if queries that had no part in it land on patterns more closely than by chance.
+4. It is right if queries that had no part in it land on patterns more closely than by chance, and than after turns that
+   began at random.
 
 By chance, points lie around a query as if they were thrown there: the volume within which there are k of them grows
 by a factor whose logarithm is 1/k on average, from one to the next, in any number of dimensions. So the logarithms of
@@ -48,6 +49,10 @@ _ITEMS = 10_000
 _FEWEST, _JUDGE = 16, 1000
 # How much farther ahead than by chance, by how many standard errors.
 _AHEAD, _ERRORS = 1.1, 3.0
+# Patterns that queries must land on, as a share of how many they could.
+_SPREAD = 0.1
+# Turns from nowhere that a start has to be ahead of as well.
+_NULLS = 4
 _TINY = 1e-30
 # Squared distances that rounding may leave.
 _LEAST = 1e-6
@@ -94,7 +99,13 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
         rotation, gain = _turns(start, *groups, pins, _SEEN, generator)
         best, most = (rotation, gain) if gain > most else (best, most)
     best, _ = _turns(best, some, learn, pins, _SEEN_OF_ITEMS, generator)
-    return _judged(best, stored, judge)
+    # Turns from nowhere bring unlike clouds together as far as chance does, whatever their shapes.
+    by_chance = 1.0
+    for _ in range(_NULLS):
+        nowhere = nearest_rotation(torch.randn(best.shape, generator=generator).to(best))
+        rotation, _ = _turns(nowhere, *groups, torch.zeros_like(pins), _SEEN, generator)
+        by_chance = max(by_chance, _judged(rotation, stored, judge).ahead)
+    return _judged(best, stored, judge, by_chance)
 
 
 def lands(patterns: Tensor, queries: Tensor) -> bool:
@@ -303,20 +314,25 @@ def _closeness(turned: Tensor, asked: Tensor) -> Tensor:
     return torch.addmm(-turned.square().sum(1) / 2, asked, turned.mT)
 
 
-def _judged(rotation: Tensor, stored: Tensor, judge: Tensor) -> Alignment:
+def _judged(rotation: Tensor, stored: Tensor, judge: Tensor, by_chance: float = 1.0) -> Alignment:
     """How much nearer the first pattern is than the second, over what it would be by chance."""
     if len(stored) < 3 or len(judge) < _FEWEST:
         return Alignment(rotation, 0.0, False)
-    turned, gaps = stored @ rotation.mT, []
+    turned, gaps, landed = stored @ rotation.mT, [], []
     for part in split(len(judge), 4 * len(stored) * judge.element_size()):
-        nearest = _closeness(turned, judge[part]).topk(3, -1).values
-        squares = judge[part].square().sum(1, keepdim=True) - 2 * nearest
+        nearest = _closeness(turned, judge[part]).topk(3, -1)
+        squares = judge[part].square().sum(1, keepdim=True) - 2 * nearest.values
+        landed.append(nearest.indices[:, 0])
         first, second, third = squares.clamp_min(_LEAST).log().unbind(-1)
         gaps.append(torch.stack([second - first, 2 * (third - second)], 1))
-    ahead, chance = torch.cat(gaps).mean(0).tolist()
-    more = torch.cat(gaps).mv(torch.tensor([1.0, -_AHEAD]).to(judge))
-    errors = float(more.mean() / (more.std() / math.sqrt(len(more))))
-    return Alignment(rotation, ahead / max(chance, _TINY), errors > _ERRORS)
+    # A pattern counts once: queries in a few groups can all be brought to a pattern each, and tell of it as one.
+    known, group, count = torch.cat(landed).unique(return_inverse=True, return_counts=True)
+    each = torch.zeros(len(known), 2).to(judge).index_add_(0, group, torch.cat(gaps)) / count[:, None]
+    ahead, chance = each.mean(0).tolist()
+    more = each.mv(torch.tensor([1.0, -_AHEAD * by_chance]).to(judge))
+    errors = float(more.mean() / (more.std() / math.sqrt(len(more)) + _TINY))
+    many = len(known) >= max(_FEWEST, _SPREAD * min(len(judge), len(stored)))
+    return Alignment(rotation, ahead / max(chance, _TINY), many and errors > _ERRORS)
 
 
 def _shuffled(items: Tensor, generator: torch.Generator) -> Tensor:
