@@ -14,18 +14,38 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 import ahop
 from ahop.datasets import Measured
+from ahop.datasets.files import DataFile, fetch
 from ahop_paper import baselines, real, report, self_taught
 from ahop_paper.spread import spread
 
 SETS = ("embeddings-new", "embeddings-new-photo", "embeddings-wide", "text-glove", "text-llama")
 LABELS = (None, 500, 5, 0)
+TEXT = DataFile(
+    path="real/text_models.npz",
+    sha256=("4b3b1ba3ab27361478b55139e8bec66567cfc3fe9b91b21abd9547c269e17d95",),
+    source="10,000 definitions of WordNet 3 as two public text models embed them",
+)
 TARGET = Path(__file__).parent.parent / "results" / "spaces.json"
+OTHER = {"glove": "llama", "llama": "glove"}
 Answers = tuple[Tensor, Tensor | None]
+
+
+def load(name: str, number: int) -> Measured:
+    """A set and a split of it; of texts, ``text-glove`` is asked by GloVe and stored by WordLlama, or the reverse."""
+    if not name.startswith("text-"):
+        return real.split(real.load(name, real.Config()), number)
+    asking = name.removeprefix("text-")
+    with np.load(fetch(TEXT), allow_pickle=False) as archive:
+        stored, asked = (torch.from_numpy(archive[side]).float() for side in (OTHER[asking], asking))
+    every, learn = torch.arange(len(stored)), torch.zeros(len(stored), dtype=torch.bool)
+    learn[torch.from_numpy(np.random.default_rng(number).permutation(len(stored))[: len(stored) // 2])] = True
+    return Measured(stored, asked, every, learn)
 
 
 def ours(data: Measured, count: int | None, number: int) -> Answers:
@@ -47,8 +67,9 @@ def plain(make: Callable[[Measured], baselines.Compared]) -> Callable[[Measured]
 
 
 def ridge(data: Measured) -> baselines.Compared:
-    pairs = data.queries[data.learn].double(), data.origins[data.learn]
-    return baselines.tuned(baselines.ridge, baselines.RIDGES, data.patterns.double(), *pairs, 0)
+    """Around the patterns' mean, which cosines gain by."""
+    patterns, pairs = data.patterns.double(), (data.queries[data.learn].double(), data.origins[data.learn])
+    return baselines.tuned(baselines.ridge, baselines.RIDGES, patterns - patterns.mean(0), *pairs, 0)
 
 
 def csls(data: Measured) -> baselines.Compared:
@@ -62,7 +83,11 @@ def csls(data: Measured) -> baselines.Compared:
 
 
 def procrustes(data: Measured) -> baselines.Compared:
-    return baselines.procrustes(data.patterns.double(), data.queries[data.learn].double(), data.origins[data.learn])
+    """Around both means."""
+    patterns, queries = data.patterns.double(), data.queries[data.learn].double()
+    centre = queries.mean(0)
+    found = baselines.procrustes(patterns - patterns.mean(0), queries - centre, data.origins[data.learn])
+    return found._replace(move=lambda asked: found.move(asked - centre))
 
 
 def vecmap(data: Measured) -> baselines.Compared:
@@ -74,7 +99,7 @@ PLAIN["VecMap"] = ("0", vecmap)
 
 
 def measure(name: str, number: int, device: str, without: Sequence[str]) -> Iterator[dict[str, Any]]:
-    data = real.split(real.load(name, real.Config()), number)
+    data = load(name, number)
     truth = data.origins[~data.learn]
     for method, (labels, make) in PLAIN.items():
         if method in without:

@@ -172,9 +172,6 @@ def measured(tmp_path, monkeypatch):
             name: generator.normal(size=(10, 6 if name == "wide" else 4)).astype(np.float16)
             for name in ("old", *real.VERSIONS)
         },
-        "TEXT": {
-            name: generator.normal(size=(10, width)).astype(np.float16) for name, width in (("glove", 4), ("llama", 6))
-        },
     }
     for name, arrays in tables.items():
         file = getattr(real, name)

@@ -149,12 +149,6 @@ EMBEDDINGS = Origin(
     "15 MB",
     note="Not published elsewhere: it has to come with a copy of this project's data folder.",
 )
-TEXT = Origin(
-    "made for this project from definitions of WordNet 3, with GloVe and WordLlama",
-    "WordNet's own, PDDL and MIT",
-    "7 MB",
-    note="Not published elsewhere: it has to come with a copy of this project's data folder.",
-)
 MNIST = Origin("http://yann.lecun.com/exdb/mnist/", "CC BY-SA 3.0", "11 MB")
 CIFAR = Origin("https://www.cs.toronto.edu/~kriz/cifar.html", "no licence text", "170 MB")
 TINY = Origin(

@@ -38,11 +38,6 @@ EMBEDDINGS = DataFile(
     sha256=("a5b1cc6b2be1376a8347b22811a38f7b6f2b23e924316f6c1343d936fe4738d1",),
     source="the CIFAR-10 test images as small networks embed them that were trained by contrast",
 )
-TEXT = DataFile(
-    path="real/text_models.npz",
-    sha256=("4b3b1ba3ab27361478b55139e8bec66567cfc3fe9b91b21abd9547c269e17d95",),
-    source="10,000 definitions of WordNet 3 as two public text models embed them",
-)
 # A version of the embeddings, and who made it.
 VERSIONS = {
     "tuned": "by the old model, trained on",
@@ -173,26 +168,6 @@ def _register_embeddings(version: str, about: str) -> None:
 
 for _version, _about in VERSIONS.items():
     _register_embeddings(_version, _about)
-
-
-def _register_text(asking: str, stored: str, about: str) -> None:
-    @register(
-        f"text-{asking}",
-        title=f"text, {asking} asks",
-        about=f"10,000 definitions as {stored} embeds them, and {about}",
-        files=[TEXT],
-        origin=origins.TEXT,
-    )
-    def text() -> Measured:
-        with np.load(fetch(TEXT), allow_pickle=False) as archive:
-            memory, queries = archive[stored], archive[asking]
-        texts = np.arange(len(memory))
-        order = np.random.default_rng(0).permutation(len(memory))
-        return _measured(memory, queries, texts, np.isin(texts, order[: len(order) // 2]))
-
-
-_register_text("glove", "llama", "as GloVe does, in 100 dimensions")
-_register_text("llama", "glove", "as WordLlama does, in 256 dimensions")
 
 
 @register(
