@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ahop.similarity.families.moved.alignment import lands, nearest_rotation
+from ahop.similarity.families.moved.alignment import align, lands, nearest_rotation
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
@@ -17,3 +17,12 @@ def test_queries_land_on_patterns_as_they_are_or_not(unit):
     assert not lands(patterns, unit * queries @ rotation.mT)
     # And so do points that have nothing to do with them.
     assert not lands(patterns, unit * torch.randn(2000, 16, generator=generator))
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_groups_that_a_rotation_can_bring_to_a_pattern_each_are_not_found(seed):
+    generator = torch.Generator().manual_seed(seed)
+    patterns = torch.randn(600, 19, generator=generator)
+    group = torch.randint(8, (500,), generator=generator)
+    queries = 3 * torch.randn(8, 15, generator=generator)[group] + torch.randn(500, 15, generator=generator)
+    assert not align(patterns, queries, torch.full((500,), -1), seed).found
