@@ -57,8 +57,9 @@ class Bent(Density):
         \frac{\lVert L(x - f(\xi)) \rVert^2}{2 d'} + w_4 \cos(x, f(\xi)) + w_5 \cos(B x, \xi)
 
     with v the variance of the process, :math:`\delta` the mean squared distance to the ten nearest landmarks (noise
-    grows with it), and B a linear map back. Weights are none below zero. :mod:`.bending` learns all of it; queries with
-    missing values are compared by the linear map alone.
+    grows with it), and B a linear map back. Weights are none below zero.
+    :mod:`ahop.similarity.families.moved.bending` learns all of it. Queries with missing values are compared by the
+    linear map alone.
 
     Args:
         dim: Number of dimensions d of patterns.

@@ -26,7 +26,7 @@ class Moved(Density):
 
     Another embedding model, another instrument with other channels, another basis. A may lead to any number of
     dimensions. In coordinates where :math:`L L^\top` is the identity, the score is a function of a plain distance.
-    :mod:`ahop.similarity.families.moved.learning` fits all of it, from pairs, from a few, or from none.
+    :mod:`ahop.similarity.families.moved.learning` fits all of it from pairs; without them, see :class:`Bent`.
 
     Args:
         dim: Number of dimensions d of patterns.
