@@ -133,7 +133,7 @@ def nearest_rotation(matrix: Tensor) -> Tensor:
     return (u @ v).to(matrix)
 
 
-def less_crowded(scores: Tensor) -> Tensor:
+def csls(scores: Tensor) -> Tensor:
     """Cross-domain similarity local scaling, ``(n, N)``: scores less what either side has with its nearest."""
     columns, rows = (scores.topk(min(_CROWD, scores.shape[dim]), dim).values.mean(dim, keepdim=True) for dim in (0, 1))
     return 2 * scores - columns - rows
@@ -147,7 +147,7 @@ def _starts(stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor], judge: 
     if len(pairs[0]):
         # Items are alike that are alike to the same known ones.
         x, y = (directions(rows @ own.mT) for rows, own in zip((asked, stored), pairs, strict=True))
-        yield nearest_rotation(asked.mT @ stored[_first(x, y)])
+        yield nearest_rotation(asked.mT @ stored[nearest(x, y)])
         yield nearest_rotation(pairs[0].mT @ pairs[1])
     same = _unturned(stored, asked)
     if _judged(same, stored, judge).found:
@@ -159,11 +159,11 @@ def _starts(stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor], judge: 
         for moments in (_squares, _tails, _joint_tails):
             matched = _assigned(moments(there), moments(here), seed)
             x, y = (directions(torch.from_numpy(rows).to(stored)) for rows in (there, here[:, matched]))
-            yield nearest_rotation(asked.mT @ stored[_first(x, y)])
+            yield nearest_rotation(asked.mT @ stored[nearest(x, y)])
 
 
-def _first(asked: Tensor, stored: Tensor) -> Tensor:
-    """The pattern that each query is most like, crowded ones counting for less."""
+def nearest(asked: Tensor, stored: Tensor) -> Tensor:
+    """The item of one side that each of the other is most like by :func:`csls`, block by block, ``(n,)``."""
     crowd = torch.zeros_like(stored[:, 0])
     for part in split(len(stored), 4 * len(asked) * stored.element_size()):
         crowd[part] = (stored[part] @ asked.mT).topk(min(_CROWD, len(asked)), 1).values.mean(1) / 2
@@ -291,7 +291,7 @@ def _turns(
             if seen >= 1:
                 break
             seen, waited = min(1.0, 2 * seen), 0
-        scores = less_crowded(scores)
+        scores = csls(scores)
         if seen < 1:
             hidden = torch.rand(scores.shape, generator=_like(generator, scores), device=scores.device) >= seen
             scores = scores.masked_fill_(hidden, -math.inf)
@@ -320,9 +320,9 @@ def _judged(rotation: Tensor, stored: Tensor, judge: Tensor, by_chance: float = 
         return Alignment(rotation, 0.0, False)
     turned, gaps, landed = stored @ rotation.mT, [], []
     for part in split(len(judge), 4 * len(stored) * judge.element_size()):
-        nearest = _closeness(turned, judge[part]).topk(3, -1)
-        squares = judge[part].square().sum(1, keepdim=True) - 2 * nearest.values
-        landed.append(nearest.indices[:, 0])
+        best = _closeness(turned, judge[part]).topk(3, -1)
+        squares = judge[part].square().sum(1, keepdim=True) - 2 * best.values
+        landed.append(best.indices[:, 0])
         first, second, third = squares.clamp_min(_LEAST).log().unbind(-1)
         gaps.append(torch.stack([second - first, 2 * (third - second)], 1))
     # A pattern counts once: queries in a few groups can all be brought to a pattern each, and tell of it as one.

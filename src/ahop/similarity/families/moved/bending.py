@@ -86,6 +86,10 @@ class Pairs:
             *(noise, inverse, inverse @ left),
         )
 
+    def every(self, weights: Tensor) -> Bent:
+        """The map of all pairs."""
+        return self.model(self.origins[:0], weights)
+
     def without(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What is kept ``(k,)`` where some pairs ``(r,)`` are left out, its ``alpha``, and the inverse's diagonal."""
         keep = torch.ones_like(self.origins, dtype=torch.bool)
@@ -100,8 +104,8 @@ class Pairs:
         diagonal = self.inverse.diagonal()[kept] - (beside * solved[:, width:].mT).sum(1)
         return kept, alpha, diagonal
 
-    def model(self, rows: Tensor, weights: Tensor | None = None) -> Bent:
-        """The map without some of the pairs ``(r,)``, with these weights of its views."""
+    def model(self, rows: Tensor, weights: Tensor) -> Bent:
+        """The map without some of the pairs ``(r,)``, with these weights of its views ``(5,)``."""
         kept, alpha, diagonal = self.without(rows)
         bent = Bent(self.patterns.shape[1], self.query_mean.shape[0], len(kept)).to(self.patterns)
         inputs, variance = self.inputs[kept], 1 / diagonal
@@ -115,7 +119,7 @@ class Pairs:
             getattr(bent, name).copy_(value)
         bent.shape[0], bent.shape[1] = self.shape
         stored = self.patterns[self.origins[kept]]
-        there, spread, near = bent._locate(stored)
+        there, spread, near = bent.locate(stored)
         bent.whitener.copy_(_whitener(gaps / spread.sqrt()[:, None]))
         log_near = near.log()
         bent.shape[2], bent.shape[3] = spread.log().mean().exp(), log_near.mean().exp()
@@ -125,8 +129,7 @@ class Pairs:
         bent.back_bias.copy_(bias - self.query_mean.double() @ back)
         # Directions are counted from the middle of where patterns land; nothing is whitened yet.
         bent.centre.copy_(there.mean(0))
-        if weights is not None:
-            bent.weights.data.copy_(weights)
+        bent.weights.data.copy_(weights)
         return bent
 
 
@@ -159,7 +162,7 @@ def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) ->
     folds = [(queries[side][:_JUDGED], origins[side][:_JUDGED]) for side in (half, ~half)]
 
     def told(shape: Shape) -> float:
-        scores = fit_pairs(Pairs.of(patterns, queries, origins, seed, shape), folds, seed).scores
+        scores = weigh(Pairs.of(patterns, queries, origins, seed, shape), folds, seed).scores
         return float(torch.cat(scores).log_softmax(1)[:, 0].clamp_min(_LOST).mean())
 
     return max((Shape(_LENGTH, noise) for noise in _NOISES), key=told)
@@ -200,20 +203,19 @@ def _slope(log_near: Tensor, squares: Tensor) -> float:
 
 
 class Weighed(NamedTuple):
-    """A map with weights, and the scores of each fold's queries: of the origin first, and of the rivals ``(R,)``."""
+    """Weights of the views, and the scores of each fold's queries: of the origin first, and of the rivals."""
 
-    model: Bent
+    weights: Tensor
     scores: list[Tensor]
-    rivals: Tensor
 
 
-def fit_pairs(
+def weigh(
     pairs: Pairs,
     folds: Sequence[tuple[Tensor, Tensor]],
     seed: int,
     rivals: Tensor | None = None,
 ) -> Weighed:
-    """The map of all pairs, with weights from folds.
+    """Weights by which origins of folds are told best that were left out.
 
     Args:
         pairs: What it is learned from.
@@ -227,7 +229,7 @@ def fit_pairs(
     tables, near, shown = [], [], []
     prior = torch.tensor(PRIOR).to(pairs.patterns)
     for queries, origins in folds:
-        bent = pairs.model(_rows_of(pairs.origins, origins), prior)
+        bent = pairs.model(torch.isin(pairs.origins, origins).nonzero().squeeze(1), prior)
         own = bent.views(pairs.patterns[origins], queries).diagonal(dim1=1, dim2=2)
         views = bent.views(pairs.patterns[rivals], queries)
         beside = torch.tensordot(prior, views, 1).masked_fill(origins[:, None] == rivals, -math.inf)
@@ -240,13 +242,7 @@ def fit_pairs(
     for (own, views), origins in zip(tables, shown, strict=True):
         beside = torch.tensordot(weights, views, 1).masked_fill(origins[:, None] == rivals, -math.inf)
         scores.append(torch.cat([torch.tensordot(weights, own, 1)[:, None], beside], 1))
-    nothing = pairs.origins[:0]
-    return Weighed(pairs.model(nothing, weights), scores, rivals)
-
-
-def _rows_of(known: Tensor, origins: Tensor) -> Tensor:
-    """Where some origins are among those known, in order."""
-    return torch.isin(known, origins).nonzero().squeeze(1)
+    return Weighed(weights, scores)
 
 
 def _weights(views: Tensor) -> Tensor:

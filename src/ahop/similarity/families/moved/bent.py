@@ -130,7 +130,7 @@ class Bent(Density):
         parts = split(patterns[..., 0].numel(), 8 * max(1, self.landmarks) * patterns.element_size())
         rows = patterns.detach().reshape(-1, self.dim)
         there, spread, near = (
-            torch.cat(part) for part in zip(*(self._locate(rows[part]) for part in parts), strict=True)
+            torch.cat(part) for part in zip(*(self.locate(rows[part]) for part in parts), strict=True)
         )
         found = self._arranged(rows, there, spread, near, patterns.shape[:-1])
         self._known = (weakref.ref(patterns), patterns._version, found)
@@ -147,7 +147,7 @@ class Bent(Density):
             nn.functional.normalize(rows - self.pattern_mean.to(rows), dim=-1).reshape(*shape, self.dim),
         )
 
-    def _locate(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def locate(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Whitened places ``(n, d')`` of patterns, how well they are known ``(n,)``, and how far neighbours are."""
         inputs = (rows - self.pattern_mean.to(rows)) / self.pattern_length.to(rows)
         length, noise, known, crowded, _ = self.shape.to(rows)
@@ -231,7 +231,7 @@ class Bent(Density):
 
     def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
         """What is left of the queries stays, around the places of the others."""
-        before, after = (self._locate(rows)[0] for rows in (own, others))
+        before, after = (self.locate(rows)[0] for rows in (own, others))
         return queries + torch.linalg.solve(self.whitener.to(queries).mT, (after - before).mT).mT
 
     @torch.no_grad()

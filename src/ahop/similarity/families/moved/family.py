@@ -80,7 +80,7 @@ class MovedSpace(Family):
     ) -> Candidate:
         found = rounds.learn(data.patterns, data.queries, data.all_origins, seed)
         log_beta = 0.0
-        if len(data.known) >= rounds.TELLING:
+        if found.start.found and len(data.known) >= rounds.TELLING:
             # What labels say of those that were left out bounds how sure to be.
             asked = found.model, data.patterns, data.queries
             log_beta = calibration.no_surer_than(found.expected, *asked, 0.0, data.log_prior)
@@ -150,22 +150,22 @@ def _bent(data: TrainingData, validation: CrossValidation, seed: int, choice: Ch
     shape = bending.choose(patterns, queries, origins, seed)
     folds = [(queries[rows], origins[rows]) for _, rows in validation.parts]
     pairs = bending.Pairs.of(patterns, queries, origins, seed, shape)
-    learned = bending.fit_pairs(pairs, folds, seed, validation.rivals)
-    learned.model.straight = _from_pairs(data, seed, choice)
+    weights, scores = bending.weigh(pairs, folds, seed, validation.rivals)
+    model = pairs.every(weights)
+    model.straight = _from_pairs(data, seed, choice)
 
     def again(other: TrainingData) -> Refit:
         def refit(rows: Tensor) -> Density:
             known = other.all_origins[rows]
-            pairs = bending.Pairs.of(other.patterns, other.queries[rows], known, seed, shape)
-            return pairs.model(known[:0], learned.model.weights)
+            return bending.Pairs.of(other.patterns, other.queries[rows], known, seed, shape).every(weights)
 
         return refit
 
     held_out, beside_all = (
-        validation.result([table[:, columns] for table in learned.scores])
+        validation.result([table[:, columns] for table in scores])
         for columns in (slice(1 + len(validation.rivals)), slice(None))
     )
-    return Candidate("a bent map", learned.model, data, again, held_out, beside_all=beside_all)
+    return Candidate("a bent map", model, data, again, held_out, beside_all=beside_all)
 
 
 def _from_pairs(data: TrainingData, seed: int, choice: Choice | None) -> Moved:

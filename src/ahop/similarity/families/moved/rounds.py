@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop.similarity.families.moved import bending
-from ahop.similarity.families.moved.alignment import Alignment, align, directions, less_crowded
+from ahop.similarity.families.moved.alignment import Alignment, align, directions, nearest
 from ahop.similarity.families.moved.bent import Bent
 from ahop.similarity.families.moved.learning import fit_pairs
 
@@ -63,7 +63,8 @@ def learn(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
         if len(believed.rows) < bending.FEWEST:
             return SelfLearned(_nothing(patterns, queries), replace(start, found=False), float("nan"))
         used = believed
-        model, believed = _round(patterns, queries, origins, used, seed + number)
+        pairs, weights, believed = _round(patterns, queries, origins, used, seed + number)
+    model = pairs.every(weights)
     model.straight = fit_pairs(patterns, queries[used.rows], used.origins, seed)
     known = (origins >= 0).nonzero().squeeze(1)
     expected = float(believed.sure.mean())
@@ -83,9 +84,8 @@ def _nothing(patterns: Tensor, queries: Tensor) -> Bent:
 
 def _mutual(stored: Tensor, asked: Tensor, origins: Tensor) -> _Believed:
     """Queries and patterns that choose each other by a rotation alone; the known ones stay."""
-    scores = less_crowded(asked @ stored.mT)
-    first = scores.argmax(1)
-    chosen = scores.argmax(0)[first] == torch.arange(len(asked), device=asked.device)
+    first = nearest(asked, stored)
+    chosen = nearest(stored, asked)[first] == torch.arange(len(asked), device=asked.device)
     return _pinned(first, chosen, torch.ones_like(asked[:, 0]), origins)
 
 
@@ -97,8 +97,9 @@ def _pinned(first: Tensor, chosen: Tensor, sure: Tensor, origins: Tensor) -> _Be
 
 def _round(
     patterns: Tensor, queries: Tensor, origins: Tensor, believed: _Believed, seed: int
-) -> tuple[Bent, _Believed]:
-    """A map of the pairs that are believed, and what maps without a part of the queries then believe of that part."""
+) -> tuple[bending.Pairs, Tensor, _Believed]:
+    """The pairs that are believed, weights of their views, and what maps without a part of the queries then believe of
+    that part."""
     rows, own = believed.rows, believed.origins
     pairs = bending.Pairs.of(patterns, queries[rows], own, seed, _SHAPE)
     # A part is of origins: queries of one pattern are judged by the same map.
@@ -110,18 +111,18 @@ def _round(
     for number in range(_FOLDS):
         some = judges[part[own_of[judges]] == number][:_JUDGED]
         folds.append((queries[some], own_of[some]))
-    weighed = bending.fit_pairs(pairs, [fold for fold in folds if len(fold[0])], seed)
+    weights = bending.weigh(pairs, [fold for fold in folds if len(fold[0])], seed).weights
     # Queries that nobody believes anything of may be in any part.
     side = torch.where(own_of >= 0, part[own_of], torch.arange(len(queries), device=own.device) % _FOLDS)
     scores = patterns.new_empty(len(queries), min(_CANDIDATES, len(patterns)))
     places = torch.empty_like(scores, dtype=torch.long)
     for number in range(_FOLDS):
         left_out = (part[pairs.origins] == number).nonzero().squeeze(1)
-        model, here = pairs.model(left_out, weighed.model.weights), (side == number).nonzero().squeeze(1)
+        model, here = pairs.model(left_out, weights), (side == number).nonzero().squeeze(1)
         for block in split(len(here), 4 * len(patterns) * queries.element_size()):
             best = model(patterns, queries[here[block]]).topk(scores.shape[1], 1)
             scores[here[block]], places[here[block]] = best.values, best.indices
-    return weighed.model, _shared(scores, places, len(patterns), origins)
+    return pairs, weights, _shared(scores, places, len(patterns), origins)
 
 
 def _shared(scores: Tensor, places: Tensor, count: int, origins: Tensor) -> _Believed:
