@@ -189,10 +189,11 @@ def test_a_file_of_yours_is_scored_and_a_bad_one_is_refused(page):
     draw, file = np.random.default_rng(0), io.BytesIO()
     patterns, origins = draw.normal(size=(12, 4)), draw.integers(12, size=60)
     np.savez(file, patterns=patterns, queries=patterns[origins] + 0.5, origins=origins)
-    drop.set_input_files({"name": "mine.npz", "mimeType": "application/zip", "buffer": file.getvalue()})
+    # Mended, and under the name of the bad one.
+    drop.set_input_files({"name": "x.npz", "mimeType": "application/zip", "buffer": file.getvalue()})
     page.wait_for_selector("#yours-shown pre.code")
     shown = page.locator("#yours-shown")
-    assert shown.locator("tbody tr").count() == 7 and "np.load('mine.npz'" in shown.inner_text()
+    assert shown.locator("tbody tr").count() == 7 and "np.load('x.npz'" in shown.inner_text()
 
 
 def test_the_page_is_there_for_this_computer_alone(server):

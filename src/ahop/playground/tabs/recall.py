@@ -84,10 +84,9 @@ def lay_out(uploaded: Any) -> None:
         try:
             pictures = upload.pictures(upload.files(text, upload.MOST_PICTURES))
         except upload.UploadError as error:
-            return before, "", gr.HTML(views.message(str(error)), visible=True), gr.HTML(), gr.HTML()
+            return before, gr.HTML(views.message(str(error)), visible=True), gr.HTML(), gr.HTML()
         return (
             pictures,
-            "",
             gr.HTML("", visible=False),
             gr.HTML("0", pictures=widgets.thumbnails(pictures, 0)),
             gr.HTML("", **widgets.canvas(pictures, 0)),
@@ -101,7 +100,10 @@ def lay_out(uploaded: Any) -> None:
     show = (seen, asked, [preview, cards, film])
     kind.change(stored, [kind, uploaded], [drop, said, picker, painter], **quick).then(*show, **shown)
     picker.input(picked, [kind, uploaded, picker], [picker, painter], **quick).then(*show, **shown)
-    drop.upload(dropped, [drop, uploaded], [uploaded, drop, said, picker, painter], **quick).then(*show, **shown)
+    sent = drop.upload(
+        dropped, [drop, uploaded], [uploaded, said, picker, painter], trigger_mode="always_last", **quick
+    )
+    sent.then(*show, **shown)
     again.click(lambda seed: seed + 1, seed, seed, **quick).then(*show, **shown)
     gr.on([*(slider.change for slider in sliders), painter.input, forget.change], *show, **shown)
 

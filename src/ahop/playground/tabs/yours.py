@@ -36,7 +36,8 @@ def lay_out() -> None:
     shown = gr.HTML(apply_default_css=False, elem_id="yours-shown")
 
     heavy: dict[str, Any] = {"show_progress": "minimal", "api_visibility": "private", "concurrency_id": "work"}
-    drop.upload(_sent, drop, shown, **heavy).then(lambda: "", None, drop, show_progress="hidden")
+    # A file that is dropped while another is scored is next, not lost.
+    drop.upload(_sent, drop, shown, trigger_mode="always_last", **heavy)
     go.click(lambda: (yield from scored(example)), None, shown, **heavy)
 
 

@@ -2,6 +2,8 @@
 element.addEventListener("change", async (event) => {
   const chosen = [...event.target.files];
   const most = Number(event.target.dataset.bytes);
+  // So that a file that was mended can be chosen again: a browser says nothing of the same name twice.
+  event.target.value = "";
   const read = (file) =>
     new Promise((resolve, reject) => {
       const reader = new FileReader();
