@@ -13,21 +13,23 @@ r"""Bring two clouds of points together by a rotation, with no pair known, or a 
 By chance, points lie around a query as if they were thrown there: the volume within which there are k of them grows
 by a factor whose logarithm is 1/k on average, from one to the next, in any number of dimensions. So the logarithms of
 distances have gaps that are alike once multiplied by k. Only where queries land on their own patterns is the first gap
-wider than the others.
+wider than the others. Distances are counted in units of how near queries come to the pattern otherwise: near hubs any
+query lands.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ahop._blocks import split
+from ahop._blocks import budget, split
 
 # Items whose fingerprints are compared, at how many places, and how sharply.
 _FINGERPRINTS, _PLACES, _REGULARISATION = 5000, 100, 3e-3
@@ -45,8 +47,8 @@ _BETTER = 1e-5
 _PINNED = 1e-3
 # Items that take turns, at most.
 _ITEMS = 10_000
-# Queries that judge, at least and at most.
-_FEWEST, _JUDGE = 16, 1000
+# Queries that judge, at least and at most, and others that tell how near queries come to a pattern.
+_FEWEST, _JUDGE, _BESIDE = 16, 1000, 4000
 # How much farther ahead than by chance, by how many standard errors.
 _AHEAD, _ERRORS = 1.1, 3.0
 # Patterns that queries must land on, as a share of how many they could.
@@ -89,13 +91,16 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     pairs = asked[known], stored[origins[known]]
     pins = pairs[0].mT @ pairs[1]
 
-    some = stored[_shuffled(torch.arange(len(stored)), generator)[:_ITEMS].to(stored.device)]
-    learn = learn[_shuffled(torch.arange(len(learn)), generator)[:_ITEMS].to(learn.device)]
+    # A table of their scores is within the memory budget.
+    most = min(_ITEMS, math.isqrt(budget() // stored.element_size()))
+    some = stored[_shuffled(torch.arange(len(stored)), generator)[:most].to(stored.device)]
+    learn = learn[_shuffled(torch.arange(len(learn)), generator)[:most].to(learn.device)]
+    beside = learn[:_BESIDE]
     best, most = _unturned(stored, asked), -math.inf
     if min(len(learn), len(stored)) < _FEWEST:
         return Alignment(best, 0.0, False)
     groups = _centroids(some, generator), _centroids(learn, generator)
-    for start in _starts(some, learn, pairs, judge, seed):
+    for start in _starts(some, learn, pairs, judge, beside, seed):
         rotation, gain = _turns(start, *groups, pins, _SEEN, generator)
         best, most = (rotation, gain) if gain > most else (best, most)
     best, _ = _turns(best, some, learn, pins, _SEEN_OF_ITEMS, generator)
@@ -104,14 +109,15 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     for _ in range(_NULLS):
         nowhere = nearest_rotation(torch.randn(best.shape, generator=generator).to(best))
         rotation, _ = _turns(nowhere, *groups, torch.zeros_like(pins), _SEEN, generator)
-        by_chance = max(by_chance, _judged(rotation, stored, judge).ahead)
-    return _judged(best, stored, judge, by_chance)
+        by_chance = max(by_chance, _judged(rotation, stored, judge, beside).ahead)
+    return _judged(best, stored, judge, beside, by_chance)
 
 
 def lands(patterns: Tensor, queries: Tensor) -> bool:
     """Whether queries ``(n, d)`` lie nearer to one of the patterns ``(N, d)`` than by chance, unturned."""
     stored, asked = standard(patterns), standard(queries)
-    return _judged(_unturned(stored, asked), stored, asked[:: max(1, len(asked) // _JUDGE)]).found
+    judges = torch.arange(len(asked), device=asked.device) % max(2, len(asked) // _JUDGE) == 0
+    return _judged(_unturned(stored, asked), stored, asked[judges], asked[~judges][:_BESIDE]).found
 
 
 def standard(items: Tensor) -> Tensor:
@@ -133,16 +139,12 @@ def nearest_rotation(matrix: Tensor) -> Tensor:
     return (u @ v).to(matrix)
 
 
-def csls(scores: Tensor) -> Tensor:
-    """Cross-domain similarity local scaling, ``(n, N)``: scores less what either side has with its nearest."""
-    columns, rows = (scores.topk(min(_CROWD, scores.shape[dim]), dim).values.mean(dim, keepdim=True) for dim in (0, 1))
-    return 2 * scores - columns - rows
-
-
 # --- starts ----------------------------------------------------------------------------------------------------
 
 
-def _starts(stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor], judge: Tensor, seed: int) -> Iterator[Tensor]:
+def _starts(
+    stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor], judge: Tensor, beside: Tensor, seed: int
+) -> Iterator[Tensor]:
     """First rotations."""
     if len(pairs[0]):
         # Items are alike that are alike to the same known ones.
@@ -150,7 +152,7 @@ def _starts(stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor], judge: 
         yield nearest_rotation(asked.mT @ stored[nearest(x, y)])
         yield nearest_rotation(pairs[0].mT @ pairs[1])
     same = _unturned(stored, asked)
-    if _judged(same, stored, judge).found:
+    if _judged(same, stored, judge, beside).found:
         yield same
     yield _coupled(stored, asked, torch.Generator().manual_seed(seed))
     most = min(*stored.shape, *asked.shape)
@@ -163,7 +165,8 @@ def _starts(stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor], judge: 
 
 
 def nearest(asked: Tensor, stored: Tensor) -> Tensor:
-    """The item of one side that each of the other is most like by :func:`csls`, block by block, ``(n,)``."""
+    """The item of one side that each of the other is most like by cross-domain similarity local scaling (CSLS),
+    ``(n,)``: scores less half of what the item has with its nearest, on average."""
     crowd = torch.zeros_like(stored[:, 0])
     for part in split(len(stored), 4 * len(asked) * stored.element_size()):
         crowd[part] = (stored[part] @ asked.mT).topk(min(_CROWD, len(asked)), 1).values.mean(1) / 2
@@ -284,47 +287,72 @@ def _turns(
     weight = _PINNED * (len(stored) + len(asked))
     best, waited = -math.inf, 0
     for _ in range(_TURNS):
-        scores = asked @ rotation @ stored.mT
-        gain = float(scores.amax(1).mean() + scores.amax(0).mean())
+        scores = asked @ (rotation @ stored.mT)
+        near, back_near = (_by_rows(side, _nearest_scores) for side in (scores, scores.mT))
+        gain = float(near[:, 0].mean() + back_near[:, 0].mean())
         best, waited = (gain, 0) if gain > best + _BETTER else (best, waited + 1)
         if waited > _PATIENCE:
             if seen >= 1:
                 break
             seen, waited = min(1.0, 2 * seen), 0
-        scores = csls(scores)
-        if seen < 1:
-            hidden = torch.rand(scores.shape, generator=_like(generator, scores), device=scores.device) >= seen
-            scores = scores.masked_fill_(hidden, -math.inf)
-        pairs = asked.mT @ stored[scores.argmax(1)] + asked[scores.argmax(0)].mT @ stored
-        rotation = nearest_rotation(pairs + weight * pins)
+        # By CSLS, of which what is the same for all rivals is left out.
+        hide = partial(_hidden, seen=seen, generator=generator)
+        there, here = (
+            _by_rows(side, lambda rows, crowd=crowd: hide(rows - crowd.mean(1) / 2).argmax(1))
+            for side, crowd in ((scores, back_near), (scores.mT, near))
+        )
+        rotation = nearest_rotation(asked.mT @ stored[there] + asked[here].mT @ stored + weight * pins)
     return rotation, gain
 
 
-def _like(generator: torch.Generator, tensor: Tensor) -> torch.Generator:
-    """A generator on the tensor's device, that begins where this one is."""
-    seed = int(torch.randint(2**31, (1,), generator=generator))
-    return torch.Generator(tensor.device).manual_seed(seed)
+def _by_rows(table: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """A function of each row, block by block; those of a transposed table are laid out first, which is faster."""
+    parts = split(len(table), 4 * table.shape[1] * table.element_size())
+    return torch.cat([function(table[part].contiguous()) for part in parts])
+
+
+def _nearest_scores(rows: Tensor) -> Tensor:
+    return rows.topk(min(_CROWD, rows.shape[1]), 1).values
+
+
+def _hidden(rows: Tensor, seen: float, generator: torch.Generator) -> Tensor:
+    """Rows of which only a share is seen: each misses another part of one long row of drawn gaps."""
+    if seen >= 1:
+        return rows
+    count, width = rows.shape
+    gaps = torch.where(torch.rand(width + count, generator=generator) < seen, 0.0, -math.inf).to(rows)
+    return rows.add_(gaps.unfold(0, width, 1)[torch.randperm(count, generator=generator).to(rows.device)])
 
 
 # --- judgement --------------------------------------------------------------------------------------------------
 
 
-def _closeness(turned: Tensor, asked: Tensor) -> Tensor:
-    """Minus half the squared distance of each turned pattern, ``(n, N)``, up to a constant of the query."""
-    return torch.addmm(-turned.square().sum(1) / 2, asked, turned.mT)
+def _distances(turned: Tensor, asked: Tensor) -> Tensor:
+    """Squared distances of queries to turned patterns, ``(n, N)``."""
+    own = asked.square().sum(1, keepdim=True) + turned.square().sum(1)
+    return torch.addmm(own, asked, turned.mT, alpha=-2).clamp_min_(_LEAST)
 
 
-def _judged(rotation: Tensor, stored: Tensor, judge: Tensor, by_chance: float = 1.0) -> Alignment:
-    """How much nearer the first pattern is than the second, over what it would be by chance."""
-    if len(stored) < 3 or len(judge) < _FEWEST:
+def _judged(rotation: Tensor, stored: Tensor, judge: Tensor, beside: Tensor, by_chance: float = 1.0) -> Alignment:
+    """How much nearer the first pattern is than the second, over what it would be by chance.
+
+    Args:
+        rotation: ``(d', d)``.
+        stored: Directions of patterns ``(N, d)``.
+        judge: Those of queries ``(n, d')`` that had no part in the rotation.
+        beside: Those of others, which tell how near queries come to each pattern.
+        by_chance: What it is by chance, from turns that began at random.
+    """
+    if len(stored) < 3 or min(len(judge), len(beside)) < _FEWEST:
         return Alignment(rotation, 0.0, False)
     turned, gaps, landed = stored @ rotation.mT, [], []
+    parts = split(len(stored), 4 * len(beside) * stored.element_size())
+    near = torch.cat([_nearest_scores(-_distances(beside, turned[part])).mean(1) for part in parts]).neg().log()
     for part in split(len(judge), 4 * len(stored) * judge.element_size()):
-        best = _closeness(turned, judge[part]).topk(3, -1)
-        squares = judge[part].square().sum(1, keepdim=True) - 2 * best.values
+        best = (near - _distances(turned, judge[part]).log()).topk(3, -1)
         landed.append(best.indices[:, 0])
-        first, second, third = squares.clamp_min(_LEAST).log().unbind(-1)
-        gaps.append(torch.stack([second - first, 2 * (third - second)], 1))
+        first, second, third = best.values.unbind(-1)
+        gaps.append(torch.stack([first - second, 2 * (second - third)], 1))
     # A pattern counts once: queries in a few groups can all be brought to a pattern each, and tell of it as one.
     known, group, count = torch.cat(landed).unique(return_inverse=True, return_counts=True)
     each = torch.zeros(len(known), 2).to(judge).index_add_(0, group, torch.cat(gaps)) / count[:, None]

@@ -119,7 +119,8 @@ class Pairs:
             getattr(bent, name).copy_(value)
         bent.shape[0], bent.shape[1] = self.shape
         stored = self.patterns[self.origins[kept]]
-        there, spread, near = bent.locate(stored)
+        squares = _squares(inputs.to(self.patterns)).fill_diagonal_(math.inf)
+        spread, near = bent.around(squares)
         bent.whitener.copy_(_whitener(gaps / spread.sqrt()[:, None]))
         log_near = near.log()
         bent.shape[2], bent.shape[3] = spread.log().mean().exp(), log_near.mean().exp()
@@ -128,7 +129,7 @@ class Pairs:
         bent.back.copy_(back)
         bent.back_bias.copy_(bias - self.query_mean.double() @ back)
         # Directions are counted from the middle of where patterns land; nothing is whitened yet.
-        bent.centre.copy_(there.mean(0))
+        bent.centre.copy_((self.queries[kept] - gaps).mean(0))
         bent.weights.data.copy_(weights)
         return bent
 
@@ -138,10 +139,14 @@ def _most() -> int:
     return max(FEWEST, int(math.sqrt(budget() / 8)))
 
 
+def _squares(inputs: Tensor) -> Tensor:
+    """Squared distances to each other."""
+    own = inputs.square().sum(1)
+    return torch.addmm(own[:, None] + own, inputs, inputs.mT, alpha=-2).clamp_min_(0)
+
+
 def _kernel(inputs: Tensor, length: float) -> Tensor:
-    products = inputs @ inputs.mT
-    own = products.diagonal()
-    return products + torch.exp(-(own[:, None] + own - 2 * products).clamp_min(0) / (2 * length))
+    return inputs @ inputs.mT + torch.exp(_squares(inputs) / (-2 * length))
 
 
 def _inverse(inputs: Tensor, length: float, noise: Tensor) -> Tensor:

@@ -150,7 +150,6 @@ class Bent(Density):
     def locate(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Whitened places ``(n, d')`` of patterns, how well they are known ``(n,)``, and how far neighbours are."""
         inputs = (rows - self.pattern_mean.to(rows)) / self.pattern_length.to(rows)
-        length, noise, known, crowded, _ = self.shape.to(rows)
         there = inputs @ (self.matrix @ self.whitener).to(rows)
         if not self.landmarks:
             return there, torch.ones_like(there[:, 0]), torch.ones_like(there[:, 0])
@@ -160,20 +159,27 @@ class Bent(Density):
         # A pattern's own query has no part in its place.
         nearest = squares.argmin(1)
         same = (inputs - marks[nearest]).square().sum(1) < _SAME
-        there = there + torch.exp(-squares / (2 * length)) @ alpha
+        there = there + torch.exp(squares / (-2 * self.shape[0].to(rows))) @ alpha
         there = there - (same * self.own.to(rows)[nearest])[:, None] * alpha[nearest]
         squares[same.nonzero().squeeze(1), nearest[same]] = math.inf
+        return there, *self.around(squares)
+
+    def around(self, squares: Tensor) -> tuple[Tensor, Tensor]:
+        """How well places are known ``(n,)``, and how far neighbours are, by squared distances ``(n, m)`` to the
+        landmarks; those that are infinite do not count."""
+        length, noise, known, crowded, _ = self.shape.to(squares)
         around = squares.topk(min(_AROUND, self.landmarks), 1, largest=False)
         near = around.values[:, :_NEIGHBOURS]
         near = torch.where(near.isfinite(), near, 0).sum(1) / near.isfinite().sum(1).clamp_min(1)
         kernel = torch.exp(-around.values / (2 * length))
-        others = marks[around.indices]
-        products = others @ others.mT
+        others = self.inputs.to(squares)[around.indices]
+        # Many small products of a view that is transposed take six times as long on a CPU.
+        products = others @ others.mT.contiguous()
         lengths = products.diagonal(dim1=-2, dim2=-1)
         gram = torch.exp(-(lengths.unsqueeze(-1) + lengths.unsqueeze(-2) - 2 * products) / (2 * length))
         gram = gram + noise * torch.eye(gram.shape[-1]).to(gram)
         spread = 1 + noise - (kernel * torch.linalg.solve(gram, kernel.unsqueeze(-1)).squeeze(-1)).sum(1)
-        return there, spread / known, (near / crowded).clamp_min(_LEAST)
+        return spread / known, (near / crowded).clamp_min(_LEAST)
 
     # --- scores -----------------------------------------------------------------------------------------------
 

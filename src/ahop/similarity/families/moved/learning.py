@@ -65,12 +65,13 @@ def fit_pairs(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0,
 
 
 class _Path(NamedTuple):
-    """All regressions of one target, by strength: means, the target ``(d', d)``, and the pairs' singular directions."""
+    """All regressions of one target, by strength: means, the target ``(d', d)``, the principal directions of the
+    patterns with the variance there, and what the target leaves along them."""
 
     mean_x: Tensor
     mean_k: Tensor
     target: Tensor
-    values: Tensor
+    variances: Tensor
     directions: Tensor
     left: Tensor
 
@@ -81,20 +82,26 @@ class _Path(NamedTuple):
         root = share.sqrt()[:, None]
         k, x = root * (stored - mean_k), root * (asked - mean_x)
         wanted = _target(k, x, target)
-        u, values, v = torch.linalg.svd(k, full_matrices=False)
-        return cls(mean_x, mean_k, wanted, values, v, u.mT @ (x - k @ wanted.mT))
-
-    def pull(self, strength: float) -> Tensor:
-        """What the pairs add to the target along each direction, relative to how far they see there."""
-        believed = strength * (self.values.square().mean() + _TINY)
-        return self.values / (self.values.square() + believed)
+        variances, directions = _principal(k)
+        return cls(mean_x, mean_k, wanted, variances, directions, directions @ k.mT @ (x - k @ wanted.mT))
 
     def matrix(self, strength: float) -> Tensor:
-        return self.target + (self.left.mT * self.pull(strength)) @ self.directions
+        believed = strength * (self.variances.mean() + _TINY)
+        return self.target + (self.left.mT / (self.variances + believed)) @ self.directions
 
     def gaps(self, stored: Tensor, asked: Tensor, strength: float) -> Tensor:
         """What is left of other pairs, ``(n, d')``."""
         return asked - self.mean_x - (stored - self.mean_k) @ self.matrix(strength).mT
+
+
+def _principal(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The variance along each principal direction of rows ``(n, d)``, and the directions, as rows."""
+    if len(rows) < rows.shape[1]:
+        _, values, directions = torch.linalg.svd(rows, full_matrices=False)
+        return values.square(), directions
+    # Many rows: their products alone, which takes a fifth of the time.
+    variances, directions = torch.linalg.eigh(rows.mT @ rows)
+    return variances.clamp_min(0), directions.mT
 
 
 def _target(k: Tensor, x: Tensor, name: str) -> Tensor:
