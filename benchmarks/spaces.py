@@ -1,31 +1,37 @@
-"""Queries of another embedding model: how many find their item, with all pairs, some, five, or none.
+"""Queries of another embedding model: who finds what with all pairs, 500, five, or none.
 
-``python benchmarks/spaces.py [SET ...] [--splits 1] [--device cpu] [--without VecMap]`` scores the items that were not
-learned from among all 10,000, with ours at its defaults and beside it what anyone would try first. What
-``results/spaces.json`` has of other sets stays.
+``python benchmarks/spaces.py [SET ...] [--splits 0 1 2 3 4] [--labels all 500 5 0] [--device cpu]`` scores the items
+that were not learned from among all 10,000: how many find their own (``right``), the mean confidence (``sure``), the
+expected calibration error, and what a search engineer asks for: recall@10 and nDCG@10 against a *full re-index*, in
+which all items were embedded anew by the model that asks. What ``results/spaces.json`` has of other sets, splits and
+labels stays.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import ahop
 from ahop.datasets import Measured
 from ahop.datasets.files import DataFile, fetch
 from ahop_paper import baselines, real, report, self_taught
+from ahop_paper.baselines import Compared
 from ahop_paper.spread import spread
 
 SETS = ("embeddings-new", "embeddings-new-photo", "embeddings-wide", "text-glove", "text-llama")
-LABELS = (None, 500, 5, 0)
+LABELS = ("all", "500", "5", "0")
 TEXT = DataFile(
     path="real/text_models.npz",
     sha256=("4b3b1ba3ab27361478b55139e8bec66567cfc3fe9b91b21abd9547c269e17d95",),
@@ -33,7 +39,11 @@ TEXT = DataFile(
 )
 TARGET = Path(__file__).parent.parent / "results" / "spaces.json"
 OTHER = {"glove": "llama", "llama": "glove"}
-Answers = tuple[Tensor, Tensor | None]
+# Another photo of an item is looked for among the items that the same model embeds anew.
+REINDEXED = {"embeddings-new-photo": "embeddings-new"}
+TEMPERATURES = (0.01, 0.03, 0.1)
+TOP = 10
+FIGURES = ("right", "sure", "calibration", "recall@10", "nDCG@10", "adapter right", "adapter recall@10")
 
 
 def load(name: str, number: int) -> Measured:
@@ -48,97 +58,187 @@ def load(name: str, number: int) -> Measured:
     return Measured(stored, asked, every, learn)
 
 
-def ours(data: Measured, count: int | None, number: int) -> Answers:
-    """First choices of scored queries and how sure they are."""
-    queries, origins = data.queries[data.learn], data.origins[data.learn]
-    if count is not None:
-        origins = torch.where(torch.arange(len(origins)).to(origins) < count, origins, -1)
+# --- what anyone would try ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plain:
+    """What learns from pairs of a set, each map once."""
+
+    data: Measured
+
+    @cached_property
+    def pairs(self) -> tuple[Tensor, Tensor]:
+        return self.data.queries[self.data.learn].double(), self.data.origins[self.data.learn]
+
+    @cached_property
+    def centred(self) -> Tensor:
+        """Patterns around their mean, which cosines gain by."""
+        patterns = self.data.patterns.double()
+        return patterns - patterns.mean(0)
+
+    @cached_property
+    def ridge(self) -> Compared:
+        options = [option for option in baselines.RIDGES if option[1] == "cosine"]
+        return baselines.tuned(baselines.ridge, options, self.centred, *self.pairs, 0)
+
+    @cached_property
+    def procrustes(self) -> Compared:
+        queries, origins = self.pairs
+        centre = queries.mean(0)
+        found = baselines.procrustes(self.centred, queries - centre, origins)
+        return found._replace(move=lambda asked: found.move(asked - centre))
+
+    @cached_property
+    def perceptron(self) -> Compared:
+        options = [(strength, steps, 0) for strength in (1e-2, 1e-1) for steps in (500, 2000)]
+        return baselines.tuned(baselines.perceptron, options, self.centred, *self.pairs, 0)
+
+    def csls(self, own: bool) -> Compared:
+        queries, origins = self.pairs
+        return baselines.csls(self.ridge, queries, None if own else origins)
+
+    def inverted_softmax(self, own: bool) -> Compared:
+        queries, origins = self.pairs
+        return baselines.inverted_softmax(self.ridge, queries, None if own else origins, self.temperature)
+
+    @cached_property
+    def temperature(self) -> float:
+        """That by which pairs held out are found most often."""
+        queries, origins = self.pairs
+        held = torch.arange(len(origins)) % 5 == 0
+        inner = Plain(self.data._replace(learn=self.data.learn & ~torch.isin(self.data.origins, origins[held])))
+
+        def right(temperature: float) -> int:
+            tried = baselines.inverted_softmax(inner.ridge, *inner.pairs, temperature)
+            return int((tried.first(queries[held]) == origins[held]).sum())
+
+        return max(TEMPERATURES, key=right)
+
+    @cached_property
+    def vecmap(self) -> Compared:
+        return self_taught.translated(self.data.patterns, self.data.queries[self.data.learn], 0)
+
+
+# With a pattern's own query in the crowd, patterns of learned items are worse off than those of scored ones.
+PLAIN: dict[str, tuple[str, Callable[[Plain], Compared]]] = {
+    "ridge": ("all", lambda plain: plain.ridge),
+    "Procrustes": ("all", lambda plain: plain.procrustes),
+    "perceptron": ("all", lambda plain: plain.perceptron),
+    "ridge and CSLS": ("all", lambda plain: plain.csls(own=False)),
+    "ridge and CSLS, own query counted": ("all", lambda plain: plain.csls(own=True)),
+    "ridge and inverted softmax": ("all", lambda plain: plain.inverted_softmax(own=False)),
+    "ridge and inverted softmax, own query counted": ("all", lambda plain: plain.inverted_softmax(own=True)),
+    "VecMap, own query counted": ("0", lambda plain: plain.vecmap),
+}
+
+
+# --- figures --------------------------------------------------------------------------------------------------
+
+
+def reindexed(name: str, data: Measured) -> Tensor:
+    """The items nearest to each scored query where all were embedded anew by the model that asks, ``(n, 10)``."""
+    anew = load(REINDEXED[name], 0) if name in REINDEXED else data
+    items = nn.functional.normalize(anew.queries[anew.origins.argsort()])
+    return (nn.functional.normalize(data.queries[~data.learn]) @ items.T).topk(TOP, 1).indices
+
+
+def against(found: Tensor, wanted: Tensor) -> dict[str, float]:
+    """Recall@10 and nDCG@10, the wanted items counting for 10, 9, ..., 1 by their rank."""
+    same = found[:, :, None] == wanted[:, None, :]
+    gains = (same * torch.arange(TOP, 0, -1)).sum(2).double()
+    discount = 1 / torch.arange(2, TOP + 2).double().log2()
+    ideal = (torch.arange(TOP, 0, -1) * discount).sum()
+    return {"recall@10": float(same.any(2).double().mean()), "nDCG@10": float((gains @ discount / ideal).mean())}
+
+
+def plain(found: Compared, data: Measured, wanted: Tensor) -> dict[str, float]:
+    asked = data.queries[~data.learn].double()
+    parts = [found.score(found.patterns, found.move(rows)).topk(TOP, 1).indices for rows in asked.split(500)]
+    top = torch.cat(parts)
+    return {"right": share(top[:, 0], data.origins[~data.learn]), **against(top, wanted)}
+
+
+def ours(data: Measured, labels: str, wanted: Tensor, number: int, device: str) -> dict[str, float]:
+    queries, origins = data.queries[data.learn].to(device), data.origins[data.learn]
+    if labels != "all":
+        origins = torch.where(torch.arange(len(origins)) < int(labels), origins, -1)
+    truth, asked = data.origins[~data.learn], data.queries[~data.learn].to(device)
+    memory = ahop.BayesianHopfield(data.patterns).to(device)
+    began = time.monotonic()
     with warnings.catch_warnings():
         # Where nothing is found, the row says so.
         warnings.simplefilter("ignore", UserWarning)
-        memory = ahop.BayesianHopfield(data.patterns).fit(queries, origins if count != 0 else None, seed=number)
-    found = memory.recall(data.queries[~data.learn])
-    sure = found.probabilities[:, 0] if memory.report.found else torch.zeros(len(found.indices))
-    return found.indices[:, 0], sure
-
-
-def plain(make: Callable[[Measured], baselines.Compared]) -> Callable[[Measured], Answers]:
-    return lambda data: (make(data).first(data.queries[~data.learn].double()), None)
-
-
-def ridge(data: Measured) -> baselines.Compared:
-    """Around the patterns' mean, which cosines gain by."""
-    patterns, pairs = data.patterns.double(), (data.queries[data.learn].double(), data.origins[data.learn])
-    return baselines.tuned(baselines.ridge, baselines.RIDGES, patterns - patterns.mean(0), *pairs, 0)
-
-
-def csls(data: Measured) -> baselines.Compared:
-    """Ridge, hubs counting for less by how near the learned queries of other patterns are."""
-    found = ridge(data)
-    moved, own = found.move(data.queries[data.learn].double()), data.origins[data.learn]
-    scores = found.score(found.patterns, moved)
-    scores[torch.arange(len(own)), own] = -torch.inf
-    crowd = scores.topk(10, 0).values.mean(0)
-    return found._replace(score=lambda patterns, asked: 2 * found.score(patterns, asked) - crowd)
-
-
-def procrustes(data: Measured) -> baselines.Compared:
-    """Around both means."""
-    patterns, queries = data.patterns.double(), data.queries[data.learn].double()
-    centre = queries.mean(0)
-    found = baselines.procrustes(patterns - patterns.mean(0), queries - centre, data.origins[data.learn])
-    return found._replace(move=lambda asked: found.move(asked - centre))
-
-
-def vecmap(data: Measured) -> baselines.Compared:
-    return self_taught.translated(data.patterns, data.queries[data.learn], 0)
-
-
-PLAIN = {"ridge": ("all", ridge), "ridge and CSLS": ("all", csls), "Procrustes": ("all", procrustes)}
-PLAIN["VecMap"] = ("0", vecmap)
-
-
-def measure(name: str, number: int, device: str, without: Sequence[str]) -> Iterator[dict[str, Any]]:
-    data = load(name, number)
-    truth = data.origins[~data.learn]
-    for method, (labels, make) in PLAIN.items():
-        if method in without:
-            continue
-        answers, _ = plain(make)(data)
-        yield {"data": name, "split": number, "method": method, "labels": labels, "right": share(answers, truth)}
-    moved = Measured(*(part.to(device) for part in data))
-    for count in LABELS:
-        answers, sure = ours(moved, count, number)
-        assert sure is not None
-        row = {"data": name, "split": number, "method": "b-hop", "labels": "all" if count is None else str(count)}
-        yield {**row, "right": share(answers.cpu(), truth), "sure": float(sure.mean())}
+        memory.fit(queries, origins.to(device) if labels != "0" else None, seed=number)
+    seconds = time.monotonic() - began
+    if not memory.report.found:
+        return {"found": 0.0, "right": 0.0, "sure": 0.0, "seconds": seconds}
+    found = memory.recall(asked, k=TOP)
+    top, sure = found.indices.cpu(), found.probabilities[:, 0].double().cpu()
+    hits = (top[:, 0] == truth).double()
+    bins = (sure * 15).long().clamp_max(14)
+    missed = sum(float((sure - hits)[bins == one].sum().abs()) for one in range(15)) / len(hits)
+    adapted = nn.functional.normalize(memory.query_adapter()(asked)).cpu()
+    near = (adapted @ nn.functional.normalize(data.patterns).T).topk(TOP, 1).indices
+    with_adapter = {"right": share(near[:, 0], truth), **against(near, wanted)}
+    return {
+        **{"found": 1.0, "right": float(hits.mean()), "sure": float(sure.mean()), "calibration": missed},
+        **against(top, wanted),
+        **{f"adapter {what}": value for what, value in with_adapter.items()},
+        "seconds": seconds,
+    }
 
 
 def share(answers: Tensor, truth: Tensor) -> float:
     return float((answers == truth).double().mean())
 
 
+def measure(name: str, number: int, labels: list[str], device: str, methods: list[str]) -> Iterator[dict[str, Any]]:
+    data = load(name, number)
+    wanted, tried = reindexed(name, data), Plain(data)
+    for method in methods:
+        used, make = PLAIN[method]
+        yield {"method": method, "labels": used, **plain(make(tried), data, wanted)}
+    for count in labels:
+        yield {"method": "b-hop", "labels": count, **ours(data, count, wanted, number, device)}
+
+
+def rows(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The spread of each figure over splits."""
+    found = []
+    for key in sorted({(one["data"], one["method"], one["labels"]) for one in done}, key=str):
+        own = [one for one in done if (one["data"], one["method"], one["labels"]) == key]
+        figures = {
+            what: spread([one[what] for one in own if what in one])
+            for what in FIGURES
+            if any(what in one for one in own)
+        }
+        head = {"data": key[0], "method": key[1], "labels": key[2], "fits": len(own)}
+        if "found" in own[0]:
+            head["found"] = int(sum(one["found"] for one in own))
+        found.append({**head, **figures})
+    return found
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("sets", nargs="*", default=SETS)
-    options.add_argument("--splits", type=int, default=1)
+    options.add_argument("--splits", type=int, nargs="*", default=range(5))
+    options.add_argument("--labels", nargs="*", default=LABELS, choices=LABELS)
+    options.add_argument("--methods", nargs="*", default=list(PLAIN), choices=PLAIN)
     options.add_argument("--device", default="cpu")
-    options.add_argument("--without", nargs="*", default=(), choices=PLAIN)
     given = options.parse_args()
-    head = report.stamp("spaces", {"splits": given.splits, "device": given.device, "seed": 0}, __file__)
+    head = report.stamp("spaces", {"device": given.device, "seed": 0}, __file__)
     done = list(json.loads(TARGET.read_text())["done"]) if TARGET.exists() else []
-    for name in given.sets:
-        done = [part for part in done if part["data"] != name]
-        for number in range(given.splits):
-            for part in measure(name, number, given.device, given.without):
-                done.append({**part, "commit": head["sittings"][-1]["commit"]})
+    commit = head["sittings"][-1]["commit"]
+    for number in given.splits:
+        for name in given.sets:
+            for part in measure(name, number, given.labels, given.device, given.methods):
+                part = {"data": name, "split": number, **part, "commit": commit}
+                what = ("data", "split", "method", "labels")
+                done = [one for one in done if any(one[key] != part[key] for key in what)] + [part]
                 print(part, flush=True)
-                rows = []
-                for key in dict.fromkeys((one["data"], one["method"], one["labels"]) for one in done):
-                    own = [one for one in done if (one["data"], one["method"], one["labels"]) == key]
-                    figures = {what: spread([one[what] for one in own]) for what in ("right", "sure") if what in own[0]}
-                    rows.append({"data": key[0], "method": key[1], "labels": key[2], **figures})
-                report.write({**head, "rows": rows, "done": done}, TARGET)
+                report.write({**head, "rows": rows(done), "done": done}, TARGET)
     print(f"report: {TARGET.name}")
 
 

@@ -117,9 +117,26 @@ def test_a_pattern_that_is_near_to_all_is_chosen_no_more_than_others():
     plain = baselines.Compared(
         torch.cat([patterns, torch.full_like(patterns[:1], 0.2)]), lambda asked: asked, METRICS["distance"]
     )
-    fair = baselines.uncrowded(plain, queries)
+    fair = baselines.csls(plain, queries)
     assert int((plain.first(queries) == 60).sum()) > 10 > 2 > int((fair.first(queries) == 60).sum())
     assert right(plain, queries) < 0.5 < 0.9 < right(fair, queries)
+    sharp = baselines.inverted_softmax(plain, queries, None, 0.1)
+    assert right(plain, queries) < 0.5 < 0.9 < right(sharp, queries)
+
+
+def test_a_pattern_is_no_worse_off_for_its_own_query_where_that_is_left_out():
+    patterns, own = drawn(60, 8), torch.arange(60)
+    queries = patterns + 0.1 * drawn(60, 8, seed=1)
+    plain = baselines.Compared(patterns, lambda asked: asked, METRICS["distance"])
+
+    def lost(found, scale):
+        """How much more is taken from patterns whose queries are known."""
+        taken = (plain.score(patterns, patterns) - found.score(patterns, patterns) / scale)[0]
+        return float(taken[:30].mean() - taken[30:].mean())
+
+    for scale, correct in (2, baselines.csls), (1, lambda *given: baselines.inverted_softmax(*given, 0.1)):
+        counted, left_out = (lost(correct(plain, queries[:30], origins), scale) for origins in (None, own[:30]))
+        assert counted > 2 * abs(left_out) and counted > 0.1
 
 
 def test_phones_are_compared_by_powers_or_by_ranks():

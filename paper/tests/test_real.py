@@ -183,9 +183,9 @@ def test_models_take_part_where_they_are_meant_to():
     suited = {model for model in MODELS if MODELS[model].suits("embeddings-wide", wide("wide"))}
     assert suited == {
         "self-learned rotation",
-        "self-learned map",
+        "VecMap",
         "ridge",
-        "uncrowded ridge",
+        "CSLS ridge",
         "Procrustes",
         "residual MLP",
         "b-hop*",

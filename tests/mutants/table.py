@@ -123,15 +123,15 @@ MUTANTS = (
     Mutant(
         "the scored items tell where it is crowded",
         "paper/src/ahop_paper/real_models.py",
-        'return baselines.uncrowded(baselines.centred(data.patterns, queries, "cosine"), queries)',
-        'return baselines.uncrowded(baselines.centred(data.patterns, queries, "cosine"), data.queries)',
+        'return baselines.csls(baselines.centred(data.patterns, queries, "cosine"), queries)',
+        'return baselines.csls(baselines.centred(data.patterns, queries, "cosine"), data.queries)',
         (MODELS,),
     ),
     Mutant(
         "ridge is told by the scored items where it is crowded",
         "paper/src/ahop_paper/real_models.py",
-        "return baselines.uncrowded(found, data.queries[data.learn])",
-        "return baselines.uncrowded(found, data.queries)",
+        "return baselines.csls(found, data.queries[data.learn])",
+        "return baselines.csls(found, data.queries)",
         (MODELS,),
     ),
     Mutant(

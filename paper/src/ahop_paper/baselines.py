@@ -7,7 +7,7 @@ Each brings patterns and queries to one space and compares them there. What lear
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -120,19 +120,38 @@ def whitening(patterns: Tensor, queries: Tensor, origins: Tensor) -> Compared:
     return Compared(memory.patterns, lambda asked: asked, memory.similarity)
 
 
-def uncrowded(found: Compared, queries: Tensor, count: int = 10) -> Compared:
-    r"""Scores less how crowded it is around a pattern (Conneau and others, 2018), by queries that need no origins.
+def csls(found: Compared, queries: Tensor, origins: Tensor | None = None, count: int = 10) -> Compared:
+    r"""Cross-domain similarity local scaling (Conneau and others, 2018), by queries ``(n, e)`` that need no origins.
 
     .. math:: 2 s(\xi, x) - \tfrac{1}{k} \sum_{x' \in N_k(\xi)} s(\xi, x')
 
-    A pattern that is near to many queries is the nearest of too many. How crowded it is around the query is alike for
-    all patterns, and left out.
+    A hub, which is near to many queries, is the nearest of too many. How near patterns are to the query is the same
+    for all of them, and left out. With ``origins`` a pattern's own query does not count: else patterns of learned
+    items are worse off than those of scored ones, which is no help but how the items were split.
     """
+    near = torch.cat([rows.topk(min(count, rows.shape[1]), 1).values.mean(1) for rows in _to(found, queries, origins)])
+    return found._replace(score=lambda patterns, asked: 2 * found.score(patterns, asked) - near)
+
+
+def inverted_softmax(found: Compared, queries: Tensor, origins: Tensor | None, temperature: float) -> Compared:
+    r"""The softmax over queries instead of patterns (Smith and others, 2017); ``origins`` as in :func:`csls`.
+
+    .. math:: s(\xi, x) - \tau \log \sum_{x'} e^{s(\xi, x') / \tau}
+    """
+    sums = [(rows / temperature).logsumexp(1) for rows in _to(found, queries, origins)]
+    crowd = temperature * torch.cat(sums)
+    return found._replace(score=lambda patterns, asked: found.score(patterns, asked) - crowd)
+
+
+def _to(found: Compared, queries: Tensor, origins: Tensor | None) -> Iterator[Tensor]:
+    """Scores of each pattern with all queries, block by block; its own query out of reach where origins are given."""
     moved = found.move(queries.double())
-    parts = split(len(found.patterns), len(moved) * moved.element_size())
-    near = [found.score(found.patterns[part], moved).topk(min(count, len(moved)), 0).values for part in parts]
-    crowd = torch.cat([some.mean(0) for some in near])
-    return found._replace(score=lambda patterns, asked: 2 * found.score(patterns, asked) - crowd)
+    for part in split(len(found.patterns), 3 * len(moved) * moved.element_size()):
+        rows = found.score(found.patterns[part], moved).T
+        if origins is not None:
+            own = torch.arange(len(found.patterns), device=rows.device)[part]
+            rows = rows.masked_fill(own[:, None] == origins, -math.inf)
+        yield rows
 
 
 class Plain(NamedTuple):

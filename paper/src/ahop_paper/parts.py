@@ -312,7 +312,7 @@ PARTS = (
 # What is measured beside the package.
 BENCHMARKS = {
     "ceiling.json": "python benchmarks/ceiling.py",
-    "crowding.json": "python benchmarks/crowding.py",
+    "hubness.json": "python benchmarks/hubness.py",
     "fits-cuda.json": "python benchmarks/fits.py --device cuda",
     "fits-cpu.json": "python benchmarks/fits.py",
     "kernels-arm.json": "python benchmarks/kernels.py --device cpu",

@@ -112,11 +112,11 @@ for _name, _plain in PLAIN.items():
         _join_plain(_name)
 
 
-@model("uncrowded cosine", learns=ALONE, for_data=one_space)
-def _uncrowded(data: Measured, seed: int) -> Compared:
+@model("CSLS cosine", learns=ALONE, for_data=one_space)
+def _csls_cosine(data: Measured, seed: int) -> Compared:
     """Around both means."""
     queries = data.queries[data.learn]
-    return baselines.uncrowded(baselines.centred(data.patterns, queries, "cosine"), queries)
+    return baselines.csls(baselines.centred(data.patterns, queries, "cosine"), queries)
 
 
 # How many pairs a model learns from, and what that is called.
@@ -133,15 +133,15 @@ def _join_ridge(count: int | None, learns: str) -> None:
         return baselines.tuned(baselines.ridge, baselines.RIDGES, data.patterns, *pairs(data, seed, count), seed)
 
 
-def _join_uncrowded_ridge(count: int | None, learns: str) -> None:
-    @model(_named("uncrowded ridge", count), learns=learns)
-    def uncrowded(data: Measured, seed: int) -> Compared:
+def _join_csls_ridge(count: int | None, learns: str) -> None:
+    @model(_named("CSLS ridge", count), learns=learns)
+    def with_csls(data: Measured, seed: int) -> Compared:
         found = baselines.tuned(baselines.ridge, baselines.RIDGES, data.patterns, *pairs(data, seed, count), seed)
-        return baselines.uncrowded(found, data.queries[data.learn])
+        return baselines.csls(found, data.queries[data.learn])
 
 
-_join_uncrowded_ridge(500, "queries, 500 labels")
-_join_uncrowded_ridge(None, BOTH)
+_join_csls_ridge(500, "queries, 500 labels")
+_join_csls_ridge(None, BOTH)
 
 
 def _join_whitening(count: int, learns: str) -> None:
@@ -187,7 +187,7 @@ def _rotated(data: Measured, seed: int) -> Compared:
     return self_taught.rotated(data.patterns, data.queries[data.learn], seed)
 
 
-@model("self-learned map", learns=ALONE, for_data=of("embeddings"))
+@model("VecMap", learns=ALONE, for_data=of("embeddings"))
 def _translated(data: Measured, seed: int) -> Compared:
     return self_taught.translated(data.patterns, data.queries[data.learn], seed)
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop.similarity.families.moved.alignment import nearest_rotation
-from ahop_paper.baselines import METRICS, Compared, centred, orthogonal, uncrowded
+from ahop_paper.baselines import METRICS, Compared, centred, csls, orthogonal
 
 # How often both take turns, at most; answers that stay as they are end it before.
 _TURNS = 20
@@ -58,7 +58,7 @@ def translated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
         return nn.functional.normalize(rows.double() - centre) @ of_queries
 
     found = Compared(_unit(patterns.double()) @ of_patterns, move, METRICS["cosine"])
-    return uncrowded(found, queries, _NEIGHBOURS)
+    return csls(found, queries, count=_NEIGHBOURS)
 
 
 def _turned(stored: Tensor, asked: Tensor, seed: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:

@@ -19,7 +19,7 @@ from ahop_paper.pages.markdown import figure
 
 
 def changed_embeddings():
-    before, after = measured("embeddings-new", "b-hop*", "self-learned map"), measured("embeddings-new", "b-hop*")
+    before, after = measured("embeddings-new", "b-hop*", "VecMap"), measured("embeddings-new", "b-hop*")
     return f"| {before} by self-learning as in VecMap | {after}, without a single pair: behind, see [limits](#limits) |"
 
 
@@ -63,7 +63,7 @@ def half_destroyed():
 def old_vectors():
     best = max((measured("embeddings-new", model) for model in METRICS), key=float)
     ours = measured("embeddings-new", "b-hop*")
-    theirs = measured("embeddings-new", "self-learned map")
+    theirs = measured("embeddings-new", "VecMap")
     return (
         f"**{ours}** of the old vectors are found by a new model's queries, without a single pair. Self-learning as in"
         f" VecMap finds {theirs}, the best plain metric {best}"
@@ -94,12 +94,12 @@ def ten_million():
 
 def gas_sensors():
     ours, ridge = (measured("gas", model) for model in ("b-hop", "ridge"))
-    best = measured("gas", "b-hop", "uncrowded ridge")
+    best = measured("gas", "b-hop", "CSLS ridge")
     return f"{ours} with labels, {ridge} by ridge regression, {best} by ridge regression with CSLS"
 
 
 def hubs():
-    theirs = [measured("embeddings-new", model) for model in ("self-learned map", "uncrowded ridge")]
+    theirs = [measured("embeddings-new", model) for model in ("VecMap", "CSLS ridge")]
     ours = [measured("embeddings-new", model) for model in LEARNED]
     return (
         f"self-learning as in VecMap {theirs[0]} without a pair, ridge regression {theirs[1]} with 5,000 pairs;"

@@ -113,23 +113,23 @@ def unpaired():
     """What self-learning finds: as a whole, and its turns alone."""
     compared = [row for row in rows("real", model="b-hop*") if row["data"] in EMBEDDINGS]
     assert len(compared) == len(EMBEDDINGS) and all(row["difference"]["high"] < 0 for row in compared)
-    whole, turns = on_embeddings("self-learned map"), on_embeddings("self-learned rotation")
+    whole, turns = on_embeddings("VecMap"), on_embeddings("self-learned rotation")
     return f"needs no pair either and finds {whole}. Its rotations alone find {turns};"
 
 
 def crowded():
     return (
-        f"takes ridge with all labels from {on_embeddings('ridge')} to {on_embeddings('uncrowded ridge')}, and with 500"
-        f" from {on_embeddings('ridge 500')} to {on_embeddings('uncrowded ridge 500')}. Without it ridge is level with"
+        f"takes ridge with all labels from {on_embeddings('ridge')} to {on_embeddings('CSLS ridge')}, and with 500"
+        f" from {on_embeddings('ridge 500')} to {on_embeddings('CSLS ridge 500')}. Without it ridge is level with"
         f" `b-hop`, and an MLP trained on all labels is ahead ({on_embeddings('residual MLP')})"
     )
 
 
 def crowd():
-    """What is left of an uncrowded ridge, and of the map of b-hop, by how the crowd is counted."""
+    """What is left of CSLS ridge, and of the map of b-hop, by how the crowd is counted."""
 
     def found(counted, method="ridge"):
-        return one("crowding", "accuracy", counted=counted, method=method)
+        return one("hubness", "accuracy", counted=counted, method=method)
 
     none, learned, fair = (found(way) for way in ("nothing", "learned queries", OWN))
     assert round(4 * (learned - fair) / (learned - none)) == 1
@@ -148,12 +148,12 @@ def crowd():
 
 
 def gas():
-    best = [measured("gas", model, f"uncrowded {other}") for model, other in GAS]
+    best = [measured("gas", model, f"CSLS {other}") for model, other in GAS]
     ours = [measured("gas", model) for model, _ in GAS]
     ridge, cosine = (measured("gas", model) for model in ("ridge", "centred cosine"))
     return (
-        f"{ours[0]} with all labels (ridge {ridge}, uncrowded ridge {best[0]}) and {ours[1]} without (centred cosine"
-        f" {cosine}, uncrowded cosine {best[1]})"
+        f"{ours[0]} with all labels (ridge {ridge}, CSLS ridge {best[0]}) and {ours[1]} without (centred cosine"
+        f" {cosine}, CSLS cosine {best[1]})"
     )
 
 

@@ -333,8 +333,8 @@ def calibration(report: Report) -> Grid:
     return Grid(["", *models], lines)
 
 
-@shown("crowding", "crowding")
-def crowding(report: Report) -> Grid:
+@shown("hubness", "hubness")
+def hubness(report: Report) -> Grid:
     """Who is found by how the crowd around a pattern is counted; in brackets the wrong answers that were learned."""
     rows = report["rows"]
     found, methods = by(rows, "counted", "method"), each(rows, "method")

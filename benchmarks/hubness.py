@@ -2,8 +2,8 @@
 
 A pattern that is near to many queries is crowded. Where the queries that were learned from say so, patterns of learned
 items are held back more than others, and none of them is right for a scored query: some of the gain is no merit. So the
-crowd is counted in several ways, for maps to another embedding space: ``python benchmarks/crowding.py``.
-Writes ``results/crowding.json``.
+crowd is counted in several ways, for maps to another embedding space: ``python benchmarks/hubness.py``.
+Writes ``results/hubness.json``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def measure(name: str, number: int) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    head = report.stamp("crowding", {"data": DATA, "runs": SPLITS, "seed": 0, "neighbours": NEIGHBOURS}, __file__)
+    head = report.stamp("hubness", {"data": DATA, "runs": SPLITS, "seed": 0, "neighbours": NEIGHBOURS}, __file__)
     done = []
     for name in METHODS:
         for number in range(SPLITS):
@@ -95,7 +95,7 @@ def main() -> None:
         own = [part for part in done if (part["method"], part["counted"]) == key]
         figures = {what: spread([part[what] for part in own]) for what in ("accuracy", "wrong_to_learned")}
         rows.append({"method": key[0], "counted": key[1], **figures})
-    target = Path(__file__).parent.parent / "results" / "crowding.json"
+    target = Path(__file__).parent.parent / "results" / "hubness.json"
     report.write({**head, "rows": rows}, target)
     print(f"report: {target.name}")
 
