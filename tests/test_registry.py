@@ -31,3 +31,22 @@ def test_things_stay_in_the_order_in_which_they_came_and_are_refused_twice():
     with pytest.raises(ValueError, match="tree 'oak' is known already; choose another name"):
         known.add("oak", "another")
     assert known["oak"] == "OAK"
+
+
+def test_a_definition_that_is_run_again_replaces_itself():
+    known = Registry("tree")
+
+    def define(height):
+        def oak():
+            return height
+
+        return oak
+
+    def oak():
+        return 0
+
+    known.register("oak")(define(1))
+    known.register("oak")(define(2))
+    assert known["oak"]() == 2
+    with pytest.raises(ValueError, match="tree 'oak' is known already"):
+        known.register("oak")(oak)

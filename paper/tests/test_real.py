@@ -245,6 +245,9 @@ def test_a_set_and_a_model_join_by_registering_themselves(monkeypatch):
     def smoke() -> Measured:
         return small("smoke")
 
+    def second() -> Measured:
+        return small("smoke")
+
     @real_models.model("first", learns=real_models.NOTHING)
     def first(data, seed):
         return AssociativeMemory(data.patterns, "dot", "argmax")
@@ -258,7 +261,7 @@ def test_a_set_and_a_model_join_by_registering_themselves(monkeypatch):
     with pytest.raises(ValueError, match=r"learns must be one of 'nothing', .*, got 'books'"):
         real_models.model("second", learns="books")
     with pytest.raises(ValueError, match="data set 'smoke' is known already"):
-        datasets.register("smoke", about="again")(smoke)
+        datasets.register("smoke", about="another's")(second)
     with pytest.raises(TypeError, match="data set 'mute' must say what it returns"):
         datasets.register("mute", about="of no kind")(lambda: small("mute"))
 

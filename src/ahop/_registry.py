@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Thing = TypeVar("Thing")
 
@@ -24,18 +24,27 @@ class Registry(dict[str, Thing]):
     def __init__(self, kind: str) -> None:
         super().__init__()
         self.kind = kind
+        self._places: dict[str, tuple[str, str]] = {}
 
-    def add(self, name: str, thing: Thing) -> None:
-        """Make a thing known; a second one of that name would hide the first, and is refused."""
-        if name in self:
+    def add(self, name: str, thing: Thing, definition: Any = None) -> None:
+        """Make a thing known; a second one of that name would hide the first, and is refused.
+
+        Args:
+            name: What it is asked for by.
+            thing: It.
+            definition: The class or function that it is made of. The same one again is code that was run once more,
+                as in a notebook: the newer one counts.
+        """
+        place = getattr(definition, "__module__", ""), getattr(definition, "__qualname__", "")
+        if name in self and (definition is None or self._places[name] != place):
             raise ValueError(f"{self.kind} {name!r} is known already; choose another name")
-        self[name] = thing
+        self[name], self._places[name] = thing, place
 
     def register(self, name: str) -> Callable[[Thing], Thing]:
         """A decorator that makes what it stands above known."""
 
         def join(thing: Thing) -> Thing:
-            self.add(name, thing)
+            self.add(name, thing, thing)
             return thing
 
         return join

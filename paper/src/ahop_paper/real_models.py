@@ -47,7 +47,7 @@ def one_space(name: str, data: Measured) -> bool:
 
 def of(*kinds: str) -> ForData:
     """The sets of these names, or their versions."""
-    return lambda name, data: name.split("-")[0] in kinds
+    return lambda name, data: any(name == kind or name.startswith(f"{kind}-") for kind in kinds)
 
 
 class Model(NamedTuple):
@@ -77,7 +77,7 @@ def model(name: str, *, learns: str, ours: bool = False, for_data: ForData = eve
         raise ValueError(f"learns must be one of {', '.join(map(repr, LABELS))}, got {learns!r}")
 
     def join(build: Builder) -> Builder:
-        MODELS.add(name, Model(build, learns, ours, for_data))
+        MODELS.add(name, Model(build, learns, ours, for_data), build)
         return build
 
     return join

@@ -16,18 +16,19 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 console = Console()
 
 
-def _say_version(wanted: bool) -> None:
-    if wanted:
-        console.print(f"ahop {ahop.__version__}", highlight=False)
-        raise typer.Exit
+def version_of(command: str) -> Any:
+    """The option that says which version a command has."""
+
+    def say(wanted: bool) -> None:
+        if wanted:
+            console.print(f"{command} {ahop.__version__}", highlight=False)
+            raise typer.Exit
+
+    return typer.Option("--version", help="Show the version.", callback=say, is_eager=True)
 
 
 @app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_say_version, is_eager=True)
-    ] = False,
-) -> None:
+def main(version: Annotated[bool, version_of("ahop")] = False) -> None:
     """Associative memory: ten Hopfield networks in one framework, with similarities that learn."""
 
 

@@ -87,7 +87,7 @@ def register(
             raise TypeError(
                 f"the loader of data set {name!r} must say what it returns, as in -> Measured; got {kind!r}"
             )
-        ENTRIES.add(name, Entry(function, about, files, copy, title or name, kind, origin))
+        ENTRIES.add(name, Entry(function, about, files, copy, title or name, kind, origin), function)
         return function
 
     return enter

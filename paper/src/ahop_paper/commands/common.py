@@ -12,7 +12,6 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-import ahop
 from ahop._files import own_folder, require_writable
 from ahop.cli import common as plain
 from ahop.cli.common import console
@@ -32,18 +31,8 @@ Join = Annotated[
 ]
 
 
-def _say_version(wanted: bool) -> None:
-    if wanted:
-        console.print(f"ahop-paper {ahop.__version__}", highlight=False)
-        raise typer.Exit
-
-
 @app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_say_version, is_eager=True)
-    ] = False,
-) -> None:
+def main(version: Annotated[bool, plain.version_of("ahop-paper")] = False) -> None:
     """The experiments beside the library ahop: every table and figure of the paper and of the pages of results."""
 
 

@@ -124,20 +124,13 @@ FAMILIES: Registry[Family] = Registry("family")
 
 def register(kind: Kind) -> Kind:
     """Let a family take part in every fit from now on."""
+    if not isinstance(getattr(kind, "name", None), str):
+        raise TypeError(f"family {kind.__name__} must have a name, as in name = 'a gain'")
     family = kind()
-    known = FAMILIES.get(family.name)
-    # The same class again is a module that was read once more, as in a notebook: the newer one counts.
-    if known is not None and _place(type(known)) == _place(kind):
-        FAMILIES[family.name] = family
-    else:
-        FAMILIES.add(family.name, family)
+    FAMILIES.add(family.name, family, kind)
     for model in family.models:
         model.learner = family
     return kind
-
-
-def _place(kind: type[Family]) -> tuple[str, str]:
-    return kind.__module__, kind.__qualname__
 
 
 def evidence(data: TrainingData, model: Density) -> float:

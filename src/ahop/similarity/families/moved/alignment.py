@@ -296,9 +296,8 @@ def _turns(
                 break
             seen, waited = min(1.0, 2 * seen), 0
         # By CSLS, of which what is the same for all rivals is left out.
-        hide = partial(_hidden, seen=seen, generator=generator)
         there, here = (
-            _by_rows(side, lambda rows, crowd=crowd: hide(rows - crowd.mean(1) / 2).argmax(1))
+            _by_rows(side, partial(_first, crowd=crowd.mean(1) / 2, seen=seen, generator=generator))
             for side, crowd in ((scores, back_near), (scores.mT, near))
         )
         rotation = nearest_rotation(asked.mT @ stored[there] + asked[here].mT @ stored + weight * pins)
@@ -315,13 +314,14 @@ def _nearest_scores(rows: Tensor) -> Tensor:
     return rows.topk(min(_CROWD, rows.shape[1]), 1).values
 
 
-def _hidden(rows: Tensor, seen: float, generator: torch.Generator) -> Tensor:
-    """Rows of which only a share is seen: each misses another part of one long row of drawn gaps."""
-    if seen >= 1:
-        return rows
-    count, width = rows.shape
-    gaps = torch.where(torch.rand(width + count, generator=generator) < seen, 0.0, -math.inf).to(rows)
-    return rows.add_(gaps.unfold(0, width, 1)[torch.randperm(count, generator=generator).to(rows.device)])
+def _first(rows: Tensor, crowd: Tensor, seen: float, generator: torch.Generator) -> Tensor:
+    """The best of each row, of which only a share is seen: each misses another part of one long row of drawn gaps."""
+    rows = rows - crowd
+    if seen < 1:
+        count, width = rows.shape
+        gaps = torch.where(torch.rand(width + count, generator=generator) < seen, 0.0, -math.inf).to(rows)
+        rows += gaps.unfold(0, width, 1)[torch.randperm(count, generator=generator).to(rows.device)]
+    return rows.argmax(1)
 
 
 # --- judgement --------------------------------------------------------------------------------------------------
