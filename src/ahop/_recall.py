@@ -8,11 +8,25 @@ import torch
 from torch import Tensor
 
 
-class Recall(NamedTuple):
-    """The best patterns for each query: ``indices`` and ``probabilities``, both ``(..., k)``, best first."""
-
+class _Best(NamedTuple):
     indices: Tensor
     probabilities: Tensor
+
+
+class Recall(_Best):
+    """The best patterns for each query: ``indices`` and ``probabilities``, both ``(..., k)``, best first.
+
+    Attributes:
+        verified: Whether probabilities rest on enough labels (:attr:`ahop.learning.report.FitReport.verified`). If not,
+            they hold if the model is right, and nobody has checked that.
+    """
+
+    verified: bool = False
+
+    def checked(self, verified: bool) -> Recall:
+        """The same, verified or not."""
+        self.verified = verified
+        return self
 
 
 def with_doubt(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: int) -> Recall:

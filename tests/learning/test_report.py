@@ -17,7 +17,7 @@ def test_a_map_that_was_not_found_is_no_fit_that_was_cut_short(recwarn):
     memory = ahop.BayesianHopfield(PATTERNS).fit(torch.rand(20, 5))
     assert memory.report.converged and not memory.report.found
     assert ["no map from the patterns to the 20 queries" in str(one.message) for one in recwarn] == [True]
-    assert "no map was found that is better than chance" in str(memory.report)
+    assert "nothing was found that is better than chance" in str(memory.report)
     assert "still improving" not in str(memory.report)
 
 

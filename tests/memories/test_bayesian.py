@@ -187,6 +187,7 @@ def test_a_learned_likelihood_can_be_one_more_base():
 @pytest.mark.parametrize(
     "patterns", [PATTERNS, PATTERNS[:1], PATTERNS[:2].repeat(5, 1), torch.ones(4, 3), PATTERNS * 0 + torch.eye(32)[0]]
 )
+@pytest.mark.filterwarnings("ignore:the 16 queries fit these patterns no better")
 def test_little_or_strange_data_give_finite_answers(patterns, labelled):
     seen = Mixed(0.3, 0.2, 0.2).sample(patterns, 16)
     memory = BayesianHopfield(patterns).fit(seen.queries, seen.origins if labelled else None)

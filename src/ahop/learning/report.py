@@ -16,25 +16,37 @@ class Trial:
     log_posterior: float = math.nan
 
 
+# So many labels verify a model: fewer leave an interval that is too wide to be of use.
+VERIFIED = 20
+# How often the interval holds the truth.
+_LEVEL = 0.9
+
+
 @dataclass(frozen=True)
 class FitReport:
     """The way down that was taken, the final loss, how many iterations it took, and whether it had converged.
 
     A fit that chooses among kinds of models says more: what it tried, simplest first, what it chose, how often its
-    first choice should be right on further queries, and how sure it will be on average. NaN where nobody knows.
+    first choice should be right on further queries (``accuracy``), how sure it will be on average (``confidence``), and
+    on how many ``labels`` that rests, each judged by a model that did not learn from it. NaN where nobody knows.
 
-    Two more things are said where there is need: that a map to another space was looked for and none ``found`` that is
-    better than chance, so that answers mean nothing however well the fit converged; and, of one that had not converged,
-    an ``advice`` on what to change.
+    Two more things are said where there is need: that nothing was ``found`` that is better than chance, so that answers
+    mean nothing however well the fit converged; and, of one that had not converged, an ``advice`` on what to change.
 
     Example:
         >>> tried = (Trial("single dimensions", 0.7, -1.5), Trial("hidden causes", 0.68, -1.62))
-        >>> print(FitReport("em", 12.5, 8, True, tried, "single dimensions", 0.7, 0.72))
-        tried               right   log posterior
-        single dimensions   0.700   -1.50         chosen
-        hidden causes       0.680   -1.62
-        expect 0.70 of first choices to be right, at a mean confidence of 0.72
-        em: loss 12.5 after 8 iterations
+        >>> print(FitReport("em", 12.5, 8, True, tried, "single dimensions", 0.7, 0.72, labels=200))
+        what happened   single dimensions
+        chosen from     single dimensions (70.0 %), hidden causes (68.0 %), by cross-validation
+        how right       70 % of first choices; 90 % confidence interval 64 to 75 %
+        rests on        200 labels, held out
+        next            recall; queries like these need no further labels
+        >>> print(FitReport("em", 12.5, 8, True, tried[:1], "single dimensions", 0.9, 0.77))
+        what happened   single dimensions
+        chosen from     single dimensions (70.0 %), by cross-validation
+        how right       77 % of first choices, if this model is right; not checked
+        rests on        no labels
+        next            check 20 answers: memory.ask says which, memory.verify what they prove
     """
 
     solver: str
@@ -47,28 +59,77 @@ class FitReport:
     confidence: float = math.nan
     found: bool = True
     advice: str = ""
+    labels: int = 0
+
+    @property
+    def verified(self) -> bool:
+        """Whether enough labels have judged."""
+        return self.labels >= VERIFIED
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 90 % confidence interval of the accuracy (Clopper and Pearson, 1934); 0 to 1 without labels."""
+        if not self.labels or math.isnan(self.accuracy):
+            return 0.0, 1.0
+        return clopper_pearson(round(self.accuracy * self.labels), self.labels)
 
     def shifted(self, amount: float) -> FitReport:
         """The same of a loss that is larger by so much, as in other units."""
         return replace(self, loss=self.loss + amount)
 
     def __str__(self) -> str:
-        lines = []
-        if self.tried:
-            width = max(len("tried"), *(len(trial.name) for trial in self.tried))
-            lines.append(f"{'tried':{width}}   right   log posterior")
-            for trial in self.tried:
-                mark = "chosen" if trial.name == self.chosen else ""
-                right, told = _figure(trial.accuracy, 3), _figure(trial.log_posterior, 2)
-                lines.append(f"{trial.name:{width}}   {right:5}   {told:13} {mark}".rstrip())
-        if not math.isnan(self.confidence):
-            right = "an unknown share" if math.isnan(self.accuracy) else f"{self.accuracy:.2f}"
-            lines.append(f"expect {right} of first choices to be right, at a mean confidence of {self.confidence:.2f}")
         end = "" if self.converged else ", and was still improving"
-        end += "" if self.found else "; no map was found that is better than chance"
-        lines.append(f"{self.solver}: loss {self.loss:.4g} after {self.iterations} iterations{end}")
-        return "\n".join(lines)
+        if not self.tried:
+            return f"{self.solver}: loss {self.loss:.4g} after {self.iterations} iterations{end}"
+        lines = {
+            "what happened": self.chosen if self.found else "nothing was found that is better than chance",
+            "chosen from": self._tried(),
+            "how right": self._right(),
+            "rests on": f"{self.labels} labels, held out" if self.labels else "no labels",
+            "next": self._next(),
+        }
+        return "\n".join(f"{name:13}   {text}" for name, text in lines.items())
+
+    def _tried(self) -> str:
+        judged = [trial for trial in self.tried if not math.isnan(trial.accuracy)]
+        names = [
+            trial.name if math.isnan(trial.accuracy) else f"{trial.name} ({trial.accuracy:.1%})".replace("%", " %")
+            for trial in self.tried
+        ]
+        return ", ".join(names) + (", by cross-validation" if judged else ", by held-out queries")
+
+    def _right(self) -> str:
+        if not self.found and not self.labels:
+            return "nobody knows: probabilities are the prior"
+        if not self.labels:
+            return f"{_percent(self.confidence)} of first choices, if this model is right; not checked"
+        low, high = (_percent(share).removesuffix(" %") for share in self.interval)
+        return f"{_percent(self.accuracy)} of first choices; 90 % confidence interval {low} to {high} %"
+
+    def _next(self) -> str:
+        if not self.found:
+            return f"more queries, or the origins of {VERIFIED} of them"
+        if not self.converged:
+            return self.advice or "further queries: the fit was still improving"
+        if not self.verified:
+            return f"check {VERIFIED} answers: memory.ask says which, memory.verify what they prove"
+        return "recall; queries like these need no further labels"
 
 
-def _figure(value: float, digits: int) -> str:
-    return "?" if math.isnan(value) else f"{value:.{digits}f}"
+def clopper_pearson(right: int, count: int, level: float = _LEVEL) -> tuple[float, float]:
+    """The exact confidence interval of a share of which ``right`` of ``count`` were seen.
+
+    Example:
+        >>> [round(end, 3) for end in clopper_pearson(18, 20)]
+        [0.717, 0.982]
+    """
+    from scipy.stats import beta
+
+    miss = (1 - level) / 2
+    low = float(beta.ppf(miss, right, count - right + 1)) if right else 0.0
+    high = float(beta.isf(miss, right + 1, count - right)) if right < count else 1.0
+    return low, high
+
+
+def _percent(share: float) -> str:
+    return "an unknown share" if math.isnan(share) else f"{100 * share:.0f} %"

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
@@ -17,7 +18,9 @@ from ahop._component import single
 from ahop._precision import Units, reach
 from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
+from ahop.learning.report import FitReport
 from ahop.memories.base import AssociativeMemory
+from ahop.memories.checking import Certificate, Question, certified, questions
 from ahop.memories.moments import of_one_moment
 from ahop.separation import Softmax
 from ahop.similarity import Corruption, Density, Likelihood, Similarity, quick
@@ -293,10 +296,53 @@ class BayesianHopfield(AssociativeMemory):
                 turn.close()
             level = -math.inf if reject is None else now.similarity.least_familiar(within(reject, "reject", 0.0, 1.0))
             found = now._recalled(view, queries, k, observed)
-        if reject is None:
-            return found
-        strange = (now.familiarity(queries, observed=observed) < level)[..., None]
-        return Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
+        if reject is not None:
+            strange = (now.familiarity(queries, observed=observed) < level)[..., None]
+            found = Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
+        return found.checked(now.report is not None and now.report.verified)
+
+    # --- answers that somebody has checked ----------------------------------------------------------------
+
+    def ask(
+        self, queries: Any, count: int = 20, *, k: int = 3, observed: Observed = None, seed: int = 0
+    ) -> list[Question]:
+        """Which answers to check: rows of the queries, drawn so that what they prove holds for all of them.
+
+        Args:
+            queries: ``(n, d)``.
+            count: How many to check.
+            k: How many candidates to show for each.
+            observed: As in :meth:`scores`.
+            seed: For the draw.
+        """
+        asked = as_queries(queries, self.patterns, observed, self.query_dim).flat()
+        return questions(self.recall(asked.rows, min(k, len(self)), observed=asked.observed), count, seed)
+
+    def verify(
+        self, queries: Any, answers: Sequence[Any], *, observed: Observed = None, wanted: float | None = None
+    ) -> Certificate:
+        """What checked answers prove of the first choices; :attr:`report` then rests on them.
+
+        Args:
+            queries: ``(n, d)``: those of :meth:`ask`, or others that nobody has selected and no fit has seen.
+            answers: The origin of each; -1 where it is none of the patterns, None where nobody knows.
+            observed: As in :meth:`scores`.
+            wanted: The accuracy that is asked for.
+
+        Example:
+            >>> patterns = torch.rand(100, 16, generator=torch.Generator().manual_seed(0))
+            >>> memory = BayesianHopfield(patterns)
+            >>> certificate = memory.verify(patterns[:60], range(60), wanted=0.9)
+            >>> certificate.verdict, memory.recall(patterns[:1]).verified
+            ('PASS', True)
+        """
+        asked = as_queries(queries, self.patterns, observed, self.query_dim).flat()
+        first = self.recall(asked.rows, observed=asked.observed).indices[:, 0]
+        found = certified(first, answers, len(self), wanted)
+        with self.changing:
+            before = self.report or FitReport("", math.nan, 0, converged=True)
+            self.report = replace(before, accuracy=found.accuracy, labels=found.labels)
+        return found
 
     def _codes(self) -> View | None:
         """The index as it is now, where patterns are many and have one."""

@@ -143,8 +143,11 @@ class Corruption(Density):
         r"""The familiarity below which a query is refused, for at most this share of genuine ones to be.
 
         The k-th smallest of the genuine ones that were held out, with :math:`k = \lfloor (m + 1) \, share \rfloor`
-        (split conformal prediction); minus infinity where they are too few to tell.
+        (split conformal prediction); minus infinity where they are too few to tell, and infinity where nothing was
+        found, so that every query is refused.
         """
+        if float(self.doubt) >= 1:
+            return math.inf
         if not int(self.genuine_count):
             known = int(self.known)
             if 0 < known < fitting.FEWEST:

@@ -23,7 +23,7 @@ from ahop.similarity.families.validation import beside_rivals, fit_temperature
 # Queries that are asked, and rivals that each is told from.
 _ASKED, _RIVALS = 256, 1024
 # Labels that tell how sure to be, at least.
-_FEWEST = 5
+FEWEST = 5
 
 
 def _some(count: int, most: int, generator: torch.Generator, device: torch.device) -> Tensor:
@@ -74,7 +74,7 @@ def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData, expected
         rows = rows[data.origins[rows] >= 0]
         right.append(first_choices(model, data.patterns, data.queries[rows]) == data.origins[rows])
     found = torch.cat(right)
-    return None if len(found) < _FEWEST else (float(found.sum()) + expected) / (len(found) + 1)
+    return None if len(found) < FEWEST else (float(found.sum()) + expected) / (len(found) + 1)
 
 
 def mean_confidence(model: Density, patterns: Tensor, queries: Tensor, beta: float, log_prior: Tensor | None) -> float:

@@ -10,7 +10,9 @@
    floor, or a map to another space that lands, is a fact and not a choice. Of the other families that apply, from the
    simplest to the richest, one is taken if it finds more of the known origins than the best so far, or explains
    held-out queries and their origins better, by more than chance (:mod:`.completed`).
-4. The model is made as sure as it is right (:mod:`.calibration`): by a temperature and a doubt from cross-validation,
+4. Without labels to tell, nothing counts as found that is not clearly above its null (:mod:`.null`): probabilities are
+   then the prior, whatever the model says.
+5. The model is made as sure as it is right (:mod:`.calibration`): by a temperature and a doubt from cross-validation,
    or without labels by a bootstrap. What genuine queries look like to a model that has not seen them tells later which
    ones are not.
 """
@@ -32,7 +34,7 @@ from ahop._warnings import warn
 from ahop.learning.report import FitReport
 from ahop.similarity import families
 from ahop.similarity.density import Density
-from ahop.similarity.families import calibration, with_labels, without_labels
+from ahop.similarity.families import calibration, null, with_labels, without_labels
 from ahop.similarity.families.candidate import Candidate, halves
 from ahop.similarity.families.correlated.family import HiddenCauses
 from ahop.similarity.families.family import FAMILIES, Family, evidence
@@ -46,6 +48,8 @@ for _module in iter_modules(families.__path__):
 
 # Genuine queries that are kept to tell strangers by, at most; and the fewest of which some can be held out.
 GENUINE, FEWEST = 512, 4
+# How likely known origins may be found by chance, to be called found.
+_CHANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,14 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
         chosen, tried, expected = choose(measured, families, seed, bar)
         bar.advance("how sure to be")
         learned = _calibrated(measured, chosen, seed)
+        if chosen.found and chosen.held_out is None and not _told_by_labels(measured, learned):
+            bar.advance("whether that is more than chance")
+            if not null.above_chance(measured, chosen, seed):
+                chosen = replace(chosen, found=False, warning=_by_chance(data))
+    if not chosen.found:
+        # However sure the model is of itself.
+        certain = replace(learned.report, confidence=1 / len(data.patterns))
+        learned = replace(learned, report=certain, doubt=1.0)
     if chosen.warning:
         warn(chosen.warning)
     # Where no map to another space was found, nobody knows how often answers are right.
@@ -102,8 +114,26 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
         right if chosen.found else math.nan,
         learned.report.confidence,
         chosen.found,
+        labels=len(data.known) if len(data.known) >= calibration.FEWEST else 0,
     )
     return replace(learned, model=units.leave(learned.model), report=report)
+
+
+def _told_by_labels(data: TrainingData, learned: Learned) -> bool:
+    """Whether more of the known origins are found than by chance."""
+    from scipy.stats import binom
+
+    count, right = len(data.known), learned.report.accuracy
+    if count < calibration.FEWEST or math.isnan(right):
+        return False
+    return bool(binom.sf(round(right * count) - 1, count, 1 / len(data.patterns)) < _CHANCE)
+
+
+def _by_chance(data: TrainingData) -> str:
+    return (
+        f"the {len(data.queries)} queries fit these patterns no better than others like them, so that answers may mean "
+        "nothing: probabilities are the prior. More queries, or the origins of twenty of them, would tell"
+    )
 
 
 def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:

@@ -1,0 +1,85 @@
+import pytest
+import torch
+
+from ahop import BayesianHopfield
+from ahop._recall import Recall
+from ahop.memories.checking import Certificate, certified, questions
+
+PATTERNS = torch.rand(50, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
+
+
+def answered(count, generator):
+    """A recall that is surer where it is right more often, and whether each first choice is right."""
+    sure = torch.rand(count, generator=generator)
+    right = torch.rand(count, generator=generator) < 0.5 + sure / 2
+    first = torch.randint(20, (count,), generator=generator)
+    return Recall(first[:, None], sure[:, None]), right
+
+
+def test_intervals_hold_their_level_over_a_thousand_certificates():
+    generator = torch.Generator().manual_seed(0)
+    held = {10: 0, 20: 0}
+    for seed in range(1000):
+        found, right = answered(200, generator)
+        origins = torch.where(right, found.indices[:, 0], 20)
+        for count in held:
+            rows = [one.row for one in questions(found, count, seed)]
+            low, high = certified(found.indices[rows, 0], origins[rows], 21, None).interval
+            held[count] += low <= float(right.double().mean()) <= high
+    # Two standard errors of a thousand draws below the level that is promised.
+    assert min(held.values()) >= 900 - 2 * 9.5
+
+
+def test_every_query_is_asked_about_as_often_as_any_other_and_doubtful_ones_are_always_among_them():
+    found, _ = answered(60, torch.Generator().manual_seed(1))
+    times = torch.zeros(60)
+    doubtful = found.probabilities[:, 0].argsort()[:30]
+    for seed in range(2000):
+        rows = torch.tensor([one.row for one in questions(found, 6, seed)])
+        assert len(rows.unique()) == 6 and 2 <= int(torch.isin(rows, doubtful).sum()) <= 4
+        times[rows] += 1
+    # 200 times each, with a standard deviation of 13.
+    assert int(times.min()) > 140 and int(times.max()) < 260
+
+
+def test_what_is_checked_is_what_the_memory_answers_and_the_report_rests_on_it():
+    memory = BayesianHopfield(PATTERNS)
+    queries = PATTERNS[torch.arange(100) % 50]
+    asked = memory.ask(queries, 25, k=2)
+    assert [len(one.candidates) for one in asked] == [2] * 25 and not memory.recall(queries).verified
+    rows = [one.row for one in asked]
+    answers = [None, -1, (rows[2] + 1) % 50, *(row % 50 for row in rows[3:])]
+    found = memory.verify(queries[rows], answers, wanted=0.7)
+    assert (found.right, found.labels, found.strangers) == (22, 24, 1)
+    assert found.verdict == "PASS" and str(found).startswith("PASS: 92 % of 24 first choices were right")
+    assert memory.report.labels == 24 and memory.recall(queries).verified
+
+
+def test_a_verdict_says_what_would_decide():
+    assert Certificate(10, 20, wanted=0.9).verdict == "FAIL"
+    open_still = Certificate(18, 20, wanted=0.8)
+    assert open_still.verdict == "WARN"
+    decided = 20 + open_still.more
+    assert Certificate(round(0.9 * decided), decided, wanted=0.8).verdict == "PASS"
+    assert Certificate(18, 20, wanted=0.9).more is None
+    assert Certificate(18, 20).verdict == "PASS" and "wanted" not in str(Certificate(18, 20))
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ([0], "answers must be 2, one for each query; got 1"),
+        ([0, 50], "answers must be origins from 0 to 49, -1 for none of them or None .* got 50"),
+        ([0, 0.5], "got 0.5"),
+        ([None, None], "answers must have at least one that somebody knows"),
+    ],
+)
+def test_bad_answers_are_refused_and_change_nothing(answers, message):
+    memory = BayesianHopfield(PATTERNS)
+    with pytest.raises(ValueError, match=message):
+        memory.verify(PATTERNS[:2], answers)
+    assert memory.report is None
+    with pytest.raises(ValueError, match="wanted must"):
+        memory.verify(PATTERNS[:2], [0, 1], wanted=2)
+    with pytest.raises(ValueError, match="count must be at most 2, as many as there are queries; got 3"):
+        memory.ask(PATTERNS[:2], 3)

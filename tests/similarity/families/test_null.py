@@ -1,0 +1,50 @@
+import pytest
+import torch
+
+from ahop import BayesianHopfield
+from ahop.similarity.families import null
+
+
+def drawn(*shape, seed):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("size", [(150, 10), pytest.param((200, 64), marks=pytest.mark.slow)])
+def test_noise_is_not_found_in_other_noise(size):
+    """However sure a model is: probabilities are the prior, and every query may be refused."""
+    patterns, queries = drawn(*size, seed=0), drawn(*size, seed=1)
+    with pytest.warns(UserWarning, match="fit these patterns no better than others like them"):
+        memory = BayesianHopfield(patterns).fit(queries)
+    assert not memory.report.found and "nobody knows" in str(memory.report)
+    torch.testing.assert_close(memory.recall(queries).probabilities, torch.full((len(queries), 1), 1 / len(patterns)))
+    assert bool((memory.recall(queries, reject=0.05).indices == -1).all())
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0])
+def test_queries_that_have_origins_are_found(noise):
+    patterns, origins = drawn(200, 20, seed=0), torch.arange(200) % 150
+    memory = BayesianHopfield(patterns).fit(patterns[origins] + noise * drawn(200, 20, seed=1))
+    assert memory.report.found and not memory.report.verified
+    assert "if this model is right; not checked" in str(memory.report) and "expect" not in str(memory.report)
+
+
+def test_a_few_labels_find_what_queries_alone_cannot():
+    """Right three times in ten is far above chance, and twenty labels know it."""
+    patterns, origins = drawn(100, 16, seed=0), torch.arange(60)
+    queries = patterns[origins] + 2 * drawn(60, 16, seed=1)
+    with pytest.warns(UserWarning, match="no better than others like them"):
+        assert not BayesianHopfield(patterns).fit(queries).report.found
+    told = BayesianHopfield(patterns).fit(queries, torch.where(torch.arange(60) < 30, origins, -1)).report
+    assert told.found and told.labels == 30 and told.interval[0] < told.accuracy < told.interval[1]
+
+
+def test_surrogates_keep_what_is_not_who_is_stored():
+    mixing = drawn(5, 5, seed=2)
+    patterns = drawn(4000, 5, seed=0) @ mixing
+    generator = torch.Generator().manual_seed(0)
+    mixed, valued = (null.surrogates(patterns, generator, keep) for keep in (False, True))
+    torch.testing.assert_close(mixed.T.cov(), patterns.T.cov(), rtol=0.15, atol=0.3)
+    torch.testing.assert_close(valued.sort(0).values, patterns.sort(0).values)
+    torch.testing.assert_close(valued.T.corrcoef(), patterns.T.corrcoef(), rtol=0, atol=0.1)
+    for other in (mixed, valued):
+        assert float(torch.cdist(other[:200], patterns).amin(1).mean()) > 0.05
