@@ -4,6 +4,7 @@ from ahop.memories.adaptive import AdaptiveHopfield
 from ahop.memories.base import AssociativeMemory, Recall
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.binary import ClassicalHopfield, DenseHopfield, ExponentialHopfield
+from ahop.memories.checking import Certificate, Question
 from ahop.memories.continuous import ModernHopfield, SparseHopfield, UniversalHopfield
 from ahop.memories.kernel import KernelHopfield
 from ahop.memories.moments import Memory
@@ -15,6 +16,7 @@ __all__ = [
     "AdaptiveHopfield",
     "AssociativeMemory",
     "BayesianHopfield",
+    "Certificate",
     "ClassicalHopfield",
     "DenseHopfield",
     "ExponentialHopfield",
@@ -22,6 +24,7 @@ __all__ = [
     "Memory",
     "ModernHopfield",
     "Oracle",
+    "Question",
     "Recall",
     "SparseHopfield",
     "UniversalHopfield",

@@ -92,9 +92,9 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     pins = pairs[0].mT @ pairs[1]
 
     # A table of their scores is within the memory budget.
-    most = min(_ITEMS, math.isqrt(budget() // stored.element_size()))
-    some = stored[_shuffled(torch.arange(len(stored)), generator)[:most].to(stored.device)]
-    learn = learn[_shuffled(torch.arange(len(learn)), generator)[:most].to(learn.device)]
+    items = min(_ITEMS, math.isqrt(budget() // stored.element_size()))
+    some = stored[_shuffled(torch.arange(len(stored)), generator)[:items].to(stored.device)]
+    learn = learn[_shuffled(torch.arange(len(learn)), generator)[:items].to(learn.device)]
     beside = learn[:_BESIDE]
     best, most = _unturned(stored, asked), -math.inf
     if min(len(learn), len(stored)) < _FEWEST:
