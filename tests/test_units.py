@@ -54,7 +54,7 @@ def test_what_is_learned_is_the_same_in_any_unit(name, options):
     [
         pytest.param("b-hop", {}, marks=pytest.mark.slow),
         ("b-hop", {"hidden_causes": 2}),
-        ("b-hop*", {"hidden_causes": 0}),
+        pytest.param("b-hop*", {"hidden_causes": 0}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

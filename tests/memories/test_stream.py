@@ -38,6 +38,7 @@ def test_a_large_first_batch_is_learned_from_the_start():
     assert metrics.fraction_of_ceiling(memory, ahop.Oracle(few, world), world.sample(few, 400)) > 0.9
 
 
+@pytest.mark.slow
 def test_a_few_queries_do_not_undo_what_many_taught():
     world = Mixed(0.3, 0.3, 0.3)
     memory = BayesianHopfield(PATTERNS).fit(*world.sample(PATTERNS, 400))

@@ -235,6 +235,7 @@ def test_copies_of_a_dimension_make_nobody_surer(labelled):
     assert not labelled or gap < 0.08
 
 
+@pytest.mark.slow
 def test_many_queries_have_halves_that_both_learn(monkeypatch):
     """Where some queries are left out, each half still has its share of the others."""
     monkeypatch.setattr(independent, "_WORK", 8 * 16 * 64)

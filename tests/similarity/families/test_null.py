@@ -20,7 +20,7 @@ def test_noise_is_not_found_in_other_noise(size):
     assert bool((memory.recall(queries, reject=0.05).indices == -1).all())
 
 
-@pytest.mark.parametrize("noise", [0.3, 1.0])
+@pytest.mark.parametrize("noise", [0.3, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_queries_that_have_origins_are_found(noise):
     patterns, origins = drawn(200, 20, seed=0), torch.arange(200) % 150
     memory = BayesianHopfield(patterns).fit(patterns[origins] + noise * drawn(200, 20, seed=1))
@@ -28,6 +28,7 @@ def test_queries_that_have_origins_are_found(noise):
     assert "if this model is right; not checked" in str(memory.report) and "expect" not in str(memory.report)
 
 
+@pytest.mark.slow
 def test_a_few_labels_find_what_queries_alone_cannot():
     """Right three times in ten is far above chance, and twenty labels know it."""
     patterns, origins = drawn(100, 16, seed=0), torch.arange(60)

@@ -33,6 +33,8 @@ _LEARNED, _EXPLAINED = 500, 256
 # How much more evidence, in nats a query, by how many standard errors, and by how many standard deviations of the sets.
 # A query counts for ten nats at most.
 _MORE, _ERRORS, _DEVIATIONS, _MOST = 0.3, 2.5, 4.0, 10.0
+# As many deviations of two sets are enough.
+_CLEAR = 10.0
 _TINY = 1e-30
 
 
@@ -50,12 +52,18 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
     plain = replace(data, origins=None)
     generator = torch.Generator().manual_seed(seed)
     evidence, landed = _held_out(plain, chosen.again(plain), seed)
-    gains = []
+    gains: list[Tensor] = []
+    means = evidence[:0]
     for keep_values in (False, True, False, True):
         other = replace(plain, patterns=surrogates(data.patterns, generator, keep_values))
         by_chance, _ = _held_out(other, chosen.again(other), seed)
         gains.append((evidence - by_chance).clamp(-_MOST, _MOST))
-    means = torch.stack(gains).mean(1)
+        means = torch.stack(gains).mean(1)
+        if float(means.min()) <= _MORE:
+            return False
+        if len(gains) == 2 and float(means.min()) > max(_CLEAR * float(means.std()), 1.0):
+            # Nothing that two sets more could say would change that.
+            break
     if float(means.mean()) <= _DEVIATIONS * float(means.std()):
         return False
     return _clearly_more(gains[int(means.argmin())], landed)
@@ -99,7 +107,7 @@ def _held_out(data: TrainingData, refit: Refit, seed: int) -> tuple[Tensor, Tens
 
 
 def _clearly_more(gains: Tensor, landed: Tensor) -> bool:
-    """Whether gains are more than chance. A pattern counts once: what lies near all queries tells of it as one."""
+    """Whether gains are above zero by more than chance. A pattern counts once: what lies near all queries tells of it as one."""
     from scipy.stats import norm, t
 
     known, group, count = landed.unique(return_inverse=True, return_counts=True)
@@ -107,4 +115,4 @@ def _clearly_more(gains: Tensor, landed: Tensor) -> bool:
     if len(known) < 2:
         return False
     errors = float(each.mean() / (each.std() / math.sqrt(len(known)) + _TINY))
-    return float(gains.mean()) > _MORE and errors > float(t.isf(norm.sf(_ERRORS), len(known) - 1))
+    return errors > float(t.isf(norm.sf(_ERRORS), len(known) - 1))
