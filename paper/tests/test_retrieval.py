@@ -18,6 +18,8 @@ def call(*arguments):
     return CliRunner(env={"COLUMNS": "100"}).invoke(app, list(arguments))
 
 
+# Thirty queries are too few for a memory without labels.
+@pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
 @pytest.mark.slow
 def test_the_benchmark_writes_what_it_prints(tmp_path, monkeypatch):
     monkeypatch.setattr(Perceptron.__init__, "__defaults__", (16, 0))

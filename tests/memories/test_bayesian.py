@@ -227,6 +227,7 @@ def test_a_fit_that_fails_loses_no_prior():
     assert torch.equal(memory.prior, torch.arange(1, 201).float())
 
 
+@pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
 @pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_how_often_patterns_are_asked_for_can_be_learned(labelled):
     world = Mixed(0.4, 0.4, 0.4)

@@ -38,6 +38,8 @@ def right(memory, queries, origins):
     return float((memory.recall(queries).indices[:, 0] == origins).double().mean())
 
 
+# Thirty queries without labels are too few to be sure of anything, and a memory says so.
+@pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
 # The same law in small, and as it was found broken: a hundred labels, five worlds.
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -258,6 +260,8 @@ def test_a_few_labels_tell_how_often_a_model_is_right():
         assert trust.by_labels(models, TrainingData(line, line[origins + 2]), 0.9) is None
 
 
+# Four dimensions tell so little of 200 patterns that 40 labels may find none of it.
+@pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
 @pytest.mark.slow
 def test_a_few_labels_make_confidence_honest():
     """Six copies of every dimension are no more evidence than one."""
