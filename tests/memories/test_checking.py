@@ -71,6 +71,8 @@ def test_a_verdict_says_what_would_decide():
         ([0], "answers must be 2, one for each query; got 1"),
         ([0, 50], "answers must be origins from 0 to 49, -1 for none of them or None .* got 50"),
         ([0, 0.5], "got 0.5"),
+        ([0, "sku-7"], "got 'sku-7'"),
+        ([0, float("nan")], "got nan"),
         ([None, None], "answers must have at least one that somebody knows"),
     ],
 )

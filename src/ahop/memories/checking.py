@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import torch
@@ -122,7 +123,7 @@ def certified(first: Tensor, answers: Sequence[Any], patterns: int, wanted: floa
         raise ValueError(f"answers must be {len(first)}, one for each query; got {len(given)}")
     known = [(int(one), answer) for one, answer in zip(first.tolist(), given, strict=True) if answer is not None]
     for _, answer in known:
-        if int(answer) != answer or not -1 <= answer < patterns:
+        if not isinstance(answer, Real) or not -1 <= answer < patterns or int(answer) != answer:
             raise ValueError(
                 f"answers must be origins from 0 to {patterns - 1}, -1 for none of them or None for one that nobody "
                 f"knows; got {answer!r}"

@@ -49,3 +49,13 @@ def test_surrogates_keep_what_is_not_who_is_stored():
     torch.testing.assert_close(valued.T.corrcoef(), patterns.T.corrcoef(), rtol=0, atol=0.1)
     for other in (mixed, valued):
         assert float(torch.cdist(other[:200], patterns).amin(1).mean()) > 0.05
+
+
+def test_labels_that_have_not_judged_verify_nothing():
+    """Where values are missing, a few labels are learned from and nothing is held out of them."""
+    patterns, origins = drawn(80, 12, seed=0), torch.arange(120) % 80
+    queries = patterns[origins] + 0.3 * drawn(120, 12, seed=1)
+    queries[drawn(120, 12, seed=2) > 1] = torch.nan
+    few = torch.where(torch.arange(120) < 30, origins, -1)
+    report = BayesianHopfield(patterns).fit(queries, few, observed="not-nan").report
+    assert report.found and report.labels == 0 and not report.verified and "not checked" in str(report)

@@ -111,20 +111,20 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
         chosen.converged,
         tuple(tried),
         chosen.name,
-        right if chosen.found else math.nan,
+        right if chosen.found or learned.report.labels else math.nan,
         learned.report.confidence,
         chosen.found,
-        labels=len(data.known) if len(data.known) >= calibration.FEWEST else 0,
+        labels=learned.report.labels,
     )
     return replace(learned, model=units.leave(learned.model), report=report)
 
 
 def _told_by_labels(data: TrainingData, learned: Learned) -> bool:
-    """Whether more of the known origins are found than by chance."""
+    """Whether more of the known origins were found than by chance."""
     from scipy.stats import binom
 
-    count, right = len(data.known), learned.report.accuracy
-    if count < calibration.FEWEST or math.isnan(right):
+    count, right = learned.report.labels, learned.report.accuracy
+    if not count or math.isnan(right):
         return False
     return bool(binom.sf(round(right * count) - 1, count, 1 / len(data.patterns)) < _CHANCE)
 
@@ -154,6 +154,8 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     """The model with a temperature, and what it expects of itself."""
     model, prior = chosen.model, data.log_prior
     log_beta, doubt, right = 0.0, 0.0, math.nan
+    # Labels count where they have judged: in cross-validation, while a map was learned, or by halves.
+    judged = chosen.held_out is not None or not math.isnan(chosen.expected)
     halved = _halved(data, chosen, seed)
     if chosen.held_out is not None:
         (log_beta, doubt), right = fit_doubt(chosen.held_out.scores), chosen.held_out.accuracy
@@ -167,11 +169,12 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
             told = calibration.by_labels(halved, data, right)
             if told is not None:
                 # Labels are believed, be it more or less than a bootstrap.
-                share, right, log_beta = told, told, 0.0
+                share, right, log_beta, judged = told, told, 0.0, True
             log_beta = calibration.no_surer_than(share, model, data.patterns, data.queries, log_beta, prior)
     loss, sure = evidence(data, model), _confidence(data, model, math.exp(log_beta))
     confidence = (1 - doubt) * sure + doubt / len(data.patterns)
-    report = FitReport("em", loss, 1, converged=True, accuracy=right, confidence=confidence)
+    labels = len(data.known) if judged and len(data.known) >= calibration.FEWEST else 0
+    report = FitReport("em", loss, 1, converged=True, accuracy=right, confidence=confidence, labels=labels)
     return Learned(model, report, log_beta, doubt, _genuine(data, chosen, halved, math.exp(log_beta)))
 
 
