@@ -123,7 +123,7 @@ def certified(first: Tensor, answers: Sequence[Any], patterns: int, wanted: floa
         raise ValueError(f"answers must be {len(first)}, one for each query; got {len(given)}")
     known = [(int(one), answer) for one, answer in zip(first.tolist(), given, strict=True) if answer is not None]
     for _, answer in known:
-        if not isinstance(answer, Real) or not -1 <= answer < patterns or int(answer) != answer:
+        if not isinstance(answer, Real) or not -1 <= float(answer) < patterns or float(answer) % 1:
             raise ValueError(
                 f"answers must be origins from 0 to {patterns - 1}, -1 for none of them or None for one that nobody "
                 f"knows; got {answer!r}"
