@@ -141,8 +141,8 @@ def crowd():
     return (
         f"a quarter of what ridge gains is an artefact of the split: {figure(learned)} falls to {figure(fair)} where a"
         f" pattern's own query is left out. Queries that include the scored ones, as a dictionary's do, bring more"
-        f" ({more}), and other patterns, which need no queries at all, less ({less}). The map of `b-hop` gains"
-        f" likewise, from {labels[0]} to {labels[1]} by other patterns and without labels from {without[0]} to"
+        f" ({more}), and other patterns, which need no queries at all, less ({less}). The straight map of `b-hop`"
+        f" gains likewise, from {labels[0]} to {labels[1]} by other patterns and without labels from {without[0]} to"
         f" {without[1]}"
     )
 

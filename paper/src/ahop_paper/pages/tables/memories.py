@@ -349,6 +349,36 @@ def hubness(report: Report) -> Grid:
     return Grid(["the crowd is counted by", *methods], lines)
 
 
+# How many pairs a method of the benchmark of moved spaces learned from, as a reader would say it.
+PAIRS = {"0": "none", "5": "five", "500": "500", "all": "all, 5,000"}
+
+
+@shown("spaces", "spaces")
+def spaces(report: Report) -> Grid:
+    """Queries of another embedding model: who is found; of ours, in brackets, the expected calibration error."""
+    rows = report["rows"]
+    found, names = by(rows, "method", "labels", "data"), each(rows, "data")
+    order = sorted(
+        each(rows, "labels", "method"), key=lambda key: (list(PAIRS).index(key[0]), key[1] != "b-hop", key[1])
+    )
+
+    def cell(row: Row) -> str:
+        if "found" not in row:
+            return with_spread(row["right"])
+        missed = f", {row['found']} of {row['fits']} found" if row["found"] < row["fits"] else ""
+        return f"{with_spread(row['right'])} ({figure(row['calibration']['mean'])}{missed})"
+
+    lines = [
+        [
+            PAIRS[labels],
+            bold(method, method == "b-hop"),
+            *cells_of(found, [(method, labels, one) for one in names], cell),
+        ]
+        for labels, method in order
+    ]
+    return Grid(["pairs", "", *(set_title(name) for name in names)], lines)
+
+
 @shown("modalities", "multimodal")
 def modalities(report: Report) -> Grid:
     """Concepts that are found through two modalities."""
