@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from ahop import BayesianHopfield
 from ahop._recall import Recall
 from ahop.memories.checking import Certificate, certified, questions
+from ahop.variants import Noisy
 
 PATTERNS = torch.rand(50, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
 
@@ -85,3 +88,65 @@ def test_bad_answers_are_refused_and_change_nothing(answers, message):
         memory.verify(PATTERNS[:2], [0, 1], wanted=2)
     with pytest.raises(ValueError, match="count must be at most 2, as many as there are queries; got 3"):
         memory.ask(PATTERNS[:2], 3)
+
+
+def hard(seed, count):
+    return Noisy(0.8).sample(PATTERNS, count, torch.Generator().manual_seed(seed))
+
+
+def test_sets_hold_the_origin_at_the_rate_that_labels_promise():
+    held = []
+    for seed in range(5):
+        queries, origins = hard(seed, 400)
+        memory = BayesianHopfield(PATTERNS).fit(queries[:200], origins[:200], hidden_causes=0, seed=seed)
+        sets = memory.recall(queries[200:], coverage=0.9)
+        sizes = (sets.indices >= 0).sum(1)
+        assert sets.indices.shape[1] == int(sizes.max()) > int(sizes.min()) >= 1
+        assert bool((sets.probabilities[sets.indices < 0] == 0).all()) and sets.verified
+        held.append(float((sets.indices == origins[200:, None]).any(1).float().mean()))
+    assert 0.85 < sum(held) / 5 < 0.96
+
+
+def test_checked_answers_make_a_memory_as_sure_as_it_is_right_and_leave_its_answers():
+    queries, origins = hard(0, 300)
+    memory = BayesianHopfield(PATTERNS).fit(queries[:200], origins[:200], hidden_causes=0)
+    memory.similarity.log_beta += 3.0
+    before = memory.recall(queries)
+    assert float(before.probabilities.mean()) > 0.9
+    memory.verify(queries[200:], origins[200:].tolist())
+    after = memory.recall(queries)
+    right = float((after.indices[:200, 0] == origins[:200]).float().mean())
+    assert torch.equal(before.indices, after.indices) and abs(float(after.probabilities.mean()) - right) < 0.1
+    assert memory.recall(queries, coverage=0.9).indices.shape[1] > 1
+
+
+def test_strangers_among_the_answers_lower_confidence_and_what_sets_can_promise():
+    memory = BayesianHopfield(PATTERNS)
+    memory.verify(PATTERNS, [*range(45), *[-1] * 5])
+    assert float(memory.recall(PATTERNS[:1]).probabilities) == pytest.approx(0.9, abs=0.02)
+    memory.recall(PATTERNS, coverage=0.85)
+    with pytest.raises(ValueError, match="5 of 50 labelled queries come from no stored pattern"):
+        memory.recall(PATTERNS, coverage=0.95)
+
+
+def test_a_memory_that_found_nothing_is_believed_once_answers_are_right():
+    memory = BayesianHopfield(PATTERNS).fit(PATTERNS + 1e-3, hidden_causes=0)
+    memory.similarity.doubt.fill_(1.0)
+    memory.report = replace(memory.report, found=False)
+    assert float(memory.recall(PATTERNS).probabilities.max()) == pytest.approx(1 / 50)
+    memory.verify(PATTERNS[:20], range(20))
+    assert memory.report.found and float(memory.recall(PATTERNS).probabilities.min()) > 0.5
+
+
+def test_coverage_needs_labels_and_says_so():
+    memory = BayesianHopfield(PATTERNS)
+    with pytest.raises(ValueError, match="coverage must be None where no label was held out"):
+        memory.recall(PATTERNS, coverage=0.9)
+    memory.verify(PATTERNS, range(50))
+    with pytest.raises(ValueError, match="k must be left out where coverage says how many"):
+        memory.recall(PATTERNS, 3, coverage=0.9)
+    with pytest.raises(ValueError, match=r"coverage must be at most 0\.980, which is what 50 labels can promise"):
+        memory.recall(PATTERNS, coverage=0.99)
+    memory.prior = torch.ones(50)
+    with pytest.raises(ValueError, match="coverage must be None where the memory has a prior"):
+        memory.recall(PATTERNS, coverage=0.9)

@@ -6,7 +6,6 @@ import copy
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
@@ -18,10 +17,9 @@ from ahop._component import single
 from ahop._precision import Units, reach
 from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
-from ahop.learning.report import FitReport
 from ahop.memories.base import AssociativeMemory
-from ahop.memories.checking import Certificate, Question, certified, questions
 from ahop.memories.moments import of_one_moment
+from ahop.memories.verifiable import Verifiable
 from ahop.separation import Softmax
 from ahop.similarity import Corruption, Density, Likelihood, Similarity, quick
 from ahop.similarity.bridge import Adapter
@@ -60,7 +58,7 @@ class _Window(NamedTuple):
         return _Window(Queries(rows, observed)[-_WINDOW:], origins)
 
 
-class BayesianHopfield(AssociativeMemory):
+class BayesianHopfield(Verifiable):
     r"""Learns the likelihood of a query given a pattern, from queries with or without their origins.
 
     .. math:: y = \Xi^\top \mathrm{softmax}(s(\Xi, x)), \qquad s(\xi, x) = \log p(x \mid \xi), \qquad
@@ -279,7 +277,15 @@ class BayesianHopfield(AssociativeMemory):
         background = self.similarity.stranger(single(self.patterns), flat.rows, flat.observed)
         return self.log_evidence(asked.rows, observed=asked.observed) - background.reshape(asked.rows.shape[:-1])
 
-    def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, reject: float | None = None) -> Recall:
+    def recall(
+        self,
+        queries: Any,
+        k: int = 1,
+        *,
+        observed: Observed = None,
+        reject: float | None = None,
+        coverage: float | None = None,
+    ) -> Recall:
         """The k best patterns for each query; see :meth:`~ahop.memories.base.AssociativeMemory.recall`.
 
         Args:
@@ -287,7 +293,21 @@ class BayesianHopfield(AssociativeMemory):
             reject: The share of genuine queries that may be refused. Queries that are less familiar
                 (:meth:`familiarity`) than all but this share of the genuine ones, as held out while learning, come from
                 no stored pattern: their indices are -1 and their probabilities 0. None refuses nothing.
+            coverage: Instead of k: as few patterns for each query as hold its origin at this rate, by labels that were
+                held out or verified (conformal prediction, :mod:`ahop.learning.conformal`, which also says what so many
+                labels can promise). Sets differ in size: the rest of a row is -1 with a probability of 0.
+
+        Example:
+            >>> patterns = torch.rand(100, 4, generator=torch.Generator().manual_seed(0))
+            >>> queries, origins = ahop.variants.Noisy(0.2).sample(patterns, 300)
+            >>> memory = BayesianHopfield(patterns).fit(queries[:200], origins[:200])
+            >>> sets = memory.recall(queries[200:], coverage=0.9).indices
+            >>> held = (sets == origins[200:, None]).any(1).float().mean()
+            >>> sets.shape[1] > 1, 0.8 < float(held) <= 1
+            (True, True)
         """
+        if coverage is not None:
+            return self._covered(queries, k, observed, reject, within(coverage, "coverage", 0.0, 1.0))
         with ExitStack() as turn:
             turn.enter_context(self.changing)
             now, view = copy.copy(self), self._codes()
@@ -301,48 +321,19 @@ class BayesianHopfield(AssociativeMemory):
             found = Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
         return found.checked(now.report is not None and now.report.verified)
 
-    # --- answers that somebody has checked ----------------------------------------------------------------
-
-    def ask(
-        self, queries: Any, count: int = 20, *, k: int = 3, observed: Observed = None, seed: int = 0
-    ) -> list[Question]:
-        """Which answers to check: rows of the queries, drawn so that what they prove holds for all of them.
-
-        Args:
-            queries: ``(n, d)``.
-            count: How many to check.
-            k: How many candidates to show for each.
-            observed: As in :meth:`scores`.
-            seed: For the draw.
-        """
-        asked = as_queries(queries, self.patterns, observed, self.query_dim).flat()
-        return questions(self.recall(asked.rows, min(k, len(self)), observed=asked.observed), count, seed)
-
-    def verify(
-        self, queries: Any, answers: Sequence[Any], *, observed: Observed = None, wanted: float | None = None
-    ) -> Certificate:
-        """What checked answers prove of the first choices; :attr:`report` then rests on them.
-
-        Args:
-            queries: ``(n, d)``: those of :meth:`ask`, or others that nobody has selected and no fit has seen.
-            answers: The origin of each; -1 where it is none of the patterns, None where nobody knows.
-            observed: As in :meth:`scores`.
-            wanted: The accuracy that is asked for.
-
-        Example:
-            >>> patterns = torch.rand(100, 16, generator=torch.Generator().manual_seed(0))
-            >>> memory = BayesianHopfield(patterns)
-            >>> certificate = memory.verify(patterns[:60], range(60), wanted=0.9)
-            >>> certificate.verdict, memory.recall(patterns[:1]).verified
-            ('PASS', True)
-        """
-        asked = as_queries(queries, self.patterns, observed, self.query_dim).flat()
-        first = self.recall(asked.rows, observed=asked.observed).indices[:, 0]
-        found = certified(first, answers, len(self), wanted)
-        with self.changing:
-            before = self.report or FitReport("", math.nan, 0, converged=True)
-            self.report = replace(before, accuracy=found.accuracy, labels=found.labels)
-        return found
+    def _covered(self, queries: Any, k: int, observed: Observed, reject: float | None, coverage: float) -> Recall:
+        """Sets that hold the origin at a rate; every set has its first choice at least."""
+        if k != 1:
+            raise ValueError(f"k must be left out where coverage says how many patterns there are, got {k}")
+        if self.prior is not None:
+            raise ValueError("coverage must be None where the memory has a prior: labels were held out without it")
+        least = self.similarity.least_likely(coverage)
+        found = self.recall(queries, min(len(self), math.floor(1 / least)), observed=observed, reject=reject)
+        out = found.probabilities < least
+        out[..., 0] = False
+        size = max(1, int((~out).sum(-1).max())) if out.numel() else 1
+        indices, probabilities = found.indices.masked_fill(out, -1), found.probabilities.masked_fill(out, 0.0)
+        return Recall(indices[..., :size], probabilities[..., :size]).checked(found.verified)
 
     def _codes(self) -> View | None:
         """The index as it is now, where patterns are many and have one."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import integer
+from ahop.learning.conformal import threshold
 from ahop.learning.report import FitReport
 from ahop.similarity.codes import Codes, Tempered
 from ahop.similarity.density import Density
@@ -21,6 +22,7 @@ from ahop.similarity.families.independent.regimes import Regimes
 from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.order import as_order
 from ahop.similarity.families.training import TrainingData
+from ahop.similarity.families.validation import fit_doubt, of_own
 
 # A stream is learned from anew as long as its queries are few.
 _FEW = 256
@@ -66,6 +68,8 @@ class Corruption(Density):
     doubt: Tensor
     genuine: Tensor
     genuine_count: Tensor
+    of_origins: Tensor
+    of_origins_count: Tensor
 
     def __init__(self, dim: int, model: Density | None = None) -> None:
         super().__init__()
@@ -79,10 +83,13 @@ class Corruption(Density):
         # How familiar genuine queries are that were not learned from, in order; as many as the count says.
         self.register_buffer("genuine", torch.zeros(fitting.GENUINE))
         self.register_buffer("genuine_count", torch.tensor(0))
+        # How likely the origins of labelled queries were found that were not learned from, likewise.
+        self.register_buffer("of_origins", torch.zeros(fitting.GENUINE))
+        self.register_buffer("of_origins_count", torch.tensor(0))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        # Files of earlier versions have no temperature, and know nothing of strangers.
-        for name in ("log_beta", "doubt", "genuine", "genuine_count"):
+        # Files of earlier versions have no temperature, and know nothing of strangers or of coverage.
+        for name in ("log_beta", "doubt", "genuine", "genuine_count", "of_origins", "of_origins_count"):
             state_dict.setdefault(prefix + name, getattr(self, name))
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
@@ -131,13 +138,44 @@ class Corruption(Density):
         self.model, self.query_dim = learned.model, learned.model.query_dim
         self.log_beta.fill_(learned.log_beta)
         self.doubt.fill_(learned.doubt)
-        self._remember(learned.familiarity)
+        self._remember("genuine", learned.familiarity)
+        self._remember("of_origins", learned.of_origins)
         self.known.fill_(len(queries))
         return learned.report
 
-    def _remember(self, familiarity: Tensor) -> None:
-        self.genuine_count.fill_(len(familiarity))
-        self.genuine[: len(familiarity)] = familiarity.sort().values.to(self.genuine)
+    def _remember(self, name: str, values: Tensor) -> None:
+        """Keep some of the values, in order."""
+        kept, some = getattr(self, name), values[: fitting.GENUINE]
+        kept[: len(some)] = some.sort().values.to(kept)
+        getattr(self, f"{name}_count").fill_(len(some))
+
+    @torch.no_grad()
+    def recalibrate(self, scores: Tensor, strangers: int, count: int) -> None:
+        """Be as sure as the model is right on queries that somebody has checked.
+
+        Args:
+            scores: Of the origin of each, first, and of its rivals, ``(n, 1 + R)``, as they are now.
+            strangers: How many further queries came from no stored pattern: they tell nothing of their origin.
+            count: How many patterns there are.
+        """
+        log_beta, doubt = fit_doubt(scores) if len(scores) else (0.0, 0.0)
+        checked = len(scores) + strangers
+        doubt += (1 - doubt) * strangers / checked
+        likely = of_own(scores, log_beta, 0.0) if len(scores) else scores.new_empty(0)
+        likely = (1 - doubt) * likely + doubt / count
+        self._remember("of_origins", torch.cat([likely, likely.new_zeros(strangers)]))
+        self.log_beta.add_(log_beta)
+        self.doubt.fill_(doubt)
+
+    def least_likely(self, coverage: float) -> float:
+        """The probability from which on patterns belong to sets that hold the origin at this rate
+        (:func:`ahop.learning.conformal.threshold`)."""
+        if not int(self.of_origins_count):
+            raise ValueError(
+                "coverage must be None where no label was held out: give fit some origins, or let verify see answers "
+                "that were checked"
+            )
+        return threshold(self.of_origins[: int(self.of_origins_count)], coverage)
 
     def least_familiar(self, share: float) -> float:
         r"""The familiarity below which a query is refused, for at most this share of genuine ones to be.
@@ -179,6 +217,8 @@ class Corruption(Density):
             return self.fit(patterns, queries, origins, observed=observed, log_prior=log_prior, hidden_causes=causes)
         data = TrainingData(patterns, queries, origins, observed, log_prior)
         self.model, report = fitting.follow(self.model, data)
+        # What was held out was judged by another model.
+        self.of_origins_count.zero_()
         return report
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -210,6 +250,6 @@ class Corruption(Density):
         return codes if not float(self.log_beta) else Tempered(codes, float(self.log_beta.exp()))
 
     def reset_parameters(self) -> None:
-        for zeros in (self.known, self.log_beta, self.doubt, self.genuine, self.genuine_count):
+        for zeros in self.buffers(recurse=False):
             zeros.zero_()
         self.model.reset_parameters()  # type: ignore[operator]

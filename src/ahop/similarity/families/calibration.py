@@ -77,6 +77,17 @@ def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData, expected
     return None if len(found) < FEWEST else (float(found.sum()) + expected) / (len(found) + 1)
 
 
+def of_origins(models: list[tuple[Density, Tensor]], data: TrainingData, beta: float) -> Tensor:
+    """How likely known origins are, ``(l,)``, by models that each come with the rows they have not learned from."""
+    found = [data.queries.new_empty(0)]
+    for model, rows in models if data.origins is not None else ():
+        some = data.part(rows[data.all_origins[rows] >= 0])
+        if len(some.queries):
+            scores = beta * model(some.patterns, some.queries, some.observed) + data.log_priors
+            found.append(torch.softmax(scores, -1).gather(1, some.all_origins[:, None]).squeeze(1))
+    return torch.cat(found)
+
+
 def mean_confidence(model: Density, patterns: Tensor, queries: Tensor, beta: float, log_prior: Tensor | None) -> float:
     """How sure the model is of its first choices on average, at an inverse temperature."""
     like, some = next(model.parameters()), queries[:: max(1, len(queries) // _ASKED)]

@@ -40,13 +40,14 @@ from ahop.similarity.families.correlated.family import HiddenCauses
 from ahop.similarity.families.family import FAMILIES, Family, evidence
 from ahop.similarity.families.independent.family import Independent
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import fit_doubt
+from ahop.similarity.families.validation import fit_doubt, of_own
 
 # A new family is one file in this folder, or a folder with a file of that name: it is known once the file is read.
 for _module in iter_modules(families.__path__):
     import_module(f"{families.__name__}.{_module.name}" + (".family" if _module.ispkg else ""))
 
-# Genuine queries that are kept to tell strangers by, at most; and the fewest of which some can be held out.
+# Queries that are kept to tell strangers by, or how far sets must reach, at most; the fewest of which some can be held
+# out.
 GENUINE, FEWEST = 512, 4
 # How likely known origins may be found by chance, to be called found.
 _CHANCE = 1e-3
@@ -54,14 +55,16 @@ _CHANCE = 1e-3
 
 @dataclass(frozen=True)
 class Learned:
-    """A model, how the fit went, its log inverse temperature, the share of queries that tell nothing, and how familiar
-    genuine queries are to such a model that has not learned from them ``(m,)``."""
+    """A model, how the fit went, its log inverse temperature, the share of queries that tell nothing, how familiar
+    genuine queries are to such a model that has not learned from them ``(m,)``, and how likely it finds the origins of
+    labelled ones ``(l,)``."""
 
     model: Density
     report: FitReport
     log_beta: float = 0.0
     doubt: float = 0.0
     familiarity: Tensor = field(default_factory=lambda: torch.empty(0))
+    of_origins: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
 def wanted(hidden_causes: int | None) -> list[Family]:
@@ -175,7 +178,11 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     confidence = (1 - doubt) * sure + doubt / len(data.patterns)
     labels = len(data.known) if judged and len(data.known) >= calibration.FEWEST else 0
     report = FitReport("em", loss, 1, converged=True, accuracy=right, confidence=confidence, labels=labels)
-    return Learned(model, report, log_beta, doubt, _genuine(data, chosen, halved, math.exp(log_beta)))
+    if chosen.held_out is not None:
+        of_origins = of_own(chosen.held_out.scores, log_beta, doubt)
+    else:
+        of_origins = calibration.of_origins(halved, data, math.exp(log_beta))
+    return Learned(model, report, log_beta, doubt, _genuine(data, chosen, halved, math.exp(log_beta)), of_origins)
 
 
 def _confidence(data: TrainingData, model: Density, beta: float) -> float:

@@ -1,0 +1,94 @@
+"""Memories whose answers somebody can check: which to look at, and what they prove."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import split
+from ahop._checks import Observed, as_queries
+from ahop._queries import Queries
+from ahop.learning.report import FitReport
+from ahop.memories.base import AssociativeMemory
+from ahop.memories.checking import Certificate, Question, certified, questions
+from ahop.similarity import Corruption
+
+# Rivals of an origin that a temperature is fitted beside: the likeliest.
+_RIVALS = 1024
+
+
+class Verifiable(AssociativeMemory, abstract=True):
+    """A memory with probabilities that checked answers can confirm or correct."""
+
+    similarity: Corruption
+
+    def ask(
+        self, queries: Any, count: int = 20, *, k: int = 3, observed: Observed = None, seed: int = 0
+    ) -> list[Question]:
+        """Which answers to check: rows of the queries, drawn so that what they prove holds for all of them.
+
+        Args:
+            queries: ``(n, d)``.
+            count: How many to check.
+            k: How many candidates to show for each.
+            observed: As in :meth:`scores`.
+            seed: For the draw.
+        """
+        asked = as_queries(queries, self.patterns, observed, self.query_dim).flat()
+        return questions(self.recall(asked.rows, min(k, len(self)), observed=asked.observed), count, seed)
+
+    def verify(
+        self, queries: Any, answers: Sequence[Any], *, observed: Observed = None, wanted: float | None = None
+    ) -> Certificate:
+        """What checked answers prove of the first choices.
+
+        :attr:`report` then rests on them, the memory becomes as sure as it was right (temperature scaling, and a share
+        of queries that tell nothing), and :meth:`recall` can promise a ``coverage``. First choices stay what they are.
+
+        Args:
+            queries: ``(n, d)``: those of :meth:`ask`, or others that nobody has selected and no fit has seen.
+            answers: The origin of each; -1 where it is none of the patterns, None where nobody knows.
+            observed: As in :meth:`scores`.
+            wanted: The accuracy that is asked for.
+
+        Example:
+            >>> patterns = torch.rand(100, 16, generator=torch.Generator().manual_seed(0))
+            >>> memory = ahop.BayesianHopfield(patterns)
+            >>> certificate = memory.verify(patterns[:60], range(60), wanted=0.9)
+            >>> certificate.verdict, memory.recall(patterns[:1]).verified
+            ('PASS', True)
+        """
+        asked = as_queries(queries, self.patterns, observed, self.query_dim).flat()
+        with self.learning() as now:
+            first = now.recall(asked.rows, observed=asked.observed).indices[:, 0]
+            found = certified(first, answers, len(now), wanted)
+            known = [row for row, answer in enumerate(answers) if answer is not None and answer >= 0]
+            origins = torch.tensor([int(answers[row]) for row in known], dtype=torch.long, device=first.device)
+            similarity = copy.deepcopy(now.similarity)
+            similarity.recalibrate(now._beside_rivals(asked[known], origins), found.strangers, len(now))
+            before = now.report or FitReport("", math.nan, 0, converged=True)
+            now.similarity = similarity
+            now.report = replace(
+                before, accuracy=found.accuracy, labels=found.labels, found=before.found or found.tells
+            )
+        return found
+
+    @torch.no_grad()
+    def _beside_rivals(self, queries: Queries, origins: Tensor) -> Tensor:
+        """Log-likelihoods of each origin, first, and of its likeliest rivals, ``(n, 1 + R)``; the prior has no say."""
+        rivals, prior = min(_RIVALS, len(self)), self._log_prior()
+        table = [torch.empty(0, 1 + rivals, device=origins.device)]
+        for part in split(len(origins), 2 * len(self) * 4):
+            scores, own = self._scores(queries[part]), origins[part, None]
+            if prior is not None:
+                scores = scores - prior.clamp_min(torch.finfo(prior.dtype).min)
+            best = scores.topk(rivals, 1)
+            against = best.values.masked_fill(best.indices == own, -math.inf)
+            table.append(torch.cat([scores.gather(1, own), against], 1))
+        return torch.cat(table)
