@@ -20,6 +20,8 @@ class Trial:
 VERIFIED = 20
 # How often the interval holds the truth.
 _LEVEL = 0.9
+# How likely first choices may be right by chance, to be called found.
+_CHANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,13 @@ def clopper_pearson(right: int, count: int, level: float = _LEVEL) -> tuple[floa
     low = float(beta.ppf(miss, right, count - right + 1)) if right else 0.0
     high = float(beta.isf(miss, right + 1, count - right)) if right < count else 1.0
     return low, high
+
+
+def beats_chance(right: int, count: int, patterns: int) -> bool:
+    """Whether so many of ``count`` first choices among so many patterns are right that it is no chance."""
+    from scipy.stats import binom
+
+    return bool(right and binom.sf(right - 1, count, 1 / patterns) < _CHANCE)
 
 
 def _percent(share: float) -> str:

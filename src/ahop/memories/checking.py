@@ -65,11 +65,6 @@ class Certificate:
         return clopper_pearson(self.right, self.labels)
 
     @property
-    def tells(self) -> bool:
-        """Whether first choices are right at all, as far as the answers show."""
-        return self.interval[0] > 0
-
-    @property
     def verdict(self) -> str:
         """PASS if the whole interval reaches what is wanted, FAIL if none of it does, and WARN in between."""
         return _verdict(self.interval, self.wanted)

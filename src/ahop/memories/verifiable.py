@@ -14,7 +14,7 @@ from torch import Tensor
 from ahop._blocks import split
 from ahop._checks import Observed, as_queries
 from ahop._queries import Queries
-from ahop.learning.report import FitReport
+from ahop.learning.report import FitReport, beats_chance
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.checking import Certificate, Question, certified, questions
 from ahop.similarity import Corruption
@@ -73,10 +73,11 @@ class Verifiable(AssociativeMemory, abstract=True):
             similarity = copy.deepcopy(now.similarity)
             similarity.recalibrate(now._beside_rivals(asked[known], origins), found.strangers, len(now))
             before = now.report or FitReport("", math.nan, 0, converged=True)
+            tells = before.found or beats_chance(found.right, found.labels, len(now))
+            if not tells:
+                similarity.doubt.fill_(1.0)
             now.similarity = similarity
-            now.report = replace(
-                before, accuracy=found.accuracy, labels=found.labels, found=before.found or found.tells
-            )
+            now.report = replace(before, accuracy=found.accuracy, labels=found.labels, found=tells)
         return found
 
     @torch.no_grad()

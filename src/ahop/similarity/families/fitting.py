@@ -31,7 +31,7 @@ from torch import Tensor
 from ahop._precision import Units
 from ahop._progress import progress
 from ahop._warnings import warn
-from ahop.learning.report import FitReport
+from ahop.learning.report import FitReport, beats_chance
 from ahop.similarity import families
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, null, with_labels, without_labels
@@ -49,8 +49,6 @@ for _module in iter_modules(families.__path__):
 # Queries that are kept to tell strangers by, or how far sets must reach, at most; the fewest of which some can be held
 # out.
 GENUINE, FEWEST = 512, 4
-# How likely known origins may be found by chance, to be called found.
-_CHANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -124,12 +122,8 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
 
 def _told_by_labels(data: TrainingData, learned: Learned) -> bool:
     """Whether more of the known origins were found than by chance."""
-    from scipy.stats import binom
-
     count, right = learned.report.labels, learned.report.accuracy
-    if not count or math.isnan(right):
-        return False
-    return bool(binom.sf(round(right * count) - 1, count, 1 / len(data.patterns)) < _CHANCE)
+    return not math.isnan(right) and beats_chance(round(right * count), count, len(data.patterns))
 
 
 def _by_chance(data: TrainingData) -> str:
