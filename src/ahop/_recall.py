@@ -13,15 +13,31 @@ class _Best(NamedTuple):
     probabilities: Tensor
 
 
+class Refusal(NamedTuple):
+    """What refusing strangers comes to.
+
+    Attributes:
+        kept: Between which shares of genuine queries are answered: a 90 % confidence interval, by how many were held
+            out.
+        strangers: The share of simulated strangers that are refused: held-out queries whose likeliest pattern was left
+            out. Real ones may be more unlike what is stored, or less. NaN where none could be simulated.
+    """
+
+    kept: tuple[float, float]
+    strangers: float
+
+
 class Recall(_Best):
     """The best patterns for each query: ``indices`` and ``probabilities``, both ``(..., k)``, best first.
 
     Attributes:
         verified: Whether probabilities rest on enough labels (:attr:`ahop.learning.report.FitReport.verified`). If not,
             they hold if the model is right, and nobody has checked that.
+        refusal: What refusing strangers comes to (:class:`Refusal`); None where none are refused.
     """
 
     verified: bool = False
+    refusal: Refusal | None = None
 
     def checked(self, verified: bool) -> Recall:
         """The same, verified or not."""

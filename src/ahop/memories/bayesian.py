@@ -292,7 +292,8 @@ class BayesianHopfield(Verifiable):
             queries, k, observed: As there.
             reject: The share of genuine queries that may be refused. Queries that are less familiar
                 (:meth:`familiarity`) than all but this share of the genuine ones, as held out while learning, come from
-                no stored pattern: their indices are -1 and their probabilities 0. None refuses nothing.
+                no stored pattern: their indices are -1 and their probabilities 0. ``refusal`` of what comes back
+                says what that comes to. None refuses nothing.
             coverage: Instead of k: as few patterns for each query as hold its origin at this rate, by labels that were
                 held out or verified (conformal prediction, :mod:`ahop.learning.conformal`, which also says what so many
                 labels can promise). Sets differ in size: the rest of a row is -1 with a probability of 0.
@@ -319,6 +320,7 @@ class BayesianHopfield(Verifiable):
         if reject is not None:
             strange = (now.familiarity(queries, observed=observed) < level)[..., None]
             found = Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
+            found.refusal = now.similarity.refusal(reject)
         return found.checked(now.report is not None and now.report.verified)
 
     def _covered(self, queries: Any, k: int, observed: Observed, reject: float | None, coverage: float) -> Recall:

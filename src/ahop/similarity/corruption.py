@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from ahop._checks import integer
-from ahop.learning.conformal import threshold
+from ahop._recall import Refusal
+from ahop.learning.conformal import realised, threshold
 from ahop.learning.report import FitReport
 from ahop.similarity.codes import Codes, Tempered
 from ahop.similarity.density import Density
@@ -27,6 +28,8 @@ from ahop.similarity.families.validation import fit_doubt, of_own
 # A stream is learned from anew as long as its queries are few.
 _FEW = 256
 _LEAST = 32
+# What is kept of queries that were not learned from.
+_KEPT = ("genuine", "strange", "of_origins")
 
 
 class Corruption(Density):
@@ -68,6 +71,8 @@ class Corruption(Density):
     doubt: Tensor
     genuine: Tensor
     genuine_count: Tensor
+    strange: Tensor
+    strange_count: Tensor
     of_origins: Tensor
     of_origins_count: Tensor
 
@@ -80,16 +85,15 @@ class Corruption(Density):
         self.register_buffer("known", torch.tensor(0 if model is None else _FEW))
         self.register_buffer("log_beta", torch.zeros(()))
         self.register_buffer("doubt", torch.zeros(()))
-        # How familiar genuine queries are that were not learned from, in order; as many as the count says.
-        self.register_buffer("genuine", torch.zeros(fitting.GENUINE))
-        self.register_buffer("genuine_count", torch.tensor(0))
-        # How likely the origins of labelled queries were found that were not learned from, likewise.
-        self.register_buffer("of_origins", torch.zeros(fitting.GENUINE))
-        self.register_buffer("of_origins_count", torch.tensor(0))
+        # Of queries that were not learned from, in order, as many as the count says: how familiar genuine ones are, how
+        # familiar they were if their pattern were not stored, and how likely the origins of labelled ones.
+        for name in _KEPT:
+            self.register_buffer(name, torch.zeros(fitting.GENUINE))
+            self.register_buffer(f"{name}_count", torch.tensor(0))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         # Files of earlier versions have no temperature, and know nothing of strangers or of coverage.
-        for name in ("log_beta", "doubt", "genuine", "genuine_count", "of_origins", "of_origins_count"):
+        for name in ("log_beta", "doubt", *_KEPT, *(f"{kept}_count" for kept in _KEPT)):
             state_dict.setdefault(prefix + name, getattr(self, name))
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
@@ -138,8 +142,8 @@ class Corruption(Density):
         self.model, self.query_dim = learned.model, learned.model.query_dim
         self.log_beta.fill_(learned.log_beta)
         self.doubt.fill_(learned.doubt)
-        self._remember("genuine", learned.familiarity)
-        self._remember("of_origins", learned.of_origins)
+        for name in _KEPT:
+            self._remember(name, getattr(learned, name))
         self.known.fill_(len(queries))
         return learned.report
 
@@ -196,6 +200,15 @@ class Corruption(Density):
             raise ValueError("reject must be None before fit: what genuine queries look like is learned there")
         place = int((int(self.genuine_count) + 1) * share)
         return float(self.genuine[place - 1]) if place else -math.inf
+
+    def refusal(self, share: float) -> Refusal:
+        """What a share of genuine queries that may be refused comes to."""
+        if float(self.doubt) >= 1:
+            return Refusal((0.0, 0.0), 1.0)
+        level, strange = self.least_familiar(share), self.strange[: int(self.strange_count)]
+        refused = float((strange < level).double().mean()) if len(strange) else math.nan
+        count = int(self.genuine_count)
+        return Refusal(realised(count, 1 - share) if int((count + 1) * share) else (0.0, 1.0), refused)
 
     @torch.no_grad()
     def follow(

@@ -53,15 +53,16 @@ GENUINE, FEWEST = 512, 4
 
 @dataclass(frozen=True)
 class Learned:
-    """A model, how the fit went, its log inverse temperature, the share of queries that tell nothing, how familiar
-    genuine queries are to such a model that has not learned from them ``(m,)``, and how likely it finds the origins of
-    labelled ones ``(l,)``."""
+    """A model, how the fit went, its log inverse temperature, the share of queries that tell nothing; then of models
+    that have not learned from the queries, how familiar these are ``(m,)``, how familiar they were if their pattern
+    were not stored ``(m,)``, and how likely the origins of labelled ones are ``(l,)``."""
 
     model: Density
     report: FitReport
     log_beta: float = 0.0
     doubt: float = 0.0
-    familiarity: Tensor = field(default_factory=lambda: torch.empty(0))
+    genuine: Tensor = field(default_factory=lambda: torch.empty(0))
+    strange: Tensor = field(default_factory=lambda: torch.empty(0))
     of_origins: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
@@ -176,7 +177,8 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
         of_origins = of_own(chosen.held_out.scores, log_beta, doubt)
     else:
         of_origins = calibration.of_origins(halved, data, math.exp(log_beta))
-    return Learned(model, report, log_beta, doubt, _genuine(data, chosen, halved, math.exp(log_beta)), of_origins)
+    genuine, strange = _genuine_and_strange(data, chosen, halved, math.exp(log_beta))
+    return Learned(model, report, log_beta, doubt, genuine, strange, of_origins)
 
 
 def _confidence(data: TrainingData, model: Density, beta: float) -> float:
@@ -204,21 +206,27 @@ def _halved(data: TrainingData, chosen: Candidate, seed: int) -> list[tuple[Dens
     return [(chosen.refit(one), other), (chosen.refit(other), one)]
 
 
-def _genuine(data: TrainingData, chosen: Candidate, halved: list[tuple[Density, Tensor]], beta: float) -> Tensor:
-    """How familiar queries are to a model that has not learned from them, at the temperature that it will have."""
+def _genuine_and_strange(
+    data: TrainingData, chosen: Candidate, halved: list[tuple[Density, Tensor]], beta: float
+) -> Tensor:
+    """How familiar queries are to a model that has not learned from them, at the temperature that it will have, and how
+    familiar they were if their pattern were not stored, ``(2, m)``."""
     if len(data.queries) < FEWEST:
-        return data.queries.new_empty(0)
+        return data.queries.new_empty(2, 0)
     if chosen.refit is None:
         every = torch.arange(len(data.queries), device=data.queries.device)
         return _familiarity(chosen.model, data, every[:GENUINE], beta)
     found = [_familiarity(model, data, rows[: GENUINE // 2], beta) for model, rows in halved]
-    return torch.cat([data.queries.new_empty(0), *found])
+    return torch.cat([data.queries.new_empty(2, 0), *found], 1)
 
 
 def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) -> Tensor:
-    """The log of how much likelier these queries are from stored patterns than from others that are like them."""
+    """The log of how much likelier these queries are from stored patterns than from others that are like them; from all
+    of them, and from all but the likeliest one, ``(2, m)``."""
     some = data.part(rows)
-    likely = (beta * model(some.patterns, some.queries, some.observed) + data.log_priors).logsumexp(-1)
+    scores = beta * model(some.patterns, some.queries, some.observed) + data.log_priors
+    without = scores.scatter(1, scores.argmax(1, keepdim=True), -math.inf)
+    likely = torch.stack([scores.logsumexp(-1), without.logsumexp(-1)])
     return likely - beta * model.stranger(some.patterns, some.queries, some.observed)
 
 

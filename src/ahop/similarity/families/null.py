@@ -9,7 +9,8 @@ neighbourhood,
 
 which keeps means, covariances and clusters. In a second set every column gets its own values back, in the order that it
 has now, which keeps its distribution instead, be it ever so odd. Only who is stored is lost. There are two sets of
-either kind: the patterns must explain the queries better than the best of them, and by more than the sets differ.
+either kind, or six where two leave it open: the patterns must explain the queries better than the best of them, and by
+more than the sets differ.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ _LEARNED, _EXPLAINED = 500, 256
 # How much more evidence, in nats a query, by how many standard errors, and by how many standard deviations of the sets.
 # A query counts for ten nats at most.
 _MORE, _ERRORS, _DEVIATIONS, _MOST = 0.3, 2.5, 4.0, 10.0
-# As many deviations of two sets are enough.
-_CLEAR = 10.0
+# As many deviations of two sets are enough. With fewer, more sets are asked, whose spread is known better.
+_CLEAR, _NEARLY, _DEVIATIONS_OF_MANY = 10.0, 2.5, 3.2
+_FEW, _MANY = 4, 12
 _TINY = 1e-30
 
 
@@ -54,7 +56,8 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
     evidence, landed = _held_out(plain, chosen.again(plain), seed)
     gains: list[Tensor] = []
     means = evidence[:0]
-    for keep_values in (False, True, False, True):
+    for number in range(_MANY):
+        keep_values = number % 2 == 1
         other = replace(plain, patterns=surrogates(data.patterns, generator, keep_values))
         by_chance, _ = _held_out(other, chosen.again(other), seed)
         gains.append((evidence - by_chance).clamp(-_MOST, _MOST))
@@ -64,9 +67,16 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
         if len(gains) == 2 and float(means.min()) > max(_CLEAR * float(means.std()), 1.0):
             # Nothing that two sets more could say would change that.
             break
-    if float(means.mean()) <= _DEVIATIONS * float(means.std()):
+        if len(gains) == _FEW and not _NEARLY < _deviations(means) <= _DEVIATIONS:
+            break
+    if _deviations(means) <= (_DEVIATIONS if len(gains) <= _FEW else _DEVIATIONS_OF_MANY):
         return False
     return _clearly_more(gains[int(means.argmin())], landed)
+
+
+def _deviations(means: Tensor) -> float:
+    """How far above the sets the patterns are, in standard deviations of the sets."""
+    return float(means.mean() / (means.std() + _TINY))
 
 
 def surrogates(patterns: Tensor, generator: torch.Generator, keep_values: bool) -> Tensor:
