@@ -67,16 +67,22 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
         if len(gains) == 2 and float(means.min()) > max(_CLEAR * float(means.std()), 1.0):
             # Nothing that two sets more could say would change that.
             break
-        if len(gains) == _FEW and not _NEARLY < _deviations(means) <= _DEVIATIONS:
+        if len(gains) == _FEW and (_enough(means) or _deviations(means) <= _NEARLY):
             break
-    if _deviations(means) <= (_DEVIATIONS if len(gains) <= _FEW else _DEVIATIONS_OF_MANY):
-        return False
-    return _clearly_more(gains[int(means.argmin())], landed)
+    return _enough(means) and _clearly_more(gains[int(means.argmin())], landed)
+
+
+def _enough(means: Tensor) -> bool:
+    """Whether the patterns are above the sets by more than these differ; the two kinds of sets may, if there are many."""
+    if len(means) == _MANY:
+        return _deviations(means) > _DEVIATIONS_OF_MANY
+    return float(means.mean()) > _DEVIATIONS * float(means.std())
 
 
 def _deviations(means: Tensor) -> float:
-    """How far above the sets the patterns are, in standard deviations of the sets."""
-    return float(means.mean() / (means.std() + _TINY))
+    """How far above the nearer kind of sets the patterns are, in standard deviations of sets of one kind."""
+    kinds = torch.stack([means[::2], means[1::2]])
+    return float(kinds.mean(1).min() / (kinds.var(1).mean().sqrt() + _TINY))
 
 
 def surrogates(patterns: Tensor, generator: torch.Generator, keep_values: bool) -> Tensor:
