@@ -324,4 +324,5 @@ BENCHMARKS = {
     "scale-cpu.json": "python benchmarks/scale.py",
     "scale-cuda.json": "python benchmarks/scale.py --device cuda",
     "spaces.json": "python benchmarks/spaces.py",
+    "trust.json": "python benchmarks/trust.py",
 }

@@ -73,7 +73,7 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
 
 
 def _enough(means: Tensor) -> bool:
-    """Whether the patterns are above the sets by more than these differ; the two kinds of sets may, if there are many."""
+    """Whether the patterns are above the sets by more than these differ; if there are many, those of one kind."""
     if len(means) == _MANY:
         return _deviations(means) > _DEVIATIONS_OF_MANY
     return float(means.mean()) > _DEVIATIONS * float(means.std())

@@ -379,6 +379,22 @@ def spaces(report: Report) -> Grid:
     return Grid(["pairs", "", *(set_title(name) for name in names)], lines)
 
 
+@shown("trust", "trust")
+def trust(report: Report) -> Grid:
+    """How sure and how right a memory is: without labels, with answers that were checked, and with labels."""
+    rows = report["rows"]
+    found, ways = by(rows, "data", "way"), each(rows, "way")
+
+    def cell(row: Row) -> str:
+        if not row["found"]:
+            return f"not found ({figure(row['right'], 2)} right)"
+        part = "" if row["found"] == row["fits"] else f", {row['found']} of {row['fits']} found"
+        return f"{figure(row['sure'], 2)}, right {figure(row['right'], 2)}{part}"
+
+    lines = [[data, *cells_of(found, [(data, way) for way in ways], cell)] for data in each(rows, "data")]
+    return Grid(["", *ways], lines)
+
+
 @shown("modalities", "multimodal")
 def modalities(report: Report) -> Grid:
     """Concepts that are found through two modalities."""
