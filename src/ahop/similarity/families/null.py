@@ -9,8 +9,7 @@ neighbourhood,
 
 which keeps means, covariances and clusters. In a second set every column gets its own values back, in the order that it
 has now, which keeps its distribution instead, be it ever so odd. Only who is stored is lost. There are two sets of
-either kind, or six where two leave it open: the patterns must explain the queries better than the best of them, and by
-more than the sets differ.
+either kind: the patterns must explain the queries better than the best of them, and by more than the sets differ.
 """
 
 from __future__ import annotations
@@ -34,9 +33,8 @@ _LEARNED, _EXPLAINED = 500, 256
 # How much more evidence, in nats a query, by how many standard errors, and by how many standard deviations of the sets.
 # A query counts for ten nats at most.
 _MORE, _ERRORS, _DEVIATIONS, _MOST = 0.3, 2.5, 4.0, 10.0
-# As many deviations of two sets are enough. With fewer, more sets are asked, whose spread is known better.
-_CLEAR, _NEARLY, _DEVIATIONS_OF_MANY = 10.0, 2.5, 3.2
-_FEW, _MANY = 4, 12
+# As many deviations of two sets are enough.
+_CLEAR = 10.0
 _TINY = 1e-30
 
 
@@ -56,8 +54,7 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
     evidence, landed = _held_out(plain, chosen.again(plain), seed)
     gains: list[Tensor] = []
     means = evidence[:0]
-    for number in range(_MANY):
-        keep_values = number % 2 == 1
+    for keep_values in (False, True, False, True):
         other = replace(plain, patterns=surrogates(data.patterns, generator, keep_values))
         by_chance, _ = _held_out(other, chosen.again(other), seed)
         gains.append((evidence - by_chance).clamp(-_MOST, _MOST))
@@ -67,22 +64,9 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
         if len(gains) == 2 and float(means.min()) > max(_CLEAR * float(means.std()), 1.0):
             # Nothing that two sets more could say would change that.
             break
-        if len(gains) == _FEW and (_enough(means) or _deviations(means) <= _NEARLY):
-            break
-    return _enough(means) and _clearly_more(gains[int(means.argmin())], landed)
-
-
-def _enough(means: Tensor) -> bool:
-    """Whether the patterns are above the sets by more than these differ; if there are many, those of one kind."""
-    if len(means) == _MANY:
-        return _deviations(means) > _DEVIATIONS_OF_MANY
-    return float(means.mean()) > _DEVIATIONS * float(means.std())
-
-
-def _deviations(means: Tensor) -> float:
-    """How far above the nearer kind of sets the patterns are, in standard deviations of sets of one kind."""
-    kinds = torch.stack([means[::2], means[1::2]])
-    return float(kinds.mean(1).min() / (kinds.var(1).mean().sqrt() + _TINY))
+    if float(means.mean()) <= _DEVIATIONS * float(means.std()):
+        return False
+    return _clearly_more(gains[int(means.argmin())], landed)
 
 
 def surrogates(patterns: Tensor, generator: torch.Generator, keep_values: bool) -> Tensor:
@@ -123,7 +107,7 @@ def _held_out(data: TrainingData, refit: Refit, seed: int) -> tuple[Tensor, Tens
 
 
 def _clearly_more(gains: Tensor, landed: Tensor) -> bool:
-    """Whether gains are above zero by more than chance; a pattern counts once, however many queries land on it."""
+    """Whether gains are above zero by more than chance. A pattern counts once: what lies near all queries tells of it as one."""
     from scipy.stats import norm, t
 
     known, group, count = landed.unique(return_inverse=True, return_counts=True)
