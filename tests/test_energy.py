@@ -86,6 +86,14 @@ def test_descent_lowers_any_energy(seed, name):
     assert bool((memory.energy(end) < memory.energy(start)).any())
 
 
+def test_no_step_of_a_descent_is_longer_than_its_stride():
+    memory = ahop.ClassicalHopfield(noise(5, 4).sign())
+    start = noise(3, 4, seed=1)
+    end = descend(memory, start, steps=10, stride=0.01)
+    assert bool(((end - start).norm(dim=-1) <= 0.1 + 1e-9).all())
+    assert bool((memory.energy(end) < memory.energy(start)).all())
+
+
 def test_the_same_parts_have_the_same_energy_everywhere():
     patterns, states = noise(6, 4), noise(3, 4, seed=1)
     for similarity in ("dot", "distance", "manhattan", "cosine"):

@@ -129,11 +129,14 @@ def test_an_extra_is_imported_only_where_it_has_been_asked_for(name):
 
 
 @pytest.mark.parametrize(
-    ("package", "known"),
-    [("ahop.cli", "playground"), pytest.param("ahop_paper.commands", "retrieval", marks=pytest.mark.slow)],
+    ("package", "known", "slow"),
+    [
+        ("ahop.cli", "playground", ("torch", "numpy", *SLOW)),
+        pytest.param("ahop_paper.commands", "retrieval", SLOW, marks=pytest.mark.slow),
+    ],
 )
-def test_a_command_line_says_what_it_can_do_without_importing_anything_slow_but_torch(package, known):
-    told = f"print('slow:', *[name for name in {SLOW!r} if name in sys.modules])"
+def test_a_command_line_says_what_it_can_do_without_importing_anything_slow(package, known, slow):
+    told = f"print('slow:', *[name for name in {slow!r} if name in sys.modules])"
     program = f"import atexit, sys; atexit.register(lambda: {told}); sys.argv = ['ahop', '--help']; "
     program += f"from {package} import app; app()"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -145,6 +148,14 @@ def test_only_its_package_and_the_command_itself_import_the_command_line():
     users = {name for name, others in graph().items() if any(other.startswith("ahop.cli") for other in others)}
     inside = {name for name in users if name.startswith("ahop.cli") or not name.startswith("ahop.")}
     assert users - inside == {"ahop.__main__"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(ahop.__all__))
+def test_a_public_name_can_be_the_first_that_is_asked_for(name):
+    """Each is imported when it is asked for, so that none may need another one before it."""
+    program = f"import sys, ahop; assert 'torch' not in sys.modules; ahop.{name}"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_look_at_the_library_shows_its_public_names_and_no_others():

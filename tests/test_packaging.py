@@ -126,7 +126,7 @@ def test_an_experiment_without_its_library_says_so_before_the_work(asked, missin
 def test_make_installs_what_its_targets_need(target):
     makefile = read("Makefile")
     assert re.search(rf"^{target}: setup$", makefile, re.M) and "-e '.[dev]' -e paper" in makefile
-    assert re.search(r'^all = \["ahop\[cli,tables,images,index\]"\]$', read("pyproject.toml"), re.M)
+    assert re.search(r'^all = \["ahop\[cli,tables,images,plot,index\]"\]$', read("pyproject.toml"), re.M)
     assert all(f'"ahop[{extra}]",' in read("pyproject.toml") for extra in ("cli", "images", "all"))
 
 

@@ -1,50 +1,63 @@
 """Associative memory: ten Hopfield networks in one framework, with similarities that learn."""
 
 from importlib import import_module
-from types import ModuleType
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from ahop import (
-    datasets,
-    energy,
-    index,
-    kernels,
-    learning,
-    memories,
-    metrics,
-    modulation,
-    nn,
-    separation,
-    similarity,
-    theory,
-    variants,
-)
-from ahop._blocks import memory_budget
 from ahop._version import __version__
-from ahop.memories import (
-    AdaptiveHopfield,
-    AssociativeMemory,
-    BayesianHopfield,
-    Certificate,
-    ClassicalHopfield,
-    DenseHopfield,
-    ExponentialHopfield,
-    KernelHopfield,
-    ModernHopfield,
-    Oracle,
-    Question,
-    Recall,
-    SparseHopfield,
-    UniversalHopfield,
-    create,
-    load,
-)
+
+if TYPE_CHECKING:
+    from ahop import (
+        datasets,
+        energy,
+        estimators,
+        index,
+        kernels,
+        learning,
+        linkage,
+        memories,
+        metrics,
+        modulation,
+        nn,
+        plot,
+        separation,
+        similarity,
+        tables,
+        theory,
+        variants,
+    )
+    from ahop._blocks import memory_budget
+    from ahop.memories import (
+        AdaptiveHopfield,
+        AssociativeMemory,
+        BayesianHopfield,
+        Certificate,
+        ClassicalHopfield,
+        DenseHopfield,
+        ExponentialHopfield,
+        KernelHopfield,
+        Matches,
+        ModernHopfield,
+        Oracle,
+        Question,
+        Recall,
+        SparseHopfield,
+        UniversalHopfield,
+        create,
+        load,
+    )
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Scikit-learn takes a second to import, so its estimators come when they are asked for."""
-    if name == "estimators":
-        return import_module("ahop.estimators")
-    raise AttributeError(f"module 'ahop' has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    """PyTorch takes seconds to import, so that everything comes when it is first asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module 'ahop' has no attribute {name!r}")
+    if find_spec(f"ahop.{name}"):
+        found = import_module(f"ahop.{name}")
+    else:
+        found = getattr(import_module("ahop._blocks" if name == "memory_budget" else "ahop.memories"), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:
@@ -61,6 +74,7 @@ __all__ = [
     "DenseHopfield",
     "ExponentialHopfield",
     "KernelHopfield",
+    "Matches",
     "ModernHopfield",
     "Oracle",
     "Question",
@@ -75,14 +89,17 @@ __all__ = [
     "index",
     "kernels",
     "learning",
+    "linkage",
     "load",
     "memories",
     "memory_budget",
     "metrics",
     "modulation",
     "nn",
+    "plot",
     "separation",
     "similarity",
+    "tables",
     "theory",
     "variants",
 ]

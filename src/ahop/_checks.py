@@ -15,7 +15,16 @@ Observed = Tensor | np.ndarray | Literal["not-nan"] | None
 
 
 def as_tensor(value: Any, name: str, *, whole: bool = False) -> Tensor:
-    """A tensor of real numbers from a tensor, an array or nested lists; as they came, if they should be whole."""
+    """A tensor of real numbers from a tensor, an array, a frame or nested lists; as they came, if they should be whole.
+
+    Example:
+        >>> import pandas
+        >>> as_tensor(pandas.DataFrame({"x": [1.0, 2.0], "colour": ["red", "blue"]}), "patterns")
+        Traceback (most recent call last):
+        ValueError: patterns must be numbers, and these columns are not: 'colour'
+    """
+    if hasattr(value, "columns") and hasattr(value, "to_numpy"):
+        value = _of_frame(value, name)
     try:
         # Copied when NumPy marks the array read-only: torch cannot promise not to write to it.
         tensor = torch.as_tensor(value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value)
@@ -24,6 +33,16 @@ def as_tensor(value: Any, name: str, *, whole: bool = False) -> Tensor:
     if tensor.is_complex():
         raise ValueError(f"{name} must be real, got {tensor.dtype}")
     return tensor if whole or tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
+
+
+def _of_frame(frame: Any, name: str) -> np.ndarray:
+    """The numbers of a frame of pandas or polars, whose columns may be of several types."""
+    columns = [frame[column].to_numpy() for column in frame.columns]
+    if bad := [
+        column for column, values in zip(frame.columns, columns, strict=True) if values.dtype.kind not in "iufb"
+    ]:
+        raise ValueError(f"{name} must be numbers, and these columns are not: {', '.join(map(repr, bad))}")
+    return np.column_stack(columns) if columns else np.empty((len(frame), 0))
 
 
 def require_finite(tensor: Tensor, name: str) -> None:
@@ -46,7 +65,13 @@ def as_matrix(value: Any, name: str) -> Tensor:
     matrix = as_tensor(value, name)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(f"{name} must be a non-empty matrix, one row each, got shape {tuple(matrix.shape)}")
-    require_finite(matrix, name)
+    bad = ~torch.isfinite(matrix)
+    if bool(bad.any()):
+        where = f"{int(bad.sum())} NaN or infinite values in {int(bad.any(1).sum())} of {len(matrix)} rows"
+        raise ValueError(
+            f"{name} must be finite, got {where}: impute them, drop their columns, or give only the rows that are "
+            'whole; only queries may have missing values (observed="not-nan")'
+        )
     return matrix.contiguous()
 
 

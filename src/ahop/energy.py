@@ -22,6 +22,7 @@ The bowl of the dot product makes E a difference of two convex functions, which 
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import torch
@@ -65,11 +66,18 @@ def unified_step(memory: Energetic, queries: Tensor) -> Tensor:
     return memory.weights(queries) @ memory.patterns + memory.similarity.b / 2
 
 
-def descend(memory: Energetic, queries: Tensor, steps: int = 50) -> Tensor:
+def descend(memory: Energetic, queries: Tensor, steps: int = 50, *, stride: float = math.inf) -> Tensor:
     """Follow the gradient of ``memory.energy`` downhill, with a step size of its own for every query.
 
     Works for every memory with an energy, also where no closed update is known. A step is taken only where
     it lowers the energy, so it never rises.
+
+    Args:
+        memory: Any memory with an energy.
+        queries: Where to begin, ``(..., d)``.
+        steps: How many to try.
+        stride: How far one may go. The energy of a binary network has no lowest point outside its corners, and falls
+            ever faster on the way there.
 
     Example:
         >>> memory = ahop.AdaptiveHopfield(torch.eye(3))
@@ -86,7 +94,8 @@ def descend(memory: Energetic, queries: Tensor, steps: int = 50) -> Tensor:
             (slope,) = torch.autograd.grad(energy.sum(), state)
         state = state.detach()
         with torch.no_grad():
-            trial = state - size[..., None] * slope
+            step = size[..., None] * slope
+            trial = state - step * (stride / step.norm(dim=-1, keepdim=True)).clamp(max=1)
             better = memory.energy(trial) <= energy
             state = torch.where(better[..., None], trial, state)
             size = torch.where(better, size * 1.2, size * 0.5)

@@ -89,7 +89,8 @@ def check(case):
     with torch.no_grad():
         answer = layer(as_given or torch.as_tensor(given_).to(case["dtype"]), **masks)
 
-    beta = case["hidden"] ** -0.5 if case["scaling"] is None else case["scaling"]
+    usual = 10.0 if case["similarity"] == "cosine" else case["hidden"] ** -0.5
+    beta = usual if case["scaling"] is None else case["scaling"]
     parts = (layer.stored, layer.state, layer.projection)
     sides = [side(part, x) for part, x in zip(parts, (keys, queries, values), strict=True)]
     expected = np.zeros((batch, states, width))

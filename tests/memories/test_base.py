@@ -167,7 +167,7 @@ def test_scoring_keeps_to_the_memory_budget(monkeypatch):
 
 
 def test_nothing_of_all_pairs_is_kept_for_the_backward_pass():
-    memory = AdaptiveHopfield(noise(500, 64))
+    memory = AdaptiveHopfield(noise(500, 64)).train()
     kept = 0
 
     def pack(tensor):
@@ -178,6 +178,38 @@ def test_nothing_of_all_pairs_is_kept_for_the_backward_pass():
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         memory.retrieve(noise(50, 64, seed=1)).sum()
     assert 0 < kept < 50 * 500 * 64 * 4 / 8
+
+
+ANSWERS = ("retrieve", "scores", "weights", "energy", "__call__")
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("name", ["a-hop", "k-hop", "b-hop"])
+def test_answers_are_plain_numbers_unless_somebody_asks_for_gradients(name, answer):
+    memory, queries = ahop.create(name, noise(5, 4)), noise(2, 4, seed=1)
+    assert any(parameter.requires_grad for parameter in memory.parameters())
+    assert getattr(memory, answer)(queries).numpy() is not None
+    of_queries = getattr(memory, answer)(queries=queries.clone().requires_grad_())
+    assert of_queries.requires_grad
+    with torch.no_grad():
+        assert not getattr(memory, answer)(queries.clone().requires_grad_()).requires_grad
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_memory_in_training_lets_gradients_reach_its_parameters(answer):
+    network = torch.nn.Sequential(AdaptiveHopfield(noise(5, 4))).train()
+    getattr(network[0], answer)(noise(2, 4, seed=1)).square().sum().backward()
+    assert any(parameter.grad is not None for parameter in network.parameters())
+    assert not getattr(network.eval()[0], answer)(noise(2, 4, seed=1)).requires_grad
+
+
+def test_what_a_memory_has_learned_and_what_was_loaded_answers_in_plain_numbers(tmp_path):
+    patterns = noise(20, 4)
+    for name in ("a-hop", "b-hop"):
+        memory = ahop.create(name, patterns).fit(patterns + 0.1 * noise(20, 4, seed=1), torch.arange(20))
+        memory.save(tmp_path)
+        for one in (memory, ahop.load(tmp_path)):
+            assert not one.training and one.retrieve(patterns).numpy().shape == (20, 4)
 
 
 def test_what_is_stored_does_not_change_with_the_tensor_it_came_from(tmp_path):
@@ -223,6 +255,11 @@ def test_a_hundred_thousand_patterns():
         (lambda m: ModernHopfield(torch.empty(0, 4)), r"patterns must be a non-empty matrix.*got shape \(0, 4\)"),
         (lambda m: ModernHopfield(torch.ones(4)), r"patterns must be a non-empty matrix.*got shape \(4,\)"),
         (lambda m: ModernHopfield([[1.0, math.nan]]), "patterns must be finite, got 1 NaN"),
+        (
+            lambda m: ModernHopfield([[1.0, math.nan], [math.inf, math.nan], [1.0, 2.0]]),
+            r"got 3 NaN or infinite values in 2 of 3 rows: impute them, drop their columns, or give only the rows that "
+            r'are whole; only queries may have missing values \(observed="not-nan"\)',
+        ),
         (lambda m: ModernHopfield("abc"), "patterns must be a tensor or an array of numbers, got str"),
         (lambda m: ModernHopfield(torch.ones(2, 2, dtype=torch.complex64)), "patterns must be real"),
         (lambda m: ModernHopfield(torch.eye(3), values=torch.eye(2)), "values must have one row per pattern, 3"),

@@ -247,6 +247,8 @@ def test_it_says_what_happened(one_corruption):
     assert "Of 100 values, 3" in text
     assert "noise of standard deviation 0.3" in text
     assert "Values are shifted by 0.6 on average" in text
+    most = int(one_corruption.bias.abs().argmax())
+    assert f"on average, and most in column {most}, by {one_corruption.bias[most]:+.2g}." in text
     either = Regimes([one_corruption, Likelihood(32)])
     assert either.describe().count("suffer this") == len(either.regimes)
 

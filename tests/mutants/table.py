@@ -30,8 +30,25 @@ FOLDS_APART = "tests/similarity/families/test_validation.py::test_folds_judge_by
 FOLDS = "tests/similarity/families/test_validation.py::test_folds_know_nothing_of_single_dimensions_from_pairs_left_out"
 HALVES = "tests/similarity/families/test_validation.py::test_a_half_is_asked_about_the_other_one"
 SMOOTHNESS = "tests/learning/test_footprint.py::test_smoothness_is_judged_by_samples_that_were_not_learned_from"
+PAIRS = "tests/linkage/test_linking.py::test_pairs_that_judge_are_hidden_from_the_fit_and_each_judges_once"
+RIDGE = "tests/linkage/test_alternatives.py::test_a_regression_is_judged_by_stored_rows_that_it_did_not_learn_from"
 
 MUTANTS = (
+    # --- two tables -------------------------------------------------------------------------------------------
+    Mutant(
+        "a memory is told of the pairs that judge it",
+        "src/ahop/linkage/holdout.py",
+        "origins.masked_fill(hidden, -1)",
+        "origins",
+        (PAIRS,),
+    ),
+    Mutant(
+        "ridge regression learns from the pairs that judge it",
+        "src/ahop/linkage/alternatives.py",
+        ".fit(queries[learn].numpy(), patterns[origins[learn]].numpy())",
+        ".fit(queries.numpy(), patterns[origins].numpy())",
+        (RIDGE,),
+    ),
     # --- bags -------------------------------------------------------------------------------------------------
     Mutant(
         "the networks that are scored learn from all bags",

@@ -8,7 +8,7 @@ import ahop
 from ahop.modulation import Kernel
 from ahop.nn import Hopfield
 from ahop.separation import Entmax, Softmax, Sparsemax
-from ahop.similarity import Adaptive, Distance, Dot
+from ahop.similarity import Adaptive, Cosine, Distance, Dot
 
 BATCH, STORED, STATES, WIDTH, HEADS = 3, 7, 5, 8, 2
 
@@ -442,6 +442,32 @@ def test_the_hopfield_space_can_be_normalised():
     heads = layer._project(layer._check(inputs(), None, None))
     for side in (heads.stored, heads.state):
         torch.testing.assert_close(side.square().mean(-1), torch.ones(side.shape[:-1]), atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", Cosine(), [Cosine(), Dot(), Cosine(), Dot()]])
+def test_cosines_have_a_scale_of_their_own_unless_one_is_given(similarity):
+    heads = [10.0, 0.5] * 2 if isinstance(similarity, list) else [10.0] * 4
+    layer = Hopfield(16, num_heads=4, similarity=similarity)
+    assert layer.association.beta.flatten().tolist() == pytest.approx(heads)
+    given = Hopfield(16, num_heads=4, similarity=similarity, scaling=3.0)
+    assert given.association.beta.flatten().tolist() == pytest.approx([3.0] * 4)
+
+
+def test_by_default_a_layer_learns_by_cosines_what_it_learns_by_dot_products():
+    def found(similarity, **options):
+        torch.manual_seed(0)
+        layer = Hopfield(16, similarity=similarity, pattern_projection_size=8, output_size=8, **options)
+        optimiser = torch.optim.Adam(layer.parameters(), 1e-2)
+        for _ in range(80):
+            stored, labels = torch.randn(8, 10, 16), torch.randint(8, (8, 10))
+            given = stored, stored + 0.3 * torch.randn_like(stored), torch.nn.functional.one_hot(labels, 8).float()
+            scores = layer(given).flatten(0, 1)
+            optimiser.zero_grad()
+            torch.nn.functional.cross_entropy(scores, labels.flatten()).backward()
+            optimiser.step()
+        return float((scores.argmax(-1) == labels.flatten()).float().mean())
+
+    assert found("dot") > 0.9 and found("cosine") > 0.9 and found("cosine", scaling=0.25) < 0.7
 
 
 @pytest.mark.parametrize("layer", [ahop.nn.Hopfield, ahop.nn.HopfieldLayer, ahop.nn.HopfieldPooling])

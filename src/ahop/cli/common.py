@@ -8,11 +8,24 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperGroup
 
-import ahop
 from ahop._extras import MissingExtraError
+from ahop._version import __version__
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+# What most people come for; other commands follow as they are read.
+_FIRST = ("match", "adapt", "playground", "datasets")
+
+
+class _MostWantedFirst(TyperGroup):
+    def list_commands(self, context: Any) -> list[str]:
+        names = super().list_commands(context)
+        return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
+
+
+app = typer.Typer(cls=_MostWantedFirst, no_args_is_help=True, pretty_exceptions_enable=False)
 console = Console()
 
 
@@ -21,7 +34,7 @@ def version_of(command: str) -> Any:
 
     def say(wanted: bool) -> None:
         if wanted:
-            console.print(f"{command} {ahop.__version__}", highlight=False)
+            console.print(f"{command} {__version__}", highlight=False)
             raise typer.Exit
 
     return typer.Option("--version", help="Show the version.", callback=say, is_eager=True)
@@ -30,6 +43,18 @@ def version_of(command: str) -> Any:
 @app.callback()
 def main(version: Annotated[bool, version_of("ahop")] = False) -> None:
     """Associative memory: ten Hopfield networks in one framework, with similarities that learn."""
+
+
+def say(key: str, text: str) -> None:
+    """A line of a report: a word, and a sentence on it, which a terminal breaks and a log does not."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(width=13, no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    table.add_row(key, Text(text))
+    if console.is_terminal:
+        console.print(table)
+    else:
+        console.print(f"{key:13}  {text}", highlight=False, markup=False, soft_wrap=True)
 
 
 def plain_errors(command: Callable[..., None]) -> Callable[..., None]:

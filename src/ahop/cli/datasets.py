@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ahop import datasets
 from ahop.cli.common import app, console, plain_errors
 from ahop.cli.moved import is_now
 
@@ -33,6 +32,8 @@ def show_datasets(
 
 
 def _list() -> None:
+    from ahop import datasets
+
     table = Table(title="Data sets", title_justify="left")
     table.add_column("name", no_wrap=True)
     for column in ("what it is", "where"):
@@ -44,6 +45,8 @@ def _list() -> None:
 
 
 def _tell(name: str) -> None:
+    from ahop import datasets
+
     entry = datasets.ENTRIES.named(name)
     lines = [("what it is", entry.about), ("where", entry.where())]
     if origin := entry.origin:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Protocol
 
 from torch import Tensor
 
+from ahop._queries import Queries
 from ahop._recall import Recall
 from ahop.similarity import Corruption
 
@@ -28,6 +29,8 @@ class Host(Protocol):
     def query_dim(self) -> int: ...
 
     def _log_prior(self) -> Tensor | None: ...
+
+    def _scores(self, queries: Queries) -> Tensor: ...
 
     def __copy__(self) -> Any: ...
 

@@ -6,7 +6,9 @@ from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.binary import ClassicalHopfield, DenseHopfield, ExponentialHopfield
 from ahop.memories.checking import Certificate, Question
 from ahop.memories.continuous import ModernHopfield, SparseHopfield, UniversalHopfield
+from ahop.memories.evidence import Evidence, evidence_by_column
 from ahop.memories.kernel import KernelHopfield
+from ahop.memories.matching import Matches
 from ahop.memories.moments import Memory
 from ahop.memories.names import create
 from ahop.memories.oracle import Oracle
@@ -19,8 +21,10 @@ __all__ = [
     "Certificate",
     "ClassicalHopfield",
     "DenseHopfield",
+    "Evidence",
     "ExponentialHopfield",
     "KernelHopfield",
+    "Matches",
     "Memory",
     "ModernHopfield",
     "Oracle",
@@ -29,5 +33,6 @@ __all__ = [
     "SparseHopfield",
     "UniversalHopfield",
     "create",
+    "evidence_by_column",
     "load",
 ]

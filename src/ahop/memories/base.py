@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -29,13 +30,14 @@ from ahop._warnings import warn
 from ahop.energy import parts_energy
 from ahop.learning.report import FitReport
 from ahop.memories import storage
-from ahop.memories.moments import of_one_moment
+from ahop.memories.moments import differentiable_on_demand, of_one_moment
 from ahop.memories.stored import Stored
 from ahop.modulation import Modulation
 from ahop.separation import Exponential, Separation, Softmax
 from ahop.similarity import Density, Similarity
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from typing_extensions import Self
 
 
@@ -46,6 +48,9 @@ class AssociativeMemory(Stored):
 
     Every network of the library is one choice of the three parts; this class is the walk they share. Several threads
     may ask, add, remove, learn and save at once: each answer and each file is that of the memory at one moment.
+
+    A memory begins in evaluation mode: its answers are plain numbers, ``memory.retrieve(x).numpy()``, unless the
+    queries require gradients. ``memory.train()``, or that of a network around it, lets gradients reach its parameters.
 
     Args:
         patterns: The stored patterns :math:`\Xi`, ``(N, d)``, one a row.
@@ -88,12 +93,14 @@ class AssociativeMemory(Stored):
         self.register_buffer("prior", None if prior is None else self._counts(prior, len(self)))
         # The parts follow the patterns, so that a float64 memory computes in float64 throughout.
         self.to(self.patterns)
+        self.eval()
 
     def extra_repr(self) -> str:
         return f"patterns={len(self)}, dim={self.patterns.shape[1]}"
 
     # --- from a query to an answer ---------------------------------------------------------------------
 
+    @differentiable_on_demand
     @of_one_moment
     def scores(self, queries: Any, *, observed: Observed = None) -> Tensor:
         """How alike each stored pattern is to each query, the prior included.
@@ -109,12 +116,14 @@ class AssociativeMemory(Stored):
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
         return self._scores(asked.flat()).reshape(*asked.rows.shape[:-1], len(self))
 
+    @differentiable_on_demand
     @of_one_moment
     def weights(self, queries: Any, *, observed: Observed = None) -> Tensor:
         """The weight of each stored pattern in the readout, ``(..., N)``; arguments as in :meth:`scores`."""
         weights: Tensor = self.separation(self.scores(queries, observed=observed))
         return weights
 
+    @differentiable_on_demand
     @of_one_moment
     def retrieve(
         self,
@@ -189,6 +198,7 @@ class AssociativeMemory(Stored):
             indices[here], probabilities[here] = chosen, likely.gather(-1, chosen).to(probabilities.dtype)
         return Recall(indices.reshape(shape), probabilities.reshape(shape))
 
+    @differentiable_on_demand
     @of_one_moment
     def energy(self, queries: Any) -> Tensor:
         r"""The energy of each query, ``(...)``; lower is closer to what is stored.
@@ -290,6 +300,12 @@ class AssociativeMemory(Stored):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the memory into ``folder``; :func:`ahop.load` reads it back. See :mod:`ahop.memories.storage`."""
         storage.save(copy.copy(self), folder)
+
+    def plot(self, queries: Any = None, origins: Any = None) -> Figure:
+        """A first look at the memory, as a matplotlib figure: see :func:`ahop.plot.first_look`."""
+        # What draws knows of memories, and none of them of it.
+        drawn: Figure = import_module("ahop.plot").first_look(self, queries, origins)
+        return drawn
 
     # --- the steps of the walk, for networks to replace --------------------------------------------------
 

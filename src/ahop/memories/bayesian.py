@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
@@ -18,6 +18,7 @@ from ahop._precision import Units, reach
 from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
 from ahop.memories.base import AssociativeMemory
+from ahop.memories.matching import Matches, as_room, matched
 from ahop.memories.moments import of_one_moment
 from ahop.memories.verifiable import Verifiable
 from ahop.separation import Softmax
@@ -309,19 +310,54 @@ class BayesianHopfield(Verifiable):
         """
         if coverage is not None:
             return self._covered(queries, k, observed, reject, within(coverage, "coverage", 0.0, 1.0))
-        with ExitStack() as turn:
-            turn.enter_context(self.changing)
-            now, view = copy.copy(self), self._codes()
-            if view is None or view.engine.local:
-                # Codes here are never written to; those in a database are.
-                turn.close()
-            level = -math.inf if reject is None else now.similarity.least_familiar(within(reject, "reject", 0.0, 1.0))
+        with self._asking() as (now, view):
+            level = now._least_familiar(reject)
             found = now._recalled(view, queries, k, observed)
         if reject is not None:
             strange = (now.familiarity(queries, observed=observed) < level)[..., None]
             found = Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
             found.refusal = now.similarity.refusal(reject)
         return found.checked(now.report is not None and now.report.verified)
+
+    @torch.no_grad()
+    def match(self, queries: Any, room: Any = 1, *, observed: Observed = None, reject: float | None = None) -> Matches:
+        """Match all queries together, where no pattern is meant by more of them than it has room for.
+
+        Whether that is true of the data is yours to say. What it changed, and which patterns more queries had asked
+        for by themselves, is in the answer; see :mod:`ahop.memories.matching` for what is computed. Where there are
+        more queries than room, those are left out that the patterns explain least, with an index of -1.
+
+        Args:
+            queries: ``(n, d)``.
+            room: How many queries a pattern takes: a number, or one for each pattern ``(N,)``.
+            observed: As in :meth:`scores`.
+            reject: As in :meth:`recall`; None takes every query to come from a stored pattern.
+
+        Example:
+            >>> memory = BayesianHopfield([[0.0, 0.0], [1.0, 1.0], [4.0, 4.0]])
+            >>> queries = [[0.8, 0.8], [1.0, 1.1]]
+            >>> memory.recall(queries).indices.flatten(), memory.match(queries).indices
+            (tensor([1, 1]), tensor([0, 1]))
+        """
+        with self._asking() as (now, view):
+            asked = as_queries(queries, now.patterns, observed, now.query_dim)
+            if asked.rows.ndim != 2:
+                raise ValueError(f"queries must be a matrix, one row each, got shape {tuple(asked.rows.shape)}")
+            seats = as_room(room, len(now)).to(now.patterns.device)
+            return matched(now, view, asked, seats, now._least_familiar(reject))
+
+    @contextmanager
+    def _asking(self) -> Iterator[tuple[BayesianHopfield, View | None]]:
+        """The memory and its codes at one moment. Codes here are never written to; those in a database are."""
+        with ExitStack() as turn:
+            turn.enter_context(self.changing)
+            now, view = copy.copy(self), self._codes()
+            if view is None or view.engine.local:
+                turn.close()
+            yield now, view
+
+    def _least_familiar(self, reject: float | None) -> float:
+        return -math.inf if reject is None else self.similarity.least_familiar(within(reject, "reject", 0.0, 1.0))
 
     def _covered(self, queries: Any, k: int, observed: Observed, reject: float | None, coverage: float) -> Recall:
         """Sets that hold the origin at a rate; every set has its first choice at least."""

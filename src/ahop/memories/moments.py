@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import torch
 from torch import Tensor
 
 from ahop._component import Component
@@ -83,6 +84,21 @@ class Memory(Component):
 
     def _follow(self, kept: Tensor, added: int) -> None:
         """Let what was learned follow the patterns: of those before, these are kept, and so many were added."""
+
+
+def differentiable_on_demand(
+    answer: Callable[Concatenate[One, Given], Answer],
+) -> Callable[Concatenate[One, Given], Answer]:
+    """A method whose answer carries a graph where somebody asks for gradients: in training, or of its queries."""
+
+    @functools.wraps(answer)
+    def asked(memory: One, *args: Given.args, **options: Given.kwargs) -> Answer:
+        given = (*args, *options.values())
+        demanded = memory.training or any(isinstance(one, Tensor) and one.requires_grad for one in given)
+        with torch.set_grad_enabled(demanded and torch.is_grad_enabled()):
+            return answer(memory, *args, **options)
+
+    return asked
 
 
 def of_one_moment(

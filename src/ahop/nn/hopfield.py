@@ -15,10 +15,12 @@ from ahop.nn.inputs import Heads, Input, Inputs, Side, Sizes, check, kind, proje
 from ahop.nn.linear import Unbiased
 from ahop.nn.start import reset
 from ahop.separation import Separation
-from ahop.similarity import Similarity
+from ahop.similarity import Cosine, Similarity
 
 # Where a layer that goes on until its state rests gives up.
 _MOST_STEPS = 1000
+# What cosines are multiplied by (Liu et al., 2022, let it begin there): by far less, all patterns weigh alike.
+_COSINES = 10.0
 
 
 class Hopfield(nn.Module):
@@ -38,8 +40,8 @@ class Hopfield(nn.Module):
         output_size: Width of the output; ``input_size`` when None.
         pattern_size: Width of what one head reads out; ``hidden_size`` when None.
         num_heads: How many heads.
-        scaling: :math:`\beta`, one number or one a head; ``hidden_size ** -0.5`` when None, and 1 without
-            ``input_size``.
+        scaling: :math:`\beta`, one number or one a head. When None it is ``hidden_size ** -0.5``, for cosines, which do
+            not grow with the width, 10 (as in Swin Transformer V2), and 1 without ``input_size``.
         update_steps_max: How often the state is replaced by what it retrieves before the readout; None goes on until
             it rests.
         update_steps_eps: A state rests when no entry of it moves by more than this.
@@ -136,7 +138,7 @@ class Hopfield(nn.Module):
             sizes.projection, sizes.pattern, normalize_pattern_projection, pattern_projection_as_static
         )
         if scaling is None:
-            scaling = 1.0 if plain or sizes.hidden is None else sizes.hidden**-0.5
+            scaling = 1.0 if plain or sizes.hidden is None else _scalings(similarity, heads, sizes.hidden)
         dim = _meeting(modulation, sizes.hidden)
         self.association = Association(dim, heads, similarity, separation, modulation, scaling, learn_scaling)
         self.out_projection = None
@@ -236,6 +238,13 @@ class Hopfield(nn.Module):
     def extra_repr(self) -> str:
         sizes = f"input_size={self.input_size}, hidden_size={self.hidden_size}, num_heads={self.num_heads}"
         return f"{sizes}, update_steps_max={self.update_steps_max}, dropout={self.dropout}"
+
+
+def _scalings(similarity: Similarity | str | Sequence[Similarity], heads: int, hidden_size: int) -> list[float]:
+    """For each head what lets a softmax of its scores tell patterns apart, and still learn."""
+    one_for_all = isinstance(similarity, str) or not isinstance(similarity, Sequence)
+    some: Sequence[object] = [similarity] * heads if one_for_all else similarity  # type: ignore[assignment]
+    return [_COSINES if part == Cosine.name or isinstance(part, Cosine) else hidden_size**-0.5 for part in some]
 
 
 def _meeting(modulation: Modulation | None, hidden_size: int | None) -> int | None:

@@ -106,7 +106,9 @@ class Manhattan(Decomposable):
 class Cosine(Similarity):
     r"""The cosine of the angle, :math:`\xi^\top x / (\lVert\xi\rVert \lVert x\rVert)`, over the observed dimensions.
 
-    Not decomposable: each term depends on the whole vector through the norms. A zero vector scores zero.
+    Not decomposable: each term depends on the whole vector through the norms. A zero vector scores zero. Cosines are
+    small beside dot products, which are about d times as large where values have a variance of 1: a softmax needs a
+    ``beta`` of that size to tell patterns apart as well.
 
     Example:
         >>> Cosine()(torch.eye(2), torch.tensor([[5.0, 0.0]]))

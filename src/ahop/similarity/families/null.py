@@ -107,7 +107,7 @@ def _held_out(data: TrainingData, refit: Refit, seed: int) -> tuple[Tensor, Tens
 
 
 def _clearly_more(gains: Tensor, landed: Tensor) -> bool:
-    """Whether gains are above zero by more than chance. A pattern counts once: what lies near all queries tells of it as one."""
+    """Whether gains are above zero by more than chance; a pattern counts once, however many queries land on it."""
     from scipy.stats import norm, t
 
     known, group, count = landed.unique(return_inverse=True, return_counts=True)

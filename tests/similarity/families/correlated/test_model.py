@@ -83,7 +83,10 @@ def test_it_is_saved_and_loaded(tmp_path):
     again = ahop.load(tmp_path)
     queries = torch.randn(3, 6, generator=GENERATOR)
     torch.testing.assert_close(again.scores(queries), memory.scores(queries))
-    assert "hidden causes" in again.similarity.describe()
+    text, model = again.similarity.describe(), again.similarity.model
+    most, farthest = int(model.loading.square().sum(1).argmax()), int(model.bias.abs().argmax())
+    assert "hidden causes" in text and f"They move column {most} most, by " in text
+    assert f"on average, and most in column {farthest}, by {model.bias[farthest]:+.2g}." in text
 
 
 @pytest.mark.parametrize(("dim", "rank", "tails"), [(3, 4, 4.0), (0, 0, 4.0), (3, 1, 0.0)])

@@ -185,3 +185,9 @@ def test_no_pattern_takes_more_than_its_share():
     scores, places = torch.tensor([[4.0, 3.0], [4.0, 0.0]]), torch.tensor([[0, 1], [0, 1]])
     believed = rounds._shared(scores, places, 2, torch.full((2,), -1))
     assert believed.origins.tolist() == [1, 0] and believed.first.tolist() == [0, 0]
+
+
+def test_pairs_in_double_precision_are_learned_from():
+    pairs = bending.Pairs.of(PATTERNS.double(), QUERIES[:60].double(), torch.arange(60), 0, bending.Shape(0.8, 0.3))
+    none = torch.tensor([], dtype=torch.long)
+    assert pairs.model(none, torch.full((5,), 0.2)).whitener.dtype == torch.float64

@@ -188,7 +188,7 @@ class Correlated(Density):
             cause = "hidden cause moves" if self.rank == 1 else "hidden causes move"
             lines.append(f"{self.rank} {cause} many dimensions at once, with {100 * share:.0f} % of all that varies.")
             most = int(common.sum(1).argmax())
-            lines.append(f"They move dimension {most} most, by {common.sum(1)[most].sqrt():.2g}.")
+            lines.append(f"They move column {most} most, by {common.sum(1)[most].sqrt():.2g}.")
         else:
             lines.append("Nothing moves several dimensions at once.")
         low, high = float(self.noise.min()), float(self.noise.max())
@@ -200,10 +200,8 @@ class Correlated(Density):
         if abs(float(self.gain) - 1) >= 0.02:
             lines.append(f"Values are scaled by {float(self.gain):.2f}.")
         farthest = int(self.bias.abs().argmax())
-        size = float(self.bias.abs().mean())
-        lines.append(
-            f"Values are shifted by {size:.2g} on average; most in dimension {farthest}, {self.bias[farthest]:+.2g}."
-        )
+        size, shift = float(self.bias.abs().mean()), float(self.bias[farthest])
+        lines.append(f"Values are shifted by {size:.2g} on average, and most in column {farthest}, by {shift:+.2g}.")
         if math.isfinite(self.tails):
             lines.append("Some queries lie much farther off than others.")
         return "\n".join(lines)

@@ -281,7 +281,7 @@ class Likelihood(Decomposable, Density):
             most = int(self.bias.abs().argmax())
             size = float(self.bias.abs().mean())
             lines.append(
-                f"Values are shifted by {size:.2g} on average; most in dimension {most}, {self.bias[most]:+.2g}."
+                f"Values are shifted by {size:.2g} on average, and most in column {most}, by {self.bias[most]:+.2g}."
             )
         low, high = self._middle()
         place = " from the shift" if self.shifted else ""

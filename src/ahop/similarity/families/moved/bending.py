@@ -109,7 +109,7 @@ class Pairs:
         kept, alpha, diagonal = self.without(rows)
         bent = Bent(self.patterns.shape[1], self.query_mean.shape[0], len(kept)).to(self.patterns)
         inputs, variance = self.inputs[kept], 1 / diagonal
-        gaps = (alpha * variance[:, None]).float()
+        gaps = (alpha * variance[:, None]).to(self.patterns)
         values = {
             **{"pattern_mean": self.pattern_mean, "pattern_length": self.pattern_length},
             **{"query_mean": self.query_mean, "inputs": inputs, "alpha": alpha, "matrix": inputs.mT @ alpha},

@@ -278,7 +278,8 @@ class Bent(Density):
         return {**self.__dict__, "_known": None}
 
     def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:
-        return [*self.straight.curves(), ("weights of the views", self.weights.detach().cpu(), None)]
+        weights = self.weights.detach().cpu()
+        return [*self.straight.curves(), ("weights of the views", weights, torch.arange(1.0, 1 + len(weights)))]
 
     @torch.no_grad()
     def describe(self) -> str:

@@ -1,0 +1,113 @@
+"""``ahop match``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ahop.cli.common import app, plain_errors, say
+
+if TYPE_CHECKING:
+    from ahop.linkage import Model
+    from ahop.tables import Table
+
+# What a run that does not reach ``--require`` ends with.
+_NOT_REACHED = 3
+
+
+_Files = Annotated[
+    list[Path], typer.Argument(metavar="STORED INCOMING", help="Two tables; with --model, INCOMING alone.")
+]
+_Share = Annotated[float | None, typer.Option(help="Refuse strangers, and at most this share of genuine rows.")]
+
+
+@app.command()
+@plain_errors
+def match(
+    files: _Files,
+    out: Annotated[Path, typer.Option(help="Where matches go: .csv or .parquet.")],
+    id: Annotated[str | None, typer.Option(help="The column of ids; else one that can be is found.")] = None,
+    incoming_id: Annotated[str | None, typer.Option(help="That of INCOMING, if it has another name.")] = None,
+    pairs: Annotated[Path | None, typer.Option(help="Known pairs: incoming id, stored id.")] = None,
+    one_to_one: Annotated[bool, typer.Option("--one-to-one", help="Match each stored row at most once.")] = False,
+    reject: _Share = None,
+    require: Annotated[float | None, typer.Option(help="Accuracy to reach; exit code 3 if it is not.")] = None,
+    ask: Annotated[int | None, typer.Option(help="Write so many rows to check beside the matches.")] = None,
+    answers: Annotated[Path | None, typer.Option(help="Those rows with answers.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Where a page with pictures goes: .html.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Folder to keep the model in.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Folder of a model to use as it is.")] = None,
+) -> None:
+    """Match rows of two tables: learn what happened to them on their way, and say how right the matches are."""
+    from ahop import _extras, linkage, tables
+    from ahop._checks import within
+    from ahop._files import require_writable, write_whole
+
+    # What can be refused is refused before the work.
+    for share, name in ((require, "--require"), (reject, "--reject")):
+        if share is not None:
+            within(share, name, 0.0, 1.0)
+    checks = out.with_name(f"{out.stem}-check{out.suffix}")
+    tables.require_table(out)
+    for path in (pairs, answers):
+        if path is not None and not path.is_file():
+            raise FileNotFoundError(f"{path} does not exist")
+    if report is not None:
+        _extras.require("matplotlib", extra="plot")
+        require_writable(report)
+    if save is not None and not save.parent.is_dir():
+        raise FileNotFoundError(f"the folder {str(save.parent)!r} does not exist")
+    stored, incoming = _read(files, id, incoming_id, model)
+    known = None
+    if pairs is not None:
+        known = linkage.known_pairs(pairs, stored.stored if isinstance(stored, linkage.Model) else stored, incoming)
+        say("known pairs", known.note)
+
+    found = linkage.link(
+        stored, incoming, None if known is None else known.origins, one_to_one=one_to_one, reject=reject
+    )
+    if answers is not None:
+        found = linkage.answered(found, answers)
+    asked = None if ask is None else linkage.asked(found, ask)
+    shown = None if report is None else linkage.page(found, require, asked)
+    tables.write(found.table(), out)
+    if asked is not None:
+        tables.write(asked, checks)
+    if report is not None and shown is not None:
+        write_whole(shown, report)
+    if save is not None:
+        found.model.save(save)
+    for line in linkage.lines(found):
+        say(*line)
+    written = ((out, "matches"), (checks if ask is not None else None, "rows to check"), (report, "what to look at"))
+    for path, what in (*written, (save, "the model")):
+        if path is not None:
+            say("wrote", f"{path} ({what})")
+    if require is not None:
+        passed, text = linkage.verdict(found, require)
+        say("verdict", text)
+        if not passed:
+            raise typer.Exit(_NOT_REACHED)
+
+
+def _read(
+    files: list[Path], id: str | None, incoming_id: str | None, folder: Path | None
+) -> tuple[Table | Model, Table]:
+    """What is stored, or the model that was made of it, and what comes in."""
+    from ahop import linkage, tables
+
+    if len(files) != (1 if folder else 2):
+        wanted = "INCOMING alone, since --model holds what is stored" if folder else "two, STORED and INCOMING"
+        raise ValueError(f"files must be {wanted}; got {' '.join(map(str, files))}")
+    incoming = tables.read(files[-1], id if incoming_id is None else incoming_id)
+    stored: Table | Model
+    if folder:
+        stored = linkage.Model.load(folder)
+        say("stored", f"{stored.stored}; as saved in {folder}")
+    else:
+        stored = tables.read(files[0], id)
+        say("stored", str(stored))
+    say("incoming", str(incoming))
+    return stored, incoming

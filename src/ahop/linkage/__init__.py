@@ -1,0 +1,24 @@
+"""Record linkage: which stored row each incoming row is, how sure that is, and what would do without a memory."""
+
+from ahop.linkage.adapt import adapted
+from ahop.linkage.alternatives import Alternative
+from ahop.linkage.checks import answered, asked
+from ahop.linkage.linking import Linkage, link
+from ahop.linkage.model import Model
+from ahop.linkage.page import page
+from ahop.linkage.pairs import known_pairs
+from ahop.linkage.words import lines, verdict
+
+__all__ = [
+    "Alternative",
+    "Linkage",
+    "Model",
+    "adapted",
+    "answered",
+    "asked",
+    "known_pairs",
+    "lines",
+    "link",
+    "page",
+    "verdict",
+]

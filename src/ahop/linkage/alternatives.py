@@ -1,0 +1,108 @@
+"""What anybody could do without a memory, judged by the same pairs: if it is as good, it should be used."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from ahop._blocks import split
+
+NEAREST, RIDGE = "nearest by cosine", "ridge regression"
+# Enough rows to judge by; more would only take longer.
+_JUDGED = 2000
+# Pairs that a regression needs, folds that judge it, and how strongly it may be drawn to zero.
+_PAIRS, _FOLDS, _STRENGTHS = 10, 5, np.logspace(-3, 4, 8)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Something plain, and how it does.
+
+    Attributes:
+        name: What it is.
+        right, labels: How many origins it found, of how many that it had not learned from.
+        agreement: The share of rows for which it answers as the memory does; NaN where labels judge.
+    """
+
+    name: str
+    right: int = 0
+    labels: int = 0
+    agreement: float = math.nan
+
+    @property
+    def accuracy(self) -> float:
+        """The share of origins that it found; NaN without labels."""
+        return self.right / self.labels if self.labels else math.nan
+
+
+def alternatives(
+    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, first: Tensor, *, shared: bool, seed: int = 0
+) -> tuple[Alternative, ...]:
+    """The plain alternatives that apply, simplest first.
+
+    The nearest stored row by cosine, of columns that are centred on each side and scaled as the stored ones; and ridge
+    regression from incoming to stored rows, in folds that share no stored row (cross-validation).
+
+    Args:
+        stored: ``(N, d)``.
+        incoming: ``(n, q)``, NaN where a value is missing.
+        origins: The stored row of each incoming one ``(n,)``, -1 where nobody knows it.
+        first: What the memory answers ``(n,)``, -1 for none.
+        shared: Whether the columns are the same.
+        seed: For the rows that are judged and for folds.
+    """
+    draw = np.random.default_rng(seed)
+    known = np.flatnonzero((origins >= 0).numpy())
+    spread = _spread(stored)
+    patterns = _rows(stored, stored.mean(0), spread)
+    centre = np.nan_to_num(np.nanmean(incoming, 0)) if len(incoming) else 0.0
+    found = []
+    judged = draw.permutation(known if len(known) else len(incoming))[:_JUDGED]
+    if shared:
+        choices = nearest(patterns, _rows(incoming[judged], centre, spread))
+        if len(known):
+            found.append(Alternative(NEAREST, int((choices == origins[judged]).sum()), len(judged)))
+        else:
+            found.append(Alternative(NEAREST, agreement=float((choices == first[judged]).double().mean())))
+    if len(known) >= _PAIRS and len(origins[known].unique()) >= _FOLDS:
+        queries = _rows(incoming[known], centre, _spread(incoming))
+        found.append(_ridge(patterns, queries, origins[known], seed))
+    return tuple(found)
+
+
+def nearest(patterns: Tensor, queries: Tensor) -> Tensor:
+    """The row of ``patterns`` with the largest cosine, for each of ``queries``."""
+    patterns, queries = normalize(patterns, dim=1), normalize(queries, dim=1)
+    parts = split(len(queries), len(patterns) * patterns.element_size())
+    return torch.cat([(queries[part] @ patterns.mT).argmax(1) for part in parts])
+
+
+def _ridge(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int) -> Alternative:
+    from sklearn.linear_model import RidgeCV
+    from sklearn.model_selection import GroupKFold
+
+    folds = GroupKFold(_FOLDS, shuffle=True, random_state=seed)
+    right = labels = 0
+    for learn, judge in folds.split(queries, groups=origins):
+        judge = judge[: _JUDGED // _FOLDS]
+        model = RidgeCV(_STRENGTHS).fit(queries[learn].numpy(), patterns[origins[learn]].numpy())
+        guess = torch.from_numpy(model.predict(queries[judge].numpy())).to(patterns)
+        right += int((nearest(patterns, guess.reshape(len(judge), -1)) == origins[judge]).sum())
+        labels += len(judge)
+    return Alternative(RIDGE, right, labels)
+
+
+def _spread(rows: np.ndarray) -> np.ndarray:
+    """Standard deviations of columns, one where a column has none."""
+    spread = np.nan_to_num(np.nanstd(rows, 0))
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _rows(rows: np.ndarray, centre: np.ndarray | float, spread: np.ndarray) -> Tensor:
+    """Rows in standard units, at the mean where a value is missing."""
+    return torch.from_numpy(np.nan_to_num((rows - centre) / spread)).float()

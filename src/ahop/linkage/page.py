@@ -1,0 +1,222 @@
+"""A linkage as one page: the verdict, what was learned, how sure it is, what decided, and what to check by hand.
+
+The page is one file. It needs no network, its pictures are part of it, and it follows light and dark mode.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ahop import plot
+from ahop.linkage.linking import Linkage
+from ahop.linkage.words import lines, verdict
+from ahop.plot.canvas import BLUE, figure
+from ahop.similarity.families.order import order_of
+from ahop.tables.table import counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Doubtful rows that are listed, of which some are explained column by column; curves; hubs.
+_DOUBTFUL, _EXPLAINED, _CURVES, _HUBS = 12, 3, 6, 8
+# Rows whose confidence makes a histogram.
+_COUNTED = 20_000
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1f2328; --paper: #fff; --faint: #6a737d; --line: #d8dee4; --mark: #3a87c8; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6edf3; --paper: #0d1117; --faint: #8b949e; --line: #30363d; }
+}
+body { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto;
+  max-width: 60rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { border-top: 1px solid var(--line); font-size: 1.15rem; margin-top: 2rem;
+  padding-top: 1rem; }
+.verdict { border-left: .4rem solid var(--mark); font-size: 1.1rem; padding: .6rem 1rem; }
+table { border-collapse: collapse; width: 100%; } td, th { border-bottom: 1px solid var(--line); padding: .25rem .6rem;
+  text-align: left; vertical-align: top; }
+th { font-weight: 600; white-space: nowrap; } td.number { font-variant-numeric: tabular-nums; text-align: right; }
+p.faint { color: var(--faint); } svg { height: auto; max-width: 100%; } .scroll { overflow-x: auto; }
+"""
+
+
+def page(linkage: Linkage, wanted: float | None = None, asked: dict[str, list[Any]] | None = None) -> str:
+    """The page, in HTML.
+
+    Args:
+        linkage: What was matched.
+        wanted: The accuracy that is asked for, or None.
+        asked: Rows to check (:func:`ahop.linkage.asked`), or None.
+    """
+    title = f"{linkage.incoming.name} matched to {linkage.stored.name}"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="verdict">{escape(_verdict(linkage, wanted))}</p>',
+        _grid(None, lines(linkage)),
+        *_learned(linkage),
+        *_confidence(linkage),
+        *_doubtful(linkage),
+        *_hubs(linkage),
+        *_strangers(linkage),
+        *_to_check(asked),
+        "<h2>What to do next</h2>",
+        f"<p>{escape(_next(linkage))}</p>",
+    ]
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+    return (
+        f'<!doctype html>\n<html lang="en"><head>{head}<style>{_STYLE}</style></head>\n<body>\n'
+        + "\n".join(parts)
+        + ("\n</body></html>\n")
+    )
+
+
+def _verdict(linkage: Linkage, wanted: float | None) -> str:
+    if wanted is not None:
+        return verdict(linkage, wanted).text
+    return next(text for name, text in lines(linkage) if name == "how right")
+
+
+def _learned(linkage: Linkage) -> Iterable[str]:
+    names = linkage.incoming.columns
+    try:
+        picture = _drawn(lambda ax: plot.corruption(linkage.memory, names, ax=ax), 7.5, 3.4)
+    except ValueError:
+        # A map between two spaces tells nothing of single columns.
+        return
+    yield f"<h2>What happened to the rows</h2>\n{picture}"
+
+
+def _confidence(linkage: Linkage) -> Iterable[str]:
+    open_rows = (linkage.origins < 0).nonzero().squeeze(1)[:_COUNTED]
+    if not len(open_rows):
+        return
+    sure = linkage.probabilities[open_rows]
+
+    def draw(ax: Axes) -> None:
+        ax.hist(sure.numpy(), 20, range=(0, 1), color=BLUE, alpha=0.8)
+        ax.set(xlabel="probability of the match", ylabel="rows", xlim=(0, 1))
+
+    checked = "" if linkage.verified else " Nobody has checked these probabilities: they hold if the model is right."
+    told = f"{100 * float(sure.mean()):.0f} % of the matches should be right, if probabilities hold.{checked}"
+    yield f"<h2>How sure the matches are</h2>\n{_drawn(draw, 6.0, 2.6)}\n<p>{escape(told)}</p>"
+
+
+def _doubtful(linkage: Linkage) -> Iterable[str]:
+    """The matches that are least sure, why they were preferred, and their curves."""
+    matched = ((linkage.origins < 0) & (linkage.indices >= 0)).nonzero().squeeze(1)
+    rows: list[int] = matched[linkage.probabilities[matched].argsort(stable=True)[:_DOUBTFUL]].tolist()
+    if not rows:
+        return
+    yield "<h2>Matches to look at first</h2>"
+    yield "<p>The least sure ones, with the runner-up of each.</p>"
+    yield _grid(
+        ("row", "match", "probability", "runner-up", "its probability"),
+        [
+            (
+                linkage.incoming.ids[row],
+                linkage.stored_id(int(linkage.indices[row])),
+                _percent(linkage.probabilities[row]),
+                linkage.stored_id(int(linkage.second[row])),
+                _percent(linkage.second_probabilities[row]),
+            )
+            for row in rows
+        ],
+    )
+    queries = torch.from_numpy(linkage.incoming.values).to(linkage.memory.patterns.dtype)
+    explained = [text for row in rows[:_EXPLAINED] if (text := _why(linkage, queries[row], row))]
+    if explained:
+        yield "<h3>Which columns decided</h3>"
+        yield "<p>Blue speaks for the first choice, orange for the runner-up; each row by itself.</p>"
+        yield from explained
+    if linkage.model.shared and order_of(linkage.memory.patterns) and not bool(queries[rows].isnan().any()):
+        yield "<h3>Drawn over each other</h3>"
+        shown = rows[:_CURVES]
+        yield _drawn(lambda ax: plot.matches(linkage.memory, queries, shown, ax=ax), 8.0, 0.8 + 0.9 * len(shown))
+
+
+def _why(linkage: Linkage, query: torch.Tensor, row: int) -> str:
+    """A waterfall of the evidence; nothing where the model cannot leave a column out."""
+    both = linkage.memory.recall(query, 2, observed="not-nan").indices.tolist()
+    names = [str(linkage.stored_id(one)) for one in both]
+
+    def draw(ax: Axes) -> None:
+        plot.evidence(linkage.memory, query, linkage.incoming.columns, observed="not-nan", ax=ax)
+        ax.set_xlabel(f"nats for {names[0]} against {names[1]}")
+
+    try:
+        return f"<p>{escape(str(linkage.incoming.ids[row]))}</p>\n{_drawn(draw, 6.5, 4.0)}"
+    except ValueError:
+        return ""
+
+
+def _hubs(linkage: Linkage) -> Iterable[str]:
+    """Stored rows that many rows were matched to: hubs, or rows that are meant often."""
+    counts = torch.bincount(linkage.indices[linkage.indices >= 0], minlength=1)
+    often = counts.argsort(descending=True, stable=True)[:_HUBS].tolist()
+    rows = [(linkage.stored_id(row), int(counts[row])) for row in often if counts[row] > 1]
+    if rows:
+        yield "<h2>Stored rows that were matched more than once</h2>"
+        yield "<p>They are meant often, or they are hubs: near to many rows. --one-to-one allows each once.</p>"
+        yield _grid(("stored row", "matches"), rows)
+
+
+def _strangers(linkage: Linkage) -> Iterable[str]:
+    if linkage.reject is None:
+        return
+    names = [str(linkage.incoming.ids[row]) for row in linkage.strangers.nonzero().squeeze(1).tolist()]
+    shown = ", ".join(names[:100]) + (f" and {len(names) - 100:,} more" if len(names) > 100 else "")
+    yield f"<h2>Strangers</h2>\n<p>{counted(len(names), 'row')} of no stored one. {escape(shown)}</p>"
+
+
+def _to_check(asked: dict[str, list[Any]] | None) -> Iterable[str]:
+    if asked is None:
+        return
+    yield "<h2>Rows to check</h2>"
+    yield "<p>Drawn so that what they prove holds for all rows. Fill in the file, and give it to --answers.</p>"
+    yield _grid(tuple(asked), zip(*asked.values(), strict=True))
+
+
+def _next(linkage: Linkage) -> str:
+    report = linkage.memory.report
+    if linkage.verified:
+        return "Use the matches; rows like these need no further labels."
+    if report is not None and not report.found:
+        return "Nothing was found. Are both files of the same things? Twenty known pairs (--pairs) would tell."
+    return "Check twenty answers: --ask 20 writes the rows, --answers takes them back and says what they prove."
+
+
+# --- parts of a page ------------------------------------------------------------------------------------------
+
+
+def _grid(head: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> str:
+    """A table; the first column of one without a head names its rows."""
+    body = []
+    for first, *rest in rows:
+        cells = "".join(f"<td>{escape('' if cell is None else str(cell))}</td>" for cell in rest)
+        tag = "th" if head is None else "td"
+        body.append(f"<tr><{tag}>{escape(str(first))}</{tag}>{cells}</tr>")
+    top = "" if head is None else f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in head)}</tr>"
+    return f'<div class="scroll"><table>{top}{"".join(body)}</table></div>'
+
+
+def _drawn(draw: Callable[[Axes], Any], width: float, height: float) -> str:
+    """A picture as part of the page."""
+    from matplotlib import pyplot, rc_context
+
+    with figure(1, width, height) as made:
+        draw(made.axes[0])
+        text = io.StringIO()
+        # Text stays text, which can be searched and read aloud.
+        with rc_context({"svg.fonttype": "none", "svg.hashsalt": "ahop"}):
+            made.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    pyplot.close(made)
+    whole = text.getvalue()
+    return whole[whole.index("<svg") :]
+
+
+def _percent(share: Any) -> str:
+    return f"{100 * float(share):.1f} %"

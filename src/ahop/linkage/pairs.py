@@ -1,0 +1,62 @@
+"""Pairs that somebody knows: which stored row an incoming one is, by their ids."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ahop.tables.cells import cells
+from ahop.tables.table import Table, listed
+
+
+class Known(NamedTuple):
+    """The stored row of each incoming row ``(n,)``, -1 where nobody knows it, and which column was taken for what."""
+
+    origins: Tensor
+    note: str
+
+
+def known_pairs(path: str | os.PathLike[str], stored: Table, incoming: Table) -> Known:
+    """The pairs in a file of two columns.
+
+    Args:
+        path: Its columns are found by the names of the tables' id columns; else the first is the id of an incoming row
+            and the second that of a stored one. A first line that holds no id is a line of names.
+        stored, incoming: The tables, whose ids these are.
+    """
+    rows = cells(path)
+    if any(len(row) < 2 for row in rows):
+        raise ValueError(f"{path} must have two columns: the id of an incoming row, and that of a stored one")
+    first, second = _columns(rows[0], incoming.id, stored.id)
+    names = rows[0][first], rows[0][second]
+    ours, theirs = incoming.places(), stored.places()
+    header = names[0] not in ours and names[1] not in theirs
+    pairs = [(row[first], row[second]) for row in rows[header:]]
+    if not pairs:
+        raise ValueError(f"{path} has no pairs")
+    _require_known(path, [asked for asked, _ in pairs], ours, incoming)
+    _require_known(path, [found for _, found in pairs], theirs, stored)
+    origins = torch.full((len(incoming),), -1)
+    for asked, found in pairs:
+        before = int(origins[ours[asked]])
+        if before not in (-1, theirs[found]):
+            raise ValueError(f"{path} pairs {asked!r} with both {str(stored.ids[before])!r} and {found!r}")
+        origins[ours[asked]] = theirs[found]
+    told = f"incoming: {names[0]!r}, stored: {names[1]!r}" if header else "incoming first, stored second"
+    return Known(origins, f"{len(pairs):,} in {path} ({told})")
+
+
+def _columns(names: Sequence[str], incoming: str | None, stored: str | None) -> tuple[int, int]:
+    """Where the ids of incoming and of stored rows stand."""
+    if incoming != stored and incoming in names and stored in names:
+        return names.index(incoming), names.index(stored)
+    return 0, 1
+
+
+def _require_known(path: str | os.PathLike[str], ids: list[str], places: Mapping[str, int], table: Table) -> None:
+    if unknown := list(dict.fromkeys(id for id in ids if id not in places)):
+        raise ValueError(f"{path} names ids that {table.name} does not have: {listed(unknown)}")

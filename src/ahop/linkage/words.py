@@ -1,0 +1,119 @@
+"""What to say of a linkage: a few lines that a terminal, a log and a report can all show."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+from ahop._checks import within
+from ahop.learning.report import VERIFIED
+from ahop.linkage.alternatives import Alternative
+from ahop.linkage.linking import Linkage
+from ahop.memories.checking import Certificate
+from ahop.tables.table import counted
+
+# How often a confidence interval may miss the truth on one side.
+_MISS = 0.05
+
+
+class Verdict(NamedTuple):
+    """Whether what is asked for was reached, and a sentence on it."""
+
+    passed: bool
+    text: str
+
+
+def verdict(linkage: Linkage, wanted: float) -> Verdict:
+    """Whether matches are as often right as is wanted, by the lower end of the confidence interval."""
+    within(wanted, "require", 0.0, 1.0)
+    if linkage.evidence is None:
+        few = "no number of answers can prove it" if wanted == 1 else f"{needed(wanted)} answers, all right, would do"
+        return Verdict(False, f"not checked: {100 * wanted:g} % is wanted, and nobody has checked an answer; {few}")
+    found = replace(linkage.evidence, wanted=wanted)
+    first, *_, last = str(found).splitlines()
+    return Verdict(found.verdict == "PASS", f"{first}; {last}" if last.startswith("next: ") else first)
+
+
+def needed(wanted: float) -> int:
+    """How many answers, all of them right, prove an accuracy.
+
+    Example:
+        >>> needed(0.95), ahop.Certificate(59, 59, wanted=0.95).verdict, ahop.Certificate(58, 58, wanted=0.95).verdict
+        (59, 'PASS', 'WARN')
+    """
+    return max(1, math.ceil(math.log(_MISS) / math.log(wanted))) if 0 < wanted < 1 else 1
+
+
+def lines(linkage: Linkage) -> list[tuple[str, str]]:
+    """What was read, what happened, how right it is and what else there is: a word and a sentence each."""
+    report, rows = linkage.memory.report, counted(len(linkage.incoming), "row")
+    told = [("note", note) for note in linkage.notes]
+    if report is not None:
+        found = report.chosen if report.found else "nothing was found that is better than chance"
+        told.append(("what happened", found))
+    told += [("how right", _right(linkage)), ("rests on", _basis(linkage))]
+    told += [("beside it", text) for text in _beside(linkage)]
+    if linkage.reject is not None:
+        told.append(("strangers", _strangers(linkage, linkage.reject)))
+    if linkage.one_to_one:
+        matched = int((linkage.indices >= 0).sum())
+        told.append(("one to one", f"{matched:,} of {rows} have a stored row of their own"))
+    else:
+        told.append(("repeats", f"{counted(linkage.repeats, 'stored row')} matched by more than one row"))
+    return [*told, ("time", f"{linkage.seconds:.1f} s")]
+
+
+def _strangers(linkage: Linkage, reject: float) -> str:
+    if linkage.memory.similarity.least_familiar(reject) == -math.inf:
+        return f"none can be told: too few rows were learned from to refuse {100 * reject:g} % of genuine ones"
+    rows = counted(len(linkage.incoming), "row")
+    return f"{int(linkage.strangers.sum()):,} of {rows}; about {100 * reject:g} % of genuine rows are refused as well"
+
+
+def _right(linkage: Linkage) -> str:
+    found, report = linkage.evidence, linkage.memory.report
+    if found is not None:
+        return _share(found)
+    if report is None or not report.found or math.isnan(report.confidence):
+        return "nobody knows: no answer has been checked"
+    return f"{100 * report.confidence:.0f} % of first choices, if this model is right; not checked"
+
+
+def _share(found: Certificate) -> str:
+    return str(replace(found, wanted=None)).splitlines()[0]
+
+
+def _basis(linkage: Linkage) -> str:
+    if linkage.certificate is not None:
+        return f"{counted(linkage.certificate.labels, 'checked answer')}"
+    if linkage.evidence is not None:
+        return f"{counted(linkage.evidence.labels, 'known pair')}, held out while learning"
+    return f"no labels: --ask {VERIFIED} writes the rows to check, --answers takes them back"
+
+
+def _beside(linkage: Linkage) -> list[str]:
+    """The plain alternatives, and whether one of them should be used instead."""
+    if not linkage.alternatives:
+        return ["no plain alternative: columns differ, and there are too few known pairs for a regression"]
+    judged = [one for one in linkage.alternatives if one.labels]
+    if not judged:
+        return [
+            f"{one.name} gives the same match for {100 * one.agreement:.0f} % of rows; without known pairs nobody can "
+            "say which is right more often"
+            for one in linkage.alternatives
+        ]
+    told = ", ".join(f"{one.name} {100 * one.accuracy:.0f} %" for one in judged)
+    return [f"{told} of {judged[0].labels:,} known pairs", _advice(linkage, judged)]
+
+
+def _advice(linkage: Linkage, judged: list[Alternative]) -> str:
+    report = linkage.memory.report
+    if report is None or report.labels < VERIFIED:
+        return f"too few known pairs to compare: {VERIFIED} or more would tell"
+    low, high = report.interval
+    # The simplest that is as good.
+    for one in judged:
+        if one.accuracy >= low:
+            return f"{one.name} is {'better' if one.accuracy > high else 'as good'} here: use it"
+    return f"none of them is as good: they lie below the interval of {100 * low:.0f} to {100 * high:.0f} %"

@@ -1,0 +1,126 @@
+"""Two tables side by side: the columns that both have, without those that tell nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ahop.tables.table import Table, counted, listed
+
+# The share of stored values that may be missing: beyond it, a mean would stand for most of a column.
+_MISSING = 0.5
+
+
+class Aligned(NamedTuple):
+    """Tables to compare, whether their columns are the same, and what was left out or filled in, in sentences."""
+
+    stored: Table
+    incoming: Table
+    shared: bool
+    notes: tuple[str, ...]
+
+
+def aligned(stored: Table, incoming: Table) -> Aligned:
+    """Both tables with the columns that they share, in the order of the first.
+
+    Columns go by name, and by place where a table has no names and both are equally wide. Without any in common, or of
+    different widths, each table keeps its own: they are then two spaces, as of two embedding models. A column that is
+    constant or mostly missing where it is stored, or missing throughout where it comes in, is left out, and what else
+    is missing among the stored is the mean of its column.
+
+    Example:
+        >>> stored = Table.of({"sku": ["a", "b"], "x": [1.0, 2.0], "y": [3.0, 3.0], "z": [1.0, 5.0]})
+        >>> found = aligned(stored, Table.of({"z": [1.0], "x": [2.0], "w": [7.0]}))
+        >>> found.incoming.columns, found.incoming.values.tolist()
+        (('x', 'z'), [[2.0, 1.0]])
+        >>> print(*found.notes, sep="\\n")
+        left out, only in stored: 'y'
+        left out, only in incoming: 'w'
+    """
+    notes = [_unused(table, side) for table, side in ((stored, "stored"), (incoming, "incoming")) if table.ignored]
+    stored, incoming, shared, told = _common(stored, incoming)
+    notes += told
+    if shared:
+        keep = _told(stored, "stored", notes, constant=True) & _told(incoming, "incoming", notes, constant=False)
+        stored, incoming = _columns(stored, keep), _columns(incoming, keep)
+    else:
+        stored = _columns(stored, _told(stored, "stored", notes, constant=True))
+        incoming = _columns(incoming, _told(incoming, "incoming", notes, constant=len(incoming) > 1))
+        incoming = _filled(incoming, "incoming", notes)
+    if not stored.columns or not incoming.columns:
+        raise ValueError(f"{stored.name} and {incoming.name} have no column left to compare: {'; '.join(notes)}")
+    return Aligned(_filled(stored, "stored", notes), incoming, shared, tuple(notes))
+
+
+def fitted(incoming: Table, columns: tuple[str, ...], named: bool) -> Table:
+    """The table with just these columns, as a memory that was learned before has them."""
+    if not (named and incoming.named):
+        if len(incoming.columns) != len(columns):
+            raise ValueError(
+                f"{incoming.name} has {len(incoming.columns)} columns of numbers; the model has {len(columns)}"
+            )
+        return incoming
+    if lacking := [name for name in columns if name not in incoming.columns]:
+        raise ValueError(f"{incoming.name} lacks columns that the model was made with: {listed(lacking)}")
+    return _taken(incoming, columns)
+
+
+def _common(stored: Table, incoming: Table) -> tuple[Table, Table, bool, list[str]]:
+    widths = len(stored.columns), len(incoming.columns)
+    if not (stored.named and incoming.named):
+        if widths[0] == widths[1]:
+            told = [] if stored.named == incoming.named else ["one table has no names: columns go by their places"]
+            return stored, replace(incoming, columns=stored.columns), True, told
+        return stored, incoming, False, [f"columns differ ({widths[0]} stored, {widths[1]} incoming): two spaces"]
+    common = tuple(name for name in stored.columns if name in set(incoming.columns))
+    if not common:
+        told = [f"no column name in common ({widths[0]} stored, {widths[1]} incoming): two spaces"]
+        return stored, incoming, False, told
+    told = []
+    for table, side in ((stored, "stored"), (incoming, "incoming")):
+        if own := [name for name in table.columns if name not in set(common)]:
+            told.append(f"left out, only in {side}: {listed(own)}")
+    return _taken(stored, common), _taken(incoming, common), True, told
+
+
+def _unused(table: Table, side: str) -> str:
+    return f"left out of {side}, text or no measurements: {listed(table.ignored)}"
+
+
+def _told(table: Table, side: str, notes: list[str], *, constant: bool) -> np.ndarray:
+    """Which columns tell something ``(d,)``; of the others, a note is left."""
+    lost = np.isnan(table.values).mean(0)
+    gone = lost > _MISSING if side == "stored" else lost == 1
+    whole = np.where(np.isnan(table.values), -np.inf, table.values).max(0, initial=-np.inf)
+    least = np.where(np.isnan(table.values), np.inf, table.values).min(0, initial=np.inf)
+    flat = ~gone & (whole == least) if constant else np.zeros_like(gone)
+    share = "mostly" if side == "stored" else "all"
+    for which, why in ((gone, f"{share} missing in {side}"), (flat, f"constant in {side}")):
+        if which.any():
+            notes.append(f"left out, {why}: {listed([table.columns[place] for place in np.flatnonzero(which)])}")
+    return ~(gone | flat)
+
+
+def _filled(table: Table, side: str, notes: list[str]) -> Table:
+    """The table with means where values are missing."""
+    lost = np.isnan(table.values)
+    if not lost.any():
+        return table
+    columns = [table.columns[place] for place in np.flatnonzero(lost.any(0))]
+    notes.append(
+        f"missing in {side}, set to the column's mean: {counted(int(lost.sum()), 'value')} of {listed(columns)}"
+    )
+    return replace(table, values=np.where(lost, np.nanmean(table.values, 0), table.values))
+
+
+def _columns(table: Table, keep: np.ndarray) -> Table:
+    return _taken(table, tuple(table.columns[place] for place in np.flatnonzero(keep)))
+
+
+def _taken(table: Table, columns: tuple[str, ...]) -> Table:
+    if columns == table.columns:
+        return table
+    places = {name: place for place, name in enumerate(table.columns)}
+    return replace(table, columns=columns, values=table.values[:, [places[name] for name in columns]])

@@ -1,0 +1,107 @@
+"""Files of tables, by how their names end. None is ever unpickled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ahop._extras import require
+from ahop.tables import delimited
+from ahop.tables.table import Table, listed
+
+
+def read(path: str | os.PathLike[str], id: str | None = None) -> Table:
+    """The table in a file: CSV of any dialect, Parquet, Feather, NumPy or Excel.
+
+    Args:
+        path: How it ends says what it is: .csv, .tsv or .txt, .parquet, .feather or .arrow, .npy or .npz (one array,
+            or that named ``patterns``), .xlsx (the first sheet).
+        id: The column of the ids, as in :meth:`Table.of`; arrays have none, and their ids are row numbers.
+
+    Example:
+        >>> path = folder.with_name("german.csv")
+        >>> _ = path.write_text("sku;weight\\n007;1,5\\n008;-\\n")
+        >>> table = read(path)
+        >>> table.ids.tolist(), table.values.tolist(), table.dialect
+        (['007', '008'], [[1.5], [nan]], "separator ';', decimal commas")
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is a folder, not a file" if path.is_dir() else f"{path} does not exist")
+    if path.suffix.lower() not in _READERS:
+        raise ValueError(f"{path} must end in one of {', '.join(_READERS)}")
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is empty")
+    return _READERS[path.suffix.lower()](path, id)
+
+
+def _csv(path: Path, id: str | None) -> Table:
+    frame, dialect = delimited.read(path, id)
+    table = Table.of(frame, id, name=str(path), dialect=str(dialect))
+    return table if dialect.header else replace(table, named=False)
+
+
+def _parquet(path: Path, id: str | None) -> Table:
+    require("pyarrow", extra="tables")
+    from pyarrow import parquet
+
+    return Table.of(_whole(path, "Parquet", parquet.read_table), id, name=str(path))
+
+
+def _feather(path: Path, id: str | None) -> Table:
+    require("pyarrow", extra="tables")
+    from pyarrow import feather
+
+    return Table.of(_whole(path, "Feather", feather.read_table), id, name=str(path))
+
+
+def _excel(path: Path, id: str | None) -> Table:
+    require("pandas", "openpyxl", extra="tables")
+    import pandas
+
+    missing = list(delimited.MISSING)
+    kinds = {} if id is None else {id: str}
+    sheet = _whole(path, "Excel", lambda file: pandas.read_excel(file, dtype=kinds, na_values=missing))
+    return Table.of(sheet, id, name=str(path))
+
+
+def _numpy(path: Path, id: str | None) -> Table:
+    # Rows of an array have no names, whatever column holds the ids of the other table.
+    return Table.of_array(_whole(path, "NumPy", _array), name=str(path))
+
+
+def _array(path: Path) -> np.ndarray:
+    """An array, or the one of an archive that is alone or named ``patterns``."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except ValueError as error:
+        # NumPy's own advice is to unpickle it.
+        raise ValueError("it holds no array of numbers, and Python objects are never unpickled") from error
+    if isinstance(loaded, np.ndarray):
+        return loaded
+    with loaded:
+        if len(loaded.files) != 1 and "patterns" not in loaded.files:
+            raise ValueError(f"it must hold one array, or one named 'patterns', and has {listed(loaded.files)}")
+        return loaded["patterns" if "patterns" in loaded.files else loaded.files[0]]
+
+
+def _whole(path: Path, kind: str, reader: Callable[[Path], Any]) -> Any:
+    """What a reader makes of a file; whatever it complains of is said in one sentence."""
+    try:
+        return reader(path)
+    except Exception as error:  # Damaged files fail in many ways.
+        raise ValueError(f"{path} cannot be read as {kind}: {' '.join(str(error).split())}") from error
+
+
+_READERS: dict[str, Callable[[Path, str | None], Table]] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), _csv),
+    ".parquet": _parquet,
+    **dict.fromkeys((".feather", ".arrow"), _feather),
+    **dict.fromkeys((".npy", ".npz"), _numpy),
+    ".xlsx": _excel,
+}

@@ -1,0 +1,203 @@
+"""Rows of numbers, each with an id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ahop._extras import require
+
+if TYPE_CHECKING:
+    import pyarrow
+    from narwhals import Series
+
+# So many whole numbers in a row are no measurement but a count of the rows.
+_RUN = 20
+# How many names a sentence lists.
+_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of numbers, by id and by the names of their columns.
+
+    Attributes:
+        ids: Of the rows ``(n,)``, each its own.
+        columns: The names of the columns of numbers, d of them.
+        values: ``(n, d)``, float64, NaN where one is missing.
+        ignored: The names of columns that are not numbers, and so are not used.
+        name: Where it comes from, for messages.
+        named: Whether its columns have names, or only places.
+        id: The column that ids come from; None where they are row numbers, from 0.
+        dialect: How the file was written, where that had to be found out.
+
+    Example:
+        >>> table = Table.of({"sku": ["a", "b"], "weight": [1.5, None], "colour": ["red", "red"]})
+        >>> table.ids.tolist(), table.columns, table.values.tolist(), table.ignored
+        (['a', 'b'], ('weight',), [[1.5], [nan]], ('colour',))
+    """
+
+    ids: np.ndarray
+    columns: tuple[str, ...]
+    values: np.ndarray
+    ignored: tuple[str, ...] = ()
+    name: str = "table"
+    named: bool = True
+    id: str | None = None
+    dialect: str = ""
+
+    @classmethod
+    def of(cls, frame: Any, id: str | None = None, *, name: str = "table", dialect: str = "") -> Table:
+        """The table that a frame holds.
+
+        Args:
+            frame: Of pandas, polars or pyarrow, or a dictionary of columns.
+            id: The column of the ids. None takes the first that can be one: text, or a count of the rows, with
+                another value in each row; else the index of a pandas frame that has one, or row numbers.
+            name: Where it comes from, for messages.
+            dialect: How the file was written.
+        """
+        columns, index = _columns(frame, name)
+        if id is not None and id not in columns:
+            raise ValueError(f"{name} has no column {id!r} for the ids; its columns are {listed(list(columns))}")
+        numbers = {key: _floats(series) for key, series in columns.items() if key != id and _is_number(series)}
+        counts = {key for key, values in numbers.items() if _counts_rows(values)}
+        source = id
+        if source is None:
+            source = next(
+                (key for key in columns if (key not in numbers or key in counts) and _own(columns[key])), None
+            )
+        ids = index if source is None else _ids(columns[source], name)
+        used = [key for key in numbers if key != source and key not in counts]
+        values = np.empty((len(ids), len(used)))
+        for place, key in enumerate(used):
+            values[:, place] = numbers.pop(key)
+        ignored = tuple(key for key in columns if key != source and key not in used)
+        return cls(ids, tuple(used), values, ignored, name, True, source, dialect)._checked()
+
+    @classmethod
+    def of_array(cls, values: np.ndarray, *, name: str = "table") -> Table:
+        """The table of a matrix, whose columns have no names and whose rows have no ids."""
+        if values.ndim != 2 or values.dtype.kind not in "iufb":
+            raise ValueError(f"{name} must be a matrix of numbers; it has shape {values.shape} and type {values.dtype}")
+        columns = tuple(f"column {place + 1}" for place in range(values.shape[1]))
+        return cls(np.arange(len(values)), columns, values.astype(np.float64), (), name, named=False)._checked()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __str__(self) -> str:
+        ids = "row numbers, from 0" if self.id is None else f"column {self.id!r}"
+        told = (
+            f"{self.name}: {counted(len(self), 'row')}, {counted(len(self.columns), 'column')} of numbers; ids: {ids}"
+        )
+        return f"{told}; {self.dialect}" if self.dialect else told
+
+    def places(self) -> dict[str, int]:
+        """The row of each id, by its text."""
+        return {str(id): row for row, id in enumerate(self.ids)}
+
+    def _checked(self) -> Table:
+        if not len(self):
+            raise ValueError(f"{self.name} has no rows")
+        if not self.columns:
+            also = f"; {listed(self.ignored)} cannot be used" if self.ignored else ""
+            raise ValueError(f"{self.name} has no column of numbers{also}")
+        if bool(np.isinf(self.values).any()):
+            row, place = np.argwhere(np.isinf(self.values))[0]
+            raise ValueError(f"{self.name}: row {self.ids[row]!s}, column {self.columns[place]!r} is infinite")
+        seen: dict[str, int] = {}
+        for row, id in enumerate(map(str, self.ids)):
+            if not id.strip():
+                raise ValueError(_no_id(self.name, row, self.id))
+            if seen.setdefault(id, row) != row:
+                rows = f"data rows {seen[id] + 1} and {row + 1}"
+                raise ValueError(f"{self.name}: {rows} have the same id {id!r}; each row needs an id of its own")
+        return self
+
+
+def _columns(frame: Any, name: str) -> tuple[dict[str, Series], np.ndarray]:
+    """The columns by name, and ids for where none of them has any."""
+    require("narwhals", extra="tables")
+    import narwhals as nw
+
+    try:
+        known = nw.from_native(_arrow(frame) if isinstance(frame, dict) else frame, eager_only=True)
+    except TypeError as error:
+        kind = type(frame).__name__
+        raise ValueError(f"{name} must be a frame of pandas, polars or pyarrow, got {kind}") from error
+    columns = list(known.iter_columns())
+    names = [str(series.name).strip() or f"column {place + 1}" for place, series in enumerate(columns)]
+    if len(set(names)) < len(names):
+        twice = next(one for one in names if names.count(one) > 1)
+        raise ValueError(f"{name} has more than one column {twice!r}; each needs a name of its own")
+    index = nw.maybe_get_index(known)
+    rows = np.arange(len(known))
+    if index is not None and index.is_unique and type(index).__name__ != "RangeIndex":
+        rows = np.asarray(index, dtype=object)
+    return dict(zip(names, columns, strict=True)), rows
+
+
+def _arrow(columns: dict[str, Any]) -> pyarrow.Table:
+    require("pyarrow", extra="tables")
+    import pyarrow
+
+    return pyarrow.table(columns)
+
+
+def _own(series: Series) -> bool:
+    """Whether each row has a value, and another one than all others."""
+    return not series.is_null().any() and series.n_unique() == len(series)
+
+
+def _ids(series: Series, name: str) -> np.ndarray:
+    if (lost := series.is_null()).any():
+        raise ValueError(_no_id(name, int(lost.arg_true()[0]), series.name))
+    return series.to_numpy()
+
+
+def _no_id(name: str, row: int, column: str | None) -> str:
+    return f"{name}: data row {row + 1} has no id in column {column!r}"
+
+
+def _is_number(series: Series) -> bool:
+    return series.dtype.is_numeric() or str(series.dtype) == "Boolean"
+
+
+def _floats(series: Series) -> np.ndarray:
+    """The numbers of a column, with NaN where one is missing."""
+    require("narwhals", extra="tables")
+    import narwhals as nw
+
+    return series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
+
+
+def _counts_rows(values: np.ndarray) -> bool:
+    """Whether a column numbers the rows, in whatever order: n whole numbers that follow one another."""
+    if len(values) < _RUN or values.max() - values.min() != len(values) - 1:
+        return False
+    return bool((np.diff(np.sort(values)) == 1).all() and values[0] % 1 == 0)
+
+
+def counted(count: int, word: str) -> str:
+    """How many there are.
+
+    Example:
+        >>> counted(1, "row"), counted(1200, "row")
+        ('1 row', '1,200 rows')
+    """
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a sentence, a few of them if there are many.
+
+    Example:
+        >>> listed(["a", "b"]), listed([str(place) for place in range(9)])
+        ("'a', 'b'", "'0', '1', '2', '3', '4' and 4 more")
+    """
+    told = ", ".join(map(repr, names[:_NAMED]))
+    return told if len(names) <= _NAMED else f"{told} and {len(names) - _NAMED} more"

@@ -1,0 +1,131 @@
+import csv
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+from tests.linkage.data import drawn
+from typer.testing import CliRunner
+
+from ahop import linkage
+from ahop.cli import app
+from ahop.tables import Table, write
+
+STORED, INCOMING, ORIGINS = drawn()
+WANTED = [f"{row:03}" for row in ORIGINS]
+
+
+def said(*arguments):
+    result = CliRunner().invoke(app, ["match", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder of files, and a model of what was learned from them by the command itself."""
+    folder = tmp_path_factory.mktemp("match")
+    write(STORED, folder / "stored.parquet")
+    write(INCOMING, folder / "incoming.csv")
+    write({"order": INCOMING["order"], "sku": WANTED}, folder / "known.csv")
+    code, text = said(
+        *(folder / "stored.parquet", folder / "incoming.csv", "--pairs", folder / "known.csv"),
+        *("--out", folder / "first.csv", "--save", folder / "model", "--require", "0.85"),
+    )
+    (folder / "said.txt").write_text(text)
+    assert code == 0, text
+    return folder
+
+
+def read(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_it_says_what_was_read_what_happened_how_right_it_is_and_what_else_would_do(folder):
+    lines = (folder / "said.txt").read_text().splitlines()
+    words = [line[:13].strip() for line in lines]
+    for word in ("stored", "incoming", "known pairs", "what happened", "how right", "rests on", "beside it", "verdict"):
+        assert word in words
+    assert len(lines) <= 20 and "30 known pairs, held out while learning" in "".join(lines)
+    assert lines[-1].startswith("verdict        PASS: ")
+
+
+def test_matches_are_written_by_id(folder):
+    rows = read(folder / "first.csv")
+    assert list(rows[0]) == ["id", "match", "probability", "second", "second_probability", "verified", "reason"]
+    assert [row["match"] for row in rows] == WANTED and {row["reason"] for row in rows} == {"known pair"}
+
+
+def test_a_model_matches_the_next_batch_and_checked_answers_decide(folder, tmp_path):
+    model = (folder / "incoming.csv", "--model", folder / "model")
+    out = tmp_path / "next.csv"
+    code, text = said(*model, "--out", out, "--ask", "20")
+    assert code == 0 and f"{tmp_path / 'next-check.csv'} (rows to check)" in text
+    rows = read(tmp_path / "next-check.csv")
+    truth = dict(zip(INCOMING["order"], WANTED, strict=True))
+    write({"id": [row["id"] for row in rows], "answer": [truth[row["id"]] for row in rows]}, tmp_path / "checked.csv")
+    code, text = said(*model, "--out", out, "--answers", tmp_path / "checked.csv", "--require", "0.85")
+    assert code == 0 and "rests on       20 checked answers" in text
+    code, text = said(*model, "--out", out, "--answers", tmp_path / "checked.csv", "--require", "0.99")
+    assert code == 3 and "WARN: 100 % of 20 first choices were right" in text
+    assert [row["match"] for row in read(out)] == WANTED
+
+
+def test_parquet_goes_out_as_it_comes_in(folder, tmp_path):
+    assert said(folder / "incoming.csv", "--model", folder / "model", "--out", tmp_path / "out.parquet")[0] == 0
+    from pyarrow import parquet
+
+    assert parquet.read_table(tmp_path / "out.parquet")["match"].to_pylist() == WANTED
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("stored.parquet", "incoming.csv", "--out", "nowhere/out.csv"), "nowhere/out.csv cannot be written"),
+        (("stored.parquet", "incoming.csv", "--out", "out.doc"), "out.doc must end in .csv or .parquet"),
+        (("stored.parquet", "--out", "out.csv"), "files must be two, STORED and INCOMING; got"),
+        (("stored.parquet", "incoming.csv", "--model", "model", "--out", "out.csv"), "files must be INCOMING alone"),
+        (("stored.parquet", "nothing.csv", "--out", "out.csv"), "nothing.csv does not exist"),
+        (("stored.parquet", "incoming.csv", "--id", "ean", "--out", "out.csv"), "has no column 'ean' for the ids"),
+        (("stored.parquet", "incoming.csv", "--require", "95", "--out", "out.csv"), "--require must be a number in 0"),
+        (("stored.parquet", "incoming.csv", "--pairs", "none.csv", "--out", "out.csv"), "none.csv does not exist"),
+        (("stored.parquet", "incoming.csv", "--save", "nowhere/model", "--out", "out.csv"), "nowhere' does not exist"),
+        (("incoming.csv", "--model", "nowhere", "--out", "out.csv"), "holds no model of ahop match"),
+        (("incoming.csv", "--model", "model", "--ask", "31", "--out", "out.csv"), "count must be at most 30"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_leaves_nothing(folder, monkeypatch, arguments, told):
+    monkeypatch.chdir(folder)
+    before = sorted(folder.rglob("*"))
+    code, text = said(*arguments)
+    (line,) = [line for line in text.splitlines() if line.startswith("error: ")]
+    assert code == 2 and told in line
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_it_can_be_read_in_a_terminal_and_in_a_log(folder, tmp_path):
+    command = [sys.executable, "-m", "ahop", "match", str(folder / "incoming.csv"), "--model", str(folder / "model")]
+    command += ["--out", str(tmp_path / "out.csv")]
+    ours, theirs = pty.openpty()
+    shown = {**os.environ, "COLUMNS": "80", "TERM": "xterm"}
+    running = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=shown)
+    os.close(theirs)
+    text = b""
+    try:
+        while part := os.read(ours, 4096):
+            text += part
+    except OSError:
+        pass  # So ends a terminal whose other side is closed.
+    os.close(ours)
+    assert running.wait() == 0 and (tmp_path / "out.csv").exists()
+    lines = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text.decode()).splitlines()
+    assert max(map(len, lines)) <= 80 and any(line.startswith("how right") for line in lines)
+    log = "\n".join(said(folder / "incoming.csv", "--model", folder / "model", "--out", tmp_path / "out.csv")[1:])
+    assert "\x1b" not in log and "how right      " in log
+
+
+def test_frames_are_matched_in_python_as_files_are(folder):
+    model = linkage.Model.load(folder / "model")
+    assert linkage.link(model, Table.of(INCOMING)).table()["match"] == WANTED

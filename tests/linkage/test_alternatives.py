@@ -1,0 +1,47 @@
+import numpy as np
+import torch
+
+from ahop.linkage.alternatives import NEAREST, RIDGE, alternatives, nearest
+
+DRAW = np.random.default_rng(0)
+
+
+def named(found):
+    return {one.name: one for one in found}
+
+
+def test_the_nearest_has_the_largest_cosine():
+    patterns, queries = torch.randn(50, 4), torch.randn(20, 4)
+    wanted = torch.cosine_similarity(queries[:, None], patterns[None], dim=-1).argmax(1)
+    assert nearest(patterns, queries).equal(wanted)
+
+
+def test_a_regression_finds_what_was_turned_and_the_nearest_does_not():
+    stored = DRAW.normal(size=(60, 5))
+    turned = stored @ np.linalg.qr(DRAW.normal(size=(5, 5)))[0]
+    origins = torch.arange(60)
+    found = named(alternatives(stored, turned, origins, origins, shared=True))
+    assert found[RIDGE].accuracy == 1 and found[NEAREST].accuracy < 0.5
+    assert found[RIDGE].labels == found[NEAREST].labels == 60
+
+
+def test_a_regression_is_judged_by_stored_rows_that_it_did_not_learn_from():
+    # More columns than pairs: whatever was learned from is found again, and nothing else is.
+    stored, noise, origins = DRAW.normal(size=(40, 80)), DRAW.normal(size=(80, 80)), torch.arange(40).repeat(2)
+    found = named(alternatives(stored, noise, origins, origins, shared=False))
+    assert list(found) == [RIDGE] and found[RIDGE].labels == 80 and found[RIDGE].accuracy < 0.15
+
+
+def test_units_of_columns_change_nothing():
+    stored = DRAW.normal(size=(60, 5))
+    asked, origins = stored + 0.3 * DRAW.normal(size=(60, 5)), torch.arange(60)
+    scale, shift = np.array([1, 1e3, 1e-3, 5, 2]), np.arange(5)
+    plain = alternatives(stored, asked, origins, origins, shared=True)
+    assert alternatives(stored * scale, asked * scale + shift, origins, origins, shared=True) == plain
+
+
+def test_too_few_pairs_teach_no_regression():
+    stored, origins = DRAW.normal(size=(30, 3)), torch.full((30,), -1)
+    origins[:9] = torch.arange(9)
+    assert list(named(alternatives(stored, stored, origins, origins, shared=True))) == [NEAREST]
+    assert alternatives(stored, stored, origins, origins, shared=False) == ()

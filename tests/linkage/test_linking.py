@@ -1,0 +1,145 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.linkage.data import tables
+
+from ahop import BayesianHopfield, linkage
+from ahop.linkage import holdout
+from ahop.linkage.linking import _answers
+from ahop.memories.checking import Certificate
+
+
+def test_matches_are_found_by_id(found):
+    _, _, origins = tables()
+    table = found.table()
+    assert table["id"] == [f"o{row}" for row in range(30)]
+    assert table["match"] == [f"{row:03}" for row in origins]
+    assert table["reason"] == [""] * 30 and None not in table["second"] and all(table["verified"])
+
+
+def test_a_known_pair_is_its_own_answer_whatever_the_memory_would_say(taught):
+    _, _, origins = tables()
+    table = taught.table()
+    assert table["reason"] == ["known pair"] * 30 and table["probability"] == [1.0] * 30
+    assert table["second"] == [None] * 30
+    wrong = torch.full((30,), -1)
+    wrong[0] = 5
+    kept, *_ = _answers(taught.memory, torch.from_numpy(taught.incoming.values).float(), wrong, False, None)
+    assert kept.tolist() == [5, *origins[1:]]
+
+
+def test_a_fit_that_has_judged_nothing_is_judged_by_pairs_held_out(monkeypatch):
+    stored, incoming, origins = tables()
+    known = torch.from_numpy(origins).clone()
+    known[24:] = -1
+    # Where values are missing, a fit of known and unknown rows judges none.
+    incoming.values[29, 0] = np.nan
+    monkeypatch.setattr("ahop.linkage.linking.held_out", lambda *given, **options: Certificate(20, 24))
+    found = linkage.link(stored, incoming, known, verbose=False)
+    assert found.indices.tolist() == origins.tolist() and found.evidence == Certificate(20, 24)
+    assert dict(linkage.lines(found))["rests on"] == "24 known pairs, held out while learning"
+
+
+def test_pairs_that_judge_are_hidden_from_the_fit_and_each_judges_once(monkeypatch):
+    patterns, told = torch.rand(20, 3), []
+
+    class Recorded(BayesianHopfield):
+        def fit(self, queries, origins, **options):
+            told.append(origins)
+            return self
+
+        def recall(self, queries, **options):
+            judged.append(queries[:, 0].tolist())
+            return super().recall(queries, **options)
+
+    judged = []
+    monkeypatch.setattr(holdout, "BayesianHopfield", Recorded)
+    origins = torch.tensor([0, 0, 1, 2, 3, -1, 4])
+    found = holdout.held_out(patterns, patterns[origins], origins, observed=None, seed=0, verbose=False)
+    assert found.labels == 6
+    values = patterns[origins][:, 0]
+    for known, asked in zip(told, judged, strict=True):
+        hidden = (known < 0) & (origins >= 0)
+        assert sorted(asked) == sorted(values[hidden].tolist())
+        assert not set(origins[hidden].tolist()) & set(known[known >= 0].tolist())
+
+
+def test_strangers_are_refused_and_say_why(found):
+    _, incoming, _ = tables()
+    values = incoming.values.copy()
+    values[3] = np.random.default_rng(5).normal(size=5)
+    told = linkage.link(found.model, replace(incoming, values=values), reject=0.05)
+    table = told.table()
+    assert told.strangers[3] and table["match"][3] is None and table["probability"][3] == 0
+    assert table["reason"][3].startswith("stranger")
+    assert dict(linkage.lines(told))["strangers"] == "1 of 30 rows; about 5 % of genuine rows are refused as well"
+    few = dict(linkage.lines(linkage.link(found.model, incoming, reject=0.01)))
+    assert few["strangers"].startswith("none can be told: too few rows were learned from to refuse 1 %")
+
+
+def test_a_row_with_missing_values_is_matched_by_the_others(found):
+    _, incoming, origins = tables()
+    values = incoming.values.copy()
+    values[0, 1] = np.nan
+    told = linkage.link(found.model, replace(incoming, values=values))
+    assert told.indices.tolist() == origins.tolist()
+
+
+def test_values_far_from_zero_keep_their_digits():
+    stored, incoming, origins = tables()
+    far = 1e9
+    stored, incoming = (replace(table, values=table.values + far) for table in (stored, incoming))
+    known = torch.from_numpy(origins)
+    found = linkage.link(stored, incoming, known, verbose=False)
+    assert found.memory.patterns.dtype == torch.float64
+    assert found.memory.report.accuracy > 0.9
+
+
+def test_plain_alternatives_are_judged_by_the_same_pairs_and_preferred_where_they_are_as_good(taught):
+    assert [(one.name, one.right, one.labels) for one in taught.alternatives] == [
+        ("nearest by cosine", 30, 30),
+        ("ridge regression", 30, 30),
+    ]
+    assert ("beside it", "nearest by cosine is as good here: use it") in linkage.lines(taught)
+    worse = tuple(replace(one, right=3) for one in taught.alternatives)
+    told = dict(linkage.lines(replace(taught, alternatives=worse)))
+    assert told["beside it"].startswith("none of them is as good")
+
+
+def test_without_pairs_alternatives_agree_or_not_and_nothing_is_claimed(found):
+    (one,) = found.alternatives
+    assert one.agreement == 1 and one.labels == 0 and np.isnan(one.accuracy)
+
+
+@pytest.mark.parametrize(
+    ("right", "labels", "wanted", "passed", "told"),
+    [(100, 100, 0.95, True, "PASS: 100 %"), (10, 20, 0.9, False, "FAIL: 50 %"), (19, 20, 0.9, False, "WARN: 95 %")],
+)
+def test_a_verdict_goes_by_the_lower_end_of_the_interval(found, right, labels, wanted, passed, told):
+    verdict = linkage.verdict(replace(found, certificate=Certificate(right, labels)), wanted)
+    assert verdict.passed is passed and verdict.text.startswith(told)
+
+
+def test_what_nobody_has_checked_does_not_pass_however_sure_the_model_is(found):
+    memory = BayesianHopfield(found.memory.patterns)
+    unchecked = replace(found, model=replace(found.model, memory=memory))
+    verdict = linkage.verdict(unchecked, 0.95)
+    assert not verdict.passed and "59 answers, all right, would do" in verdict.text
+    assert not unchecked.verified and not any(unchecked.table()["verified"])
+
+
+def test_one_to_one_no_stored_row_is_given_away_twice_and_what_is_known_is_taken(found):
+    stored, incoming, origins = tables(noise=0.8)
+    known = torch.full((30,), -1)
+    known[:5] = torch.from_numpy(origins)[:5]
+    told = linkage.link(stored, incoming, known, one_to_one=True, verbose=False)
+    given = told.indices[told.indices >= 0].tolist()
+    assert len(set(given)) == len(given) and told.indices[:5].tolist() == origins[:5].tolist()
+
+
+def test_a_given_model_learns_no_more(found):
+    _, incoming, origins = tables()
+    with pytest.raises(ValueError, match="known pairs are learned from, and a given model learns no more"):
+        linkage.link(found.model, incoming, torch.from_numpy(origins))

@@ -1,0 +1,104 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import torch
+from tests.linkage.data import tables
+
+from ahop import linkage
+
+pytest.importorskip("matplotlib")
+
+
+class Seen(HTMLParser):
+    """What a browser would show, what it would fetch, and whether every element ends."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.words, self.fetched, self.open = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        named = dict(attrs)
+        self.fetched += [named[key] for key in ("src", "href") if key in named and tag not in ("use", "a")]
+        if tag not in ("meta", "path", "use", "rect", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        if tag in self.open:
+            while self.open.pop() != tag:
+                raise AssertionError(f"{tag} ends what others began")
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_a_page_shows_the_verdict_what_was_learned_what_is_doubtful_and_what_to_do(found):
+    seen = Seen(linkage.page(found, 0.9, linkage.asked(found, 5)))
+    told = " ".join(seen.words)
+    for part in (
+        "90 % is wanted",
+        "What happened to the rows",
+        "How sure",
+        "look at first",
+        "Rows to check",
+        "do next",
+    ):
+        assert part in told, part
+    least = int(found.probabilities.argmin())
+    assert str(found.incoming.ids[least]) in told and "Which columns decided" in told
+    assert found.incoming.columns[0] in told
+
+
+def test_a_page_needs_no_network_and_follows_dark_mode(found):
+    text = linkage.page(found)
+    seen = Seen(text)
+    assert not seen.fetched and not seen.open and "prefers-color-scheme: dark" in text
+    assert not re.search(r"https?://(?!www\.w3\.org|purl\.org|creativecommons\.org|matplotlib\.org)", text)
+
+
+def test_names_of_rows_cannot_become_part_of_the_page(found):
+    ids = found.incoming.ids.copy()
+    ids[:] = [f"<script>{row}</script>" for row in range(len(ids))]
+    text = linkage.page(replace(found, incoming=replace(found.incoming, ids=ids)))
+    assert "<script>" not in text and "&lt;script&gt;" in text
+
+
+def test_what_nobody_has_checked_is_said_to_be_unchecked():
+    stored, incoming, _ = tables()
+    told = " ".join(Seen(linkage.page(linkage.link(stored, incoming, verbose=False))).words)
+    assert "Nobody has checked" in told or "Nothing was found" in told
+
+
+def test_strangers_and_rows_that_were_matched_twice_are_named(found):
+    indices, strangers = found.indices.clone(), torch.zeros(len(found.indices), dtype=torch.bool)
+    indices[:3], strangers[5] = int(indices[0]), True
+    told = " ".join(Seen(linkage.page(replace(found, indices=indices, strangers=strangers, reject=0.05))).words)
+    assert f"1 row of no stored one. {found.incoming.ids[5]}" in told
+    assert "matched more than once" in told and str(found.stored.ids[int(indices[0])]) in told
+
+
+@pytest.mark.slow
+def test_a_browser_draws_the_page_without_a_complaint(found, tmp_path):
+    import shutil
+
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    sync_api = pytest.importorskip("playwright.sync_api")
+    if browser is None:
+        pytest.skip("the page was NOT drawn: there is no browser here")
+    page = Path(tmp_path, "report.html")
+    page.write_text(linkage.page(found))
+    with sync_api.sync_playwright() as play:
+        window = play.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page()
+        complaints = []
+        window.on("console", lambda message: complaints.append(message.text))
+        window.on("pageerror", lambda error: complaints.append(str(error)))
+        window.goto(page.as_uri())
+        wide = window.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        pictures = window.locator("svg").count()
+    assert not complaints and wide and pictures >= 3

@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+
+from ahop.tables import Table, aligned
+from ahop.tables.alignment import fitted
+
+NAN = np.nan
+
+
+def test_columns_go_by_name_in_the_order_of_the_stored():
+    stored = Table.of({"x": [1.0, 2.0], "y": [3.0, 5.0], "z": [7.0, 8.0]})
+    found = aligned(stored, Table.of({"w": [0.0], "z": [30.0], "x": [10.0]}))
+    assert found.shared and found.stored.columns == found.incoming.columns == ("x", "z")
+    assert found.stored.values.tolist() == [[1, 7], [2, 8]] and found.incoming.values.tolist() == [[10, 30]]
+    assert found.notes == ("left out, only in stored: 'y'", "left out, only in incoming: 'w'")
+
+
+def test_what_tells_nothing_is_left_out_and_said():
+    stored = Table.of({"a": [1.0, 2.0, 3.0], "flat": [1.0, 1.0, NAN], "thin": [1.0, NAN, NAN], "lost": [1.0, 2.0, 4.0]})
+    incoming = Table.of({"a": [1.0], "flat": [2.0], "thin": [3.0], "lost": [NAN]})
+    found = aligned(stored, incoming)
+    assert found.stored.columns == ("a",)
+    assert found.notes == (
+        "left out, mostly missing in stored: 'thin'",
+        "left out, constant in stored: 'flat'",
+        "left out, all missing in incoming: 'lost'",
+    )
+
+
+def test_a_stored_value_that_is_missing_is_the_mean_and_one_that_comes_in_stays_missing():
+    stored = Table.of({"a": [1.0, NAN, 3.0], "b": [1.0, 2.0, 4.0]})
+    found = aligned(stored, Table.of({"a": [NAN, 1.0], "b": [1.0, NAN]}))
+    assert found.stored.values[:, 0].tolist() == [1, 2, 3]
+    assert np.isnan(found.incoming.values).sum() == 2
+    assert found.notes == ("missing in stored, set to the column's mean: 1 value of 'a'",)
+
+
+def test_tables_with_nothing_in_common_are_two_spaces():
+    stored, draw = Table.of({"x": [1.0, 2.0], "y": [3.0, 5.0]}), np.random.default_rng(0)
+    for incoming in (Table.of({"u": [1.0, 2.0]}), Table.of_array(draw.random((2, 3)))):
+        found = aligned(stored, incoming)
+        assert not found.shared and found.incoming.columns == incoming.columns
+        assert "two spaces" in found.notes[0]
+
+
+def test_columns_without_names_go_by_their_places():
+    found = aligned(Table.of({"x": [1.0, 2.0], "y": [3.0, 5.0]}), Table.of_array(np.eye(2)))
+    assert found.shared and found.incoming.columns == ("x", "y")
+    assert found.notes == ("one table has no names: columns go by their places",)
+
+
+def test_tables_that_leave_nothing_to_compare_are_refused():
+    with pytest.raises(ValueError, match="have no column left to compare: left out, constant in stored: 'x'"):
+        aligned(Table.of({"x": [1.0, 1.0]}), Table.of({"x": [1.0]}))
+
+
+def test_a_model_takes_its_own_columns_and_says_which_are_lacking():
+    table = Table.of({"z": [1.0], "y": [2.0], "x": [3.0]})
+    assert fitted(table, ("x", "z"), named=True).values.tolist() == [[3, 1]]
+    with pytest.raises(ValueError, match="table lacks columns that the model was made with: 'w'"):
+        fitted(table, ("x", "w"), named=True)
+    with pytest.raises(ValueError, match="table has 3 columns of numbers; the model has 2"):
+        fitted(table, ("column 1", "column 2"), named=False)
