@@ -120,10 +120,20 @@ def test_checked_answers_make_a_memory_as_sure_as_it_is_right_and_leave_its_answ
     assert memory.recall(queries, coverage=0.9).indices.shape[1] > 1
 
 
+def test_twenty_right_answers_do_not_make_a_memory_certain():
+    queries, origins = hard(0, 300)
+    memory = BayesianHopfield(PATTERNS).fit(queries[:200], origins[:200], hidden_causes=0)
+    found = memory.recall(queries)
+    right = (found.indices[:, 0] == origins).nonzero().squeeze(1)[:20]
+    memory.verify(queries[right], origins[right].tolist())
+    # 20 of 20: at least 86 % are right.
+    assert float(memory.recall(queries).probabilities.mean()) < max(0.9, float(found.probabilities.mean()) + 0.01)
+
+
 def test_strangers_among_the_answers_lower_confidence_and_what_sets_can_promise():
     memory = BayesianHopfield(PATTERNS)
     memory.verify(PATTERNS, [*range(45), *[-1] * 5])
-    assert float(memory.recall(PATTERNS[:1]).probabilities) == pytest.approx(0.9, abs=0.02)
+    assert 0.75 < float(memory.recall(PATTERNS[:1]).probabilities) < 0.91
     memory.recall(PATTERNS, coverage=0.85)
     with pytest.raises(ValueError, match="5 of 50 labelled queries come from no stored pattern"):
         memory.recall(PATTERNS, coverage=0.95)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import ahop
 from ahop import BayesianHopfield, memory_budget
 from ahop.memories import matching
-from ahop.memories.matching import Matches
+from ahop.memories.matching import Matching
 from ahop.variants import Noisy
 
 PATTERNS = torch.rand(150, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
@@ -168,7 +168,7 @@ def test_other_bad_input_is_refused(learned):
 def test_a_newcomer_reads_what_the_constraint_did():
     indices, zeros = torch.tensor([2, 0, 1, -1, 3]), torch.zeros(5)
     alone = torch.tensor([2, 2, 1, 1, 3])
-    found = Matches(indices, zeros, indices, zeros, zeros, alone, {2: 2, 1: 2}, room=4000, converged=False)
+    found = Matching(indices, zeros, indices, zeros, zeros, alone, {2: 2, 1: 2}, room=4000, converged=False)
     assert str(found).splitlines() == [
         "matched         4 of 5 queries, to patterns that have room for 4,000",
         "left out        1: strangers, or their pattern went to a likelier query",
@@ -193,4 +193,4 @@ def test_twenty_thousand_are_matched_to_twenty_thousand_in_bounded_memory(monkey
     right, alone = (float((index == torch.arange(20_000)).double().mean()) for index in (found.indices, found.alone))
     assert max(largest) <= 256 * 2**20 and right > alone + 0.05 and found.converged
     assert found.indices.sort().values.equal(torch.arange(20_000))
-    assert isinstance(found, ahop.Matches)
+    assert isinstance(found, ahop.Matching)

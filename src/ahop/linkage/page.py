@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ahop import plot
+from ahop._extras import require
 from ahop.linkage.linking import Linkage
 from ahop.linkage.words import lines, verdict
 from ahop.plot.canvas import BLUE, figure
@@ -205,6 +206,7 @@ def _grid(head: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> str:
 
 def _drawn(draw: Callable[[Axes], Any], width: float, height: float) -> str:
     """A picture as part of the page."""
+    require("matplotlib", extra="plot")
     from matplotlib import pyplot, rc_context
 
     with figure(1, width, height) as made:

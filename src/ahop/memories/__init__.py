@@ -8,7 +8,7 @@ from ahop.memories.checking import Certificate, Question
 from ahop.memories.continuous import ModernHopfield, SparseHopfield, UniversalHopfield
 from ahop.memories.evidence import Evidence, evidence_by_column
 from ahop.memories.kernel import KernelHopfield
-from ahop.memories.matching import Matches
+from ahop.memories.matching import Matching
 from ahop.memories.moments import Memory
 from ahop.memories.names import create
 from ahop.memories.oracle import Oracle
@@ -24,7 +24,7 @@ __all__ = [
     "Evidence",
     "ExponentialHopfield",
     "KernelHopfield",
-    "Matches",
+    "Matching",
     "Memory",
     "ModernHopfield",
     "Oracle",

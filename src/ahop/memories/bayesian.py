@@ -18,7 +18,7 @@ from ahop._precision import Units, reach
 from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
 from ahop.memories.base import AssociativeMemory
-from ahop.memories.matching import Matches, as_room, matched
+from ahop.memories.matching import Matching, as_room, matched
 from ahop.memories.moments import of_one_moment
 from ahop.memories.verifiable import Verifiable
 from ahop.separation import Softmax
@@ -320,7 +320,7 @@ class BayesianHopfield(Verifiable):
         return found.checked(now.report is not None and now.report.verified)
 
     @torch.no_grad()
-    def match(self, queries: Any, room: Any = 1, *, observed: Observed = None, reject: float | None = None) -> Matches:
+    def match(self, queries: Any, room: Any = 1, *, observed: Observed = None, reject: float | None = None) -> Matching:
         """Match all queries together, where no pattern is meant by more of them than it has room for.
 
         Whether that is true of the data is yours to say. What it changed, and which patterns more queries had asked

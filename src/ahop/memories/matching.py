@@ -45,7 +45,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Matches:
+class Matching:
     """Which pattern each of ``n`` queries comes from, if none is meant more often than it has room for.
 
     Attributes:
@@ -152,7 +152,7 @@ class _Candidates(NamedTuple):
         return memory._scores(queries[rows]).double() - self.evidence[rows, None]
 
 
-def matched(memory: Host, view: View | None, queries: Queries, room: Tensor, level: float) -> Matches:
+def matched(memory: Host, view: View | None, queries: Queries, room: Tensor, level: float) -> Matching:
     """What :meth:`ahop.BayesianHopfield.match` answers, from a memory and its codes at one moment.
 
     Args:
@@ -196,7 +196,7 @@ def _shared(candidates: _Candidates, stranger: Tensor, room: Tensor, dustbin: in
     return shared_out(scores, torch.cat([candidates.columns, outside], 1), rooms)
 
 
-def _told(memory: Host, columns: Tensor, plan: Plan, indices: Tensor, alone: Tensor, room: Tensor) -> Matches:
+def _told(memory: Host, columns: Tensor, plan: Plan, indices: Tensor, alone: Tensor, room: Tensor) -> Matching:
     doubt, log_prior = memory.similarity.doubt.double(), memory._log_prior()
     prior = torch.full_like(room, 1 / len(room), dtype=torch.float64) if log_prior is None else log_prior.exp().double()
     log, strangers = plan.log[:, : columns.shape[1]], plan.log[:, columns.shape[1]].exp()
@@ -213,7 +213,7 @@ def _told(memory: Host, columns: Tensor, plan: Plan, indices: Tensor, alone: Ten
     asked = torch.bincount(alone[alone >= 0], minlength=len(room))
     strained = (asked > room).nonzero().squeeze(1)
     most_first = strained[asked[strained].argsort(descending=True, stable=True)]
-    return Matches(
+    return Matching(
         indices,
         sure((log.exp() * chosen).sum(1), indices),
         second,

@@ -16,14 +16,14 @@ from ahop.learning.conformal import realised, threshold
 from ahop.learning.report import FitReport
 from ahop.similarity.codes import Codes, Tempered
 from ahop.similarity.density import Density
-from ahop.similarity.families import fitting
+from ahop.similarity.families import calibration, fitting
 from ahop.similarity.families.correlated.model import Correlated
 from ahop.similarity.families.independent.likelihood import Likelihood
 from ahop.similarity.families.independent.regimes import Regimes
 from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.order import as_order
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import fit_doubt, of_own
+from ahop.similarity.families.validation import of_own
 
 # A stream is learned from anew as long as its queries are few.
 _FEW = 256
@@ -162,7 +162,7 @@ class Corruption(Density):
             strangers: How many further queries came from no stored pattern: they tell nothing of their origin.
             count: How many patterns there are.
         """
-        log_beta, doubt = fit_doubt(scores) if len(scores) else (0.0, 0.0)
+        log_beta, doubt = calibration.from_answers(scores) if len(scores) else (0.0, 0.0)
         checked = len(scores) + strangers
         doubt += (1 - doubt) * strangers / checked
         likely = of_own(scores, log_beta, 0.0) if len(scores) else scores.new_empty(0)

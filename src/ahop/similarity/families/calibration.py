@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
+from ahop.learning.report import clopper_pearson
 from ahop.similarity.density import Density
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import beside_rivals, fit_temperature
+from ahop.similarity.families.validation import beside_rivals, fit_doubt, fit_temperature
 
 # Queries that are asked, and rivals that each is told from.
 _ASKED, _RIVALS = 256, 1024
@@ -86,6 +87,32 @@ def of_origins(models: list[tuple[Density, Tensor]], data: TrainingData, beta: f
             scores = beta * model(some.patterns, some.queries, some.observed) + data.log_priors
             found.append(torch.softmax(scores, -1).gather(1, some.all_origins[:, None]).squeeze(1))
     return torch.cat(found)
+
+
+def from_answers(scores: Tensor) -> tuple[float, float]:
+    """The log inverse temperature and the doubt that a few checked answers ask for.
+
+    They may make a model less sure as far as they like, but surer only up to the lower end of the confidence interval
+    of its accuracy: twenty answers of which all are right do not make it certain.
+
+    Args:
+        scores: Of each origin, first, and of its rivals, ``(n, 1 + R)``.
+    """
+    log_beta, doubt = fit_doubt(scores)
+    right = scores[:, 0] >= scores[:, 1:].amax(1)
+    most = max(_sureness(scores, 0.0), clopper_pearson(int(right.sum()), len(right))[0])
+    if (1 - doubt) * _sureness(scores, log_beta) <= most:
+        return log_beta, doubt
+    low, high = 0.0, max(0.0, log_beta)
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _sureness(scores, middle) <= most else (low, middle)
+    return low, 0.0
+
+
+def _sureness(scores: Tensor, log_beta: float) -> float:
+    """The mean confidence in first choices, at a log inverse temperature."""
+    return float(torch.softmax(math.exp(log_beta) * scores.double(), 1).amax(1).mean())
 
 
 def mean_confidence(model: Density, patterns: Tensor, queries: Tensor, beta: float, log_prior: Tensor | None) -> float:
