@@ -1,6 +1,8 @@
 """The code in the documents runs, block after block in one session each; and what they must be, they are."""
 
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
@@ -18,7 +20,16 @@ LONG = {
     "docs/science/likelihood.md",
     *(
         f"docs/guides/{name}.md"
-        for name in ("changed-embeddings", "many-patterns", "sensors", "spectra", "strangers", "stream", "tables")
+        for name in (
+            "changed-embeddings",
+            "many-patterns",
+            "sensors",
+            "spectra",
+            "strangers",
+            "stream",
+            "tables",
+            "two-files",
+        )
     ),
 }
 DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in PAGES)
@@ -44,6 +55,26 @@ def test_code_blocks_run(document, tmp_path, monkeypatch):
 @pytest.mark.parametrize("document", [name for name in DOCUMENTS if "512" in (ROOT / name).read_text()])
 def test_code_blocks_run_as_they_are(document, tmp_path, monkeypatch):
     run(document, "512", tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+def test_every_command_of_the_guide_on_two_files_runs_and_so_does_that_of_the_readme(tmp_path, monkeypatch):
+    guide = (ROOT / "docs/guides/two-files.md").read_text()
+    commands = re.findall(r"^ahop match .+$", guide, re.MULTILINE)
+    assert re.findall(r"^ahop match .+$", (ROOT / "README.md").read_text(), re.MULTILINE) == commands[:1]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(BLOCK.findall(guide)[0], "two-files", "exec"), {})
+    truth = dict(line.split(",") for line in Path("known.csv").read_text().splitlines()[1:])
+    for command in commands:
+        done = subprocess.run([sys.executable, "-m", *command.split()], capture_output=True, text=True)
+        # Forty of the rows are known here, so few of those to check are, and nobody can be sure of 90 %.
+        assert done.returncode == (3 if "--require" in command else 0), done.stderr
+        if "--ask" in command:
+            head, *rows = Path("matches-check.csv").read_text().splitlines()
+            filled = [row + truth.get(row.split(",")[0], "") for row in rows]
+            filled[0] += "none" if filled[0].endswith(",") else ""
+            Path("matches-check.csv").write_text("\n".join([head, *filled]) + "\n")
+    assert len(Path("next.csv").read_text().splitlines()) == 201 and Path("report.html").stat().st_size > 10_000
 
 
 def test_the_documents_name_no_machine():
