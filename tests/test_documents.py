@@ -17,6 +17,7 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 PAGES = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if BLOCK.search(path.read_text())]
 # Pages whose fits take seconds.
 LONG = {
+    "docs/science/ceiling.md",
     "docs/science/likelihood.md",
     *(
         f"docs/guides/{name}.md"
@@ -28,6 +29,7 @@ LONG = {
             "strangers",
             "stream",
             "tables",
+            "trust",
             "two-files",
         )
     ),

@@ -33,6 +33,7 @@ def invoke(*arguments):
     return CliRunner().invoke(app, ["mil", *arguments], env={"COLUMNS": "160"})
 
 
+@pytest.mark.slow
 def test_the_table_of_bags(little, tmp_path):
     out = tmp_path / "mil.json"
     result = invoke("--quick", "--data", "tiger", "--models", "max,m-hop,a-hop", "--out", str(out))

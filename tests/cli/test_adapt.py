@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from tests.linkage.data import drawn
 from typer.testing import CliRunner
 
@@ -26,6 +27,7 @@ def test_an_index_finds_adapted_queries_though_it_stays_as_it_is(tmp_path):
     assert ((vectors @ stored.T).argmax(1) == np.arange(60)).mean() > 0.95
 
 
+@pytest.mark.slow
 def test_where_no_space_was_moved_that_is_said_and_nothing_written(tmp_path):
     stored, incoming, origins = drawn()
     write(stored, tmp_path / "stored.csv")

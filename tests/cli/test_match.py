@@ -105,6 +105,7 @@ def test_what_cannot_be_done_is_one_line_and_leaves_nothing(folder, monkeypatch,
     assert sorted(folder.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_it_can_be_read_in_a_terminal_and_in_a_log(folder, tmp_path):
     command = [sys.executable, "-m", "ahop", "match", str(folder / "incoming.csv"), "--model", str(folder / "model")]
     command += ["--out", str(tmp_path / "out.csv")]

@@ -67,6 +67,7 @@ def file_of(data, kind):
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", pytest.param("npz", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_the_five_lines_do_what_the_page_did(data, kind, labelled, tmp_path, monkeypatch, capsys):

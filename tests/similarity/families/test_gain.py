@@ -25,6 +25,7 @@ def share(memory, queries, origins):
     return float((memory.recall(queries).indices.squeeze(1) == origins).double().mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 @pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_random_gain_is_found_with_labels_and_without(labelled, seed):

@@ -40,6 +40,7 @@ def learned():
 
 
 # Single dimensions alone explain these queries no better than chance, and say so.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the 150 queries fit these patterns no better")
 @pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_hidden_causes_are_found_and_help(learned, labelled):

@@ -136,6 +136,7 @@ def test_strangers_are_less_familiar():
     assert float((familiar(strangers)[:, None] < familiar(QUERIES[NEW])).double().mean()) > 0.85
 
 
+@pytest.mark.slow
 def test_an_index_of_the_patterns_can_be_asked_by_the_straight_map():
     memory = ahop.BayesianHopfield(PATTERNS)
     memory.fit(QUERIES[:400], torch.arange(400), verbose=False)
