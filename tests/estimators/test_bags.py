@@ -14,6 +14,7 @@ from ahop.similarity import Adaptive, Decomposable
 from ahop.similarity.mahalanobis import Mahalanobis
 
 
+@pytest.mark.slow
 @parametrize_with_checks([HopfieldBagClassifier(similarity="dot", epochs=6, learning_rate=4e-2, width=16)])
 def test_it_is_an_estimator(estimator, check):
     check(estimator)

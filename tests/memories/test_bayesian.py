@@ -204,6 +204,7 @@ def test_it_is_saved_with_what_it_learned(tmp_path):
     assert torch.equal(ahop.load(tmp_path).scores(seen.queries), memory.scores(seen.queries))
 
 
+@pytest.mark.slow
 def test_the_very_queries_to_be_retrieved_are_enough():
     world, few = Mixed(0.3, 0.3, 0.3), PATTERNS[:60, :24]
     asked = world.sample(few, 200)
@@ -227,6 +228,7 @@ def test_a_fit_that_fails_loses_no_prior():
     assert torch.equal(memory.prior, torch.arange(1, 201).float())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
 @pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_how_often_patterns_are_asked_for_can_be_learned(labelled):
@@ -333,6 +335,7 @@ def test_exact_recall_takes_no_short_way(monkeypatch):
     assert (rough.probabilities - exact.values).abs().max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_missing_values_are_learned_around(labelled):
     patterns = torch.rand(100, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1

@@ -33,6 +33,7 @@ def test_intervals_hold_their_level_over_a_thousand_certificates():
     assert min(held.values()) >= 900 - 2 * 9.5
 
 
+@pytest.mark.slow
 def test_every_query_is_asked_about_as_often_as_any_other_and_doubtful_ones_are_always_among_them():
     found, _ = answered(60, torch.Generator().manual_seed(1))
     times = torch.zeros(60)

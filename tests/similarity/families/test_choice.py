@@ -106,6 +106,7 @@ def test_queries_without_origins_never_hide_a_map_that_pairs_show(queries, known
     assert memory.report.accuracy > 0.9
 
 
+@pytest.mark.slow
 def test_a_rotation_is_found_with_labels_and_asked_through_an_adapter():
     rotation, _ = torch.linalg.qr(torch.randn(16, 16, generator=GENERATOR))
     origins = torch.arange(400) % 80
