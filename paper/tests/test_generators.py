@@ -14,6 +14,7 @@ from ahop_paper.commands import app
 from ahop_paper.spread import spread
 
 
+@pytest.mark.slow
 def test_every_preset_stands_beside_the_paper(tmp_path, monkeypatch):
     monkeypatch.setattr(generators, "quick", lambda config: generators.Config(patterns=32, queries=20, runs=2))
     out = tmp_path / "generators.json"

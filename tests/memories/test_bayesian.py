@@ -299,6 +299,7 @@ def test_without_a_name_it_begins_as_a_plain_likelihood():
     assert torch.equal(named.scores(PATTERNS), unnamed.scores(PATTERNS))
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_budget_or_batch():
     patterns = torch.rand(400, 48, generator=torch.Generator().manual_seed(0)) * 2 - 1
     # Pairs that nearly tie, which scores with an error of a hundredth would not tell apart.

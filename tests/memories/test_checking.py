@@ -108,6 +108,7 @@ def test_sets_hold_the_origin_at_the_rate_that_labels_promise():
     assert 0.84 < sum(held) / 2 < 0.97
 
 
+@pytest.mark.slow
 def test_checked_answers_make_a_memory_as_sure_as_it_is_right_and_leave_its_answers():
     queries, origins = hard(0, 300)
     memory = BayesianHopfield(PATTERNS).fit(queries[:200], origins[:200], hidden_causes=0)

@@ -3,6 +3,7 @@ import torch
 from ahop import BayesianHopfield
 
 
+@pytest.mark.slow
 def test_a_recall_says_what_refusing_comes_to_and_it_comes_to_that():
     generator = torch.Generator().manual_seed(0)
     every = torch.randn(300, 16, generator=generator)

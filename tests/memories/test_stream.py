@@ -32,6 +32,7 @@ def test_a_stream_is_followed_when_the_corruption_changes(labelled, kept, size, 
         assert metrics.first_choice_accuracy(memory, world.sample(patterns, 200)) > 0.95
 
 
+@pytest.mark.slow
 def test_a_large_first_batch_is_learned_from_the_start():
     world, few = Mixed(0.3, 0.3, 0.3), PATTERNS[:60, :24]
     memory = BayesianHopfield(few).partial_fit(world.sample(few, 200).queries)

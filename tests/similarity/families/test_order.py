@@ -107,6 +107,7 @@ def test_the_order_of_spectra_is_found_and_shows_with_labels():
     assert said.report.tried == memory.report.tried
 
 
+@pytest.mark.slow
 def test_slopes_of_logarithms_find_faces_in_other_light():
     images, queries, origins, learn, score = faces(0)
     memory = BayesianHopfield(images).fit(queries[learn], origins[learn], order=(16, 16))

@@ -117,6 +117,7 @@ def test_a_crowd_on_one_pattern_carries_no_information():
     assert correlated.mutual_information(crowd) == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [0, pytest.param(30, marks=pytest.mark.slow)])
 def test_labels_judge_hidden_causes_where_there_are_some(labels, monkeypatch):
     """Halves that disagree veto hidden causes, unless known origins say that these find them and others do not."""

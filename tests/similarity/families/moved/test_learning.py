@@ -57,6 +57,7 @@ def test_far_off_pairs_count_little():
     assert right(similarity, patterns, queries, order[200:]) > 0.9
 
 
+@pytest.mark.slow
 def test_no_pair_is_needed_where_patterns_are_irregular():
     patterns, queries, _, order = world()
     similarity = Moved(6)
