@@ -72,7 +72,7 @@ class Linkage:
 
     @property
     def evidence(self) -> Certificate | None:
-        """How often matches are right by labels that nothing was learned from: those checked, or those held out."""
+        """How often matches are right, by labels that were checked or held out; nothing was learned from them."""
         report = self.memory.report
         if self.certificate is not None or report is None or not report.labels:
             return self.certificate
