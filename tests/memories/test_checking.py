@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -162,3 +163,15 @@ def test_coverage_needs_labels_and_says_so():
     memory.prior = torch.ones(50)
     with pytest.raises(ValueError, match="coverage must be None where the memory has a prior"):
         memory.recall(PATTERNS, coverage=0.9)
+
+
+def test_genuine_queries_are_kept_as_before_once_answers_have_changed_the_temperature():
+    queries, origins = hard(3, 400)
+    memory = BayesianHopfield(PATTERNS).fit(queries[:150], origins[:150], hidden_causes=0)
+    memory.similarity.log_beta += 1.0
+    for kept in (memory.similarity.genuine, memory.similarity.strange):
+        kept.copy_((kept + math.log(50)) * math.e - math.log(50))
+    memory.verify(queries[150:250], origins[150:250].tolist())
+    assert float(memory.similarity.log_beta) < 0.8
+    answered = memory.recall(queries[250:], reject=0.1).indices[:, 0] >= 0
+    assert 0.8 < float(answered.float().mean()) <= 1

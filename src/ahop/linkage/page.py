@@ -103,6 +103,8 @@ def _confidence(linkage: Linkage) -> Iterable[str]:
 
     checked = "" if linkage.verified else " Nobody has checked these probabilities: they hold if the model is right."
     told = f"{100 * float(sure.mean()):.0f} % of the matches should be right, if probabilities hold.{checked}"
+    if linkage.memory.report is not None and not linkage.memory.report.found:
+        told = "Nothing was found that is better than chance: all stored rows are as likely as each other."
     yield f"<h2>How sure the matches are</h2>\n{_drawn(draw, 6.0, 2.6)}\n<p>{escape(told)}</p>"
 
 

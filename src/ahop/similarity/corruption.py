@@ -170,6 +170,10 @@ class Corruption(Density):
         self._remember("of_origins", torch.cat([likely, likely.new_zeros(strangers)]))
         self.log_beta.add_(log_beta)
         self.doubt.fill_(doubt)
+        # Familiarity is in units of the temperature, but for the share of one pattern; exactly so where one explains a
+        # query alone.
+        for familiar in (self.genuine, self.strange):
+            familiar.copy_((familiar + math.log(count)) * math.exp(log_beta) - math.log(count))
 
     def least_likely(self, coverage: float) -> float:
         """The probability from which on patterns belong to sets that hold the origin at this rate
