@@ -2,8 +2,9 @@
 PYTHON ?= python3
 PYTHON_OLDEST ?= python3.10
 BIN := .venv/bin
-# A process a core with a thread each is the fastest way through many small tests.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile
+# A process a core with a thread each is the fastest way through many small tests. They leave bytecode behind even where
+# the environment forbids it: without, every process compiles every file again.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile
 
 # Real data lies beside the checkout on some machines; elsewhere it is downloaded when asked for.
 ifndef AHOP_DATA

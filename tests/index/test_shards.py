@@ -30,11 +30,14 @@ def ray():
     cluster.shutdown()
 
 
+PATTERNS = torch.rand(COUNT, DIM, generator=torch.Generator().manual_seed(0)) * 2 - 1
+QUERIES = WORLD.sample(PATTERNS, 60).queries
+
+
 def memory_of(prior=False):
-    patterns = torch.rand(COUNT, DIM, generator=torch.Generator().manual_seed(0)) * 2 - 1
-    some = BayesianHopfield(patterns[:500]).fit(*WORLD.sample(patterns[:500], 200), hidden_causes=0)
+    some = BayesianHopfield(PATTERNS[:500]).fit(*WORLD.sample(PATTERNS[:500], 200), hidden_causes=0)
     counts = torch.rand(COUNT, generator=torch.Generator().manual_seed(1)) if prior else None
-    return BayesianHopfield(patterns, similarity=some.similarity, prior=counts)
+    return BayesianHopfield(PATTERNS, similarity=some.similarity, prior=counts)
 
 
 @pytest.fixture
@@ -42,9 +45,6 @@ def shards(ray):
     made = Shards(memory_of(), 2, timeout=60)
     yield made
     made.close()
-
-
-QUERIES = WORLD.sample(memory_of().patterns, 60).queries
 
 
 @pytest.mark.parametrize("prior", [False, True])
