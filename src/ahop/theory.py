@@ -1,9 +1,9 @@
-r"""What the paper proves, as code that can be run: which similarity is the best for which corruption.
+r"""What papers prove, as code that can be run: which similarity is the best for which corruption, and what fits.
 
 A similarity is optimal for a corruption when it orders patterns as their likelihoods do, on every query. For
 the three elementary corruptions there is a closed form (:func:`optimal_similarity`); noise and bias have one in
 common, :class:`~ahop.similarity.Unified`, whose energy falls along :func:`ahop.energy.unified_step` and never
-below :func:`energy_bound`.
+below :func:`energy_bound`. How long a sequence may be is :func:`sequence_capacity`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 import torch
 from torch import Tensor
 
+from ahop._checks import integer
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.oracle import Oracle
 from ahop.similarity import Decomposable, Matches, Precision, Unified
@@ -71,3 +72,34 @@ def energy_bound(memory: AssociativeMemory) -> float:
     if not isinstance(memory.similarity, Unified):
         raise ValueError(f"energy_bound needs a memory with Unified similarity, got {memory.similarity.name!r}")
     return -math.log(len(memory)) - float(memory.similarity.b.square().sum()) / 4
+
+
+def sequence_capacity(dim: int, k: int | None = None) -> float:
+    r"""How many transitions between random states of -1 and +1 a :class:`ahop.SequenceHopfield` knows by heart.
+
+    .. math:: P_k = \frac{d^k}{2 \, (2k-1)!! \, \ln d}, \qquad
+        P_{\exp} = \frac{1}{2 \ln d} \Big(\frac{e^2}{\cosh 2}\Big)^{d-1}
+
+    (Chaudhry et al., 2023). A unit is driven by the right pattern with 1, and by each of the others with
+    :math:`\pm f(m)`, f being scaled to :math:`f(1) = 1`. The sum of these has the variance
+    :math:`\sigma^2 = P \, \mathrm{E} f(m)^2`, which is :math:`P \, (2k-1)!! / d^k` for powers and
+    :math:`P \, (\cosh 2 / e^2)^{d-1}` for the exponential. Were it Gaussian, a unit would go wrong with a probability
+    near :math:`e^{-1/2\sigma^2}`, and :math:`\sigma^2 = 1 / (2 \ln d)` would make that 1 in d. A transition is then
+    right, in all its units, with probability :math:`e^{-1/\sqrt{4\pi \ln d}}`: .88 for 100 units.
+
+    For powers that is what happens. The sum of exponentials is far from Gaussian: most of it comes from the few
+    patterns nearest to the state, so that the share of right transitions falls slowly, and not in one place.
+
+    Args:
+        dim: Number of units d.
+        k: The power; None is the exponential.
+
+    Example:
+        >>> [round(sequence_capacity(100, k)) for k in (1, 2, 3)], round(sequence_capacity(20))
+        ([11, 362, 7238], 61983)
+    """
+    dim = integer(dim, "dim", 2)
+    if k is None:
+        return (math.exp(2) / math.cosh(2)) ** (dim - 1) / (2 * math.log(dim))
+    odd = math.prod(range(1, 2 * integer(k, "k", 1), 2))
+    return dim**k / (2 * odd * math.log(dim))

@@ -16,35 +16,37 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+def require_signs(rows: Any, name: str, owner: object) -> Tensor:
+    """A matrix of -1 and +1, or an error that says of whom."""
+    signs = as_matrix(rows, name)
+    if not bool((signs.abs() == 1).all()):
+        raise ValueError(f"{name} of a {type(owner).__name__} must be -1 or +1, got other values")
+    return signs
+
+
+def driven(drive: Tensor, state: Tensor) -> Tensor:
+    """A unit that is not driven either way stays as it is or, if nobody has observed it either, is up."""
+    moved = torch.where(drive == 0, state, drive.sign())
+    return torch.where(moved == 0, 1.0, moved)
+
+
 class _Binary(AssociativeMemory, abstract=True):
     """A network of units that are -1 or +1: the readout goes through the sign."""
 
     def __init__(self, patterns: Any, separation: Separation, values: Any) -> None:
-        super().__init__(self._signs(patterns, "patterns"), Dot(), separation, values=values)
+        super().__init__(require_signs(patterns, "patterns", self), Dot(), separation, values=values)
         if self.values is not None:
-            self._signs(self.values, "values")
-
-    def _signs(self, rows: Any, name: str) -> Tensor:
-        signs = as_matrix(rows, name)
-        if not bool((signs.abs() == 1).all()):
-            raise ValueError(f"{name} of a {type(self).__name__} must be -1 or +1, got other values")
-        return signs
+            require_signs(self.values, "values", self)
 
     def add(self, patterns: Any, *, values: Any = None, prior: Any = None) -> Self:
         """Store further patterns of -1 and +1."""
-        self._signs(patterns, "patterns")
+        require_signs(patterns, "patterns", self)
         if values is not None:
-            self._signs(values, "values")
+            require_signs(values, "values", self)
         return super().add(patterns, values=values, prior=prior)
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
-        return self._moved(super()._step(state, observed), state)
-
-    @staticmethod
-    def _moved(drive: Tensor, state: Tensor) -> Tensor:
-        """A unit that is not driven either way stays as it is or, if nobody has observed it either, is up."""
-        moved = torch.where(drive == 0, state, drive.sign())
-        return torch.where(moved == 0, 1.0, moved)
+        return driven(super()._step(state, observed), state)
 
     def _read(self, state: Tensor, observed: Tensor | None) -> Tensor:
         return self._step(state, observed) if self.values is None else super()._read(state, observed).sign()
@@ -92,7 +94,7 @@ class ClassicalHopfield(_Binary):
         for unit in order:
             column = self.patterns[:, unit]
             drive = overlaps @ column - len(self) * state[:, unit]
-            moved = self._moved(drive, state[:, unit])
+            moved = driven(drive, state[:, unit])
             overlaps += (moved - state[:, unit])[:, None] * column
             state[:, unit] = moved
         return state
