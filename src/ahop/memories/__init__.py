@@ -12,6 +12,7 @@ from ahop.memories.matching import Matching
 from ahop.memories.moments import Memory
 from ahop.memories.names import create
 from ahop.memories.oracle import Oracle
+from ahop.memories.random_features import RandomFeatureHopfield
 from ahop.memories.sequence import SequenceHopfield
 from ahop.memories.storage import load
 
@@ -30,6 +31,7 @@ __all__ = [
     "ModernHopfield",
     "Oracle",
     "Question",
+    "RandomFeatureHopfield",
     "Recall",
     "SequenceHopfield",
     "SparseHopfield",

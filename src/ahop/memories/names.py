@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
+from ahop._checks import as_matrix
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.kernel import KernelHopfield
 from ahop.memories.moments import Memory
+from ahop.memories.random_features import RandomFeatureHopfield
 
 
 def known_names() -> list[str]:
@@ -19,7 +21,15 @@ def known_names() -> list[str]:
     return sorted([key for key in Memory.members if key.endswith("hop")] + ["k2-hop"])
 
 
-def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory:
+@overload
+def create(name: Literal["r-hop"], patterns: Any, **options: Any) -> RandomFeatureHopfield: ...
+
+
+@overload
+def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory: ...
+
+
+def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory | RandomFeatureHopfield:
     """A network by its short name; "k2-hop" is a :class:`KernelHopfield` fitted to the retrieval loss.
 
     Example:
@@ -32,6 +42,9 @@ def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory:
     """
     if name == "k2-hop":
         return KernelHopfield(patterns, loss="retrieval", **options)
+    if name == RandomFeatureHopfield.name:
+        rows = as_matrix(patterns, "patterns")
+        return RandomFeatureHopfield(rows.shape[1], **options).to(rows).add(rows)
     if name not in known_names():
         raise ValueError(f"unknown model {name!r}; known: {', '.join(known_names())}")
     model: AssociativeMemory = Memory.named(name)(patterns, **options)  # type: ignore[assignment, call-arg]

@@ -35,12 +35,38 @@ class RandomFeatureHopfield(Memory):
         x \leftarrow x - \nabla E(x)
 
     with :math:`\varphi(x) = \sqrt{2/m} \, [\cos Wx, \sin Wx]`, m the number of features and rows of W drawn from
-    :math:`\mathcal N(0, \beta I)` (Hoover et al., "Dense associative memory through the lens of random features", 2024).
-    The step is mean shift: with ever more features it becomes that of a network with distances and softmax. It is halved
-    where it would raise the energy, which so never rises.
+    :math:`\mathcal N(0, \beta I)` (Hoover et al., "Dense associative memory through the lens of random features",
+    2024). With ever more features, the step becomes that of a network with distances and softmax, which is mean shift.
+    Where it would raise the energy it is halved, so that the energy never rises.
 
     Patterns are not kept. They can be added and subtracted again, but not listed, and nothing can say which of them a
     query came from: there is no ``recall``.
+
+    **What fits.** The sum is wrong by about :math:`\sqrt{N/m}`, half as much with four times the features. That is
+    little where many patterns lie within :math:`1/\sqrt\beta` of a state, however many are stored in all: in five
+    clusters of 16 dimensions, 8,000 features had the sum right to 3 %, for 1,000 as for 100,000 patterns, at
+    ``beta=1``. At ``beta=4`` it was 16 %, and from ``beta=16`` on, where a state has no more than one pattern near it,
+    the sum was lost in noise.
+
+    Single patterns are told apart only by about as many features as they have numbers. A state comes to rest
+    :math:`\sqrt{d N / \beta m}` beside its pattern, and one that is farther than
+    :math:`\sqrt{\ln(m/N) / \beta}` from all of them stays where it is. A larger ``beta`` shrinks both alike, so that
+    it takes :math:`m \ln(m/N) > d N` for anything to be restored. Of 100 patterns of 64 values (length 1, queries 0.3
+    away, ``beta=30``), states came to rest 0.40, 0.16 and 0.06 away with 4,000, 16,000 and 64,000 features.
+
+    Args:
+        dim: Number of values d of a pattern.
+        features: The size m of T, even.
+        beta: Inverse temperature: patterns are told apart that lie farther than :math:`1/\sqrt\beta` from each other.
+        seed: For W.
+
+    Example:
+        >>> patterns = torch.eye(3)
+        >>> memory = RandomFeatureHopfield(3, beta=8.0).add(patterns)
+        >>> memory.retrieve([0.8, 0.1, 0.1], steps=None).round(decimals=1)
+        tensor([1., 0., 0.])
+        >>> len(memory.remove(patterns[:1]))
+        2
     """
 
     name = "r-hop"
@@ -74,6 +100,11 @@ class RandomFeatureHopfield(Memory):
             super()._apply(fn, recurse)
             self.total = total.to(self.frequencies.device)
         return self
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # A memory of a file computes in the precision of the one that was saved.
+        self.to(state_dict.get(f"{prefix}frequencies", self.frequencies).dtype)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     # --- storing ---------------------------------------------------------------------------------------
 
@@ -143,7 +174,9 @@ class RandomFeatureHopfield(Memory):
         near = 0.0 if steps is not None else within(tolerance, "tolerance", 0.0, math.inf)
         most = integer(max_steps, "max_steps", 1)
         flat, shape = self._asked(queries)
-        parts = [settle(self._step, flat[part], steps=steps, tolerance=near, most=most)[0] for part in self._parts(flat)]
+        parts = [
+            settle(self._step, flat[part], steps=steps, tolerance=near, most=most)[0] for part in self._parts(flat)
+        ]
         return torch.cat([*parts, flat[:0]]).reshape(shape)
 
     forward = retrieve
@@ -151,14 +184,13 @@ class RandomFeatureHopfield(Memory):
     def _asked(self, queries: Any) -> tuple[Tensor, torch.Size]:
         if not len(self):
             raise ValueError("the memory must store patterns before it is asked, got none; add() them")
-        # As many zeros as a pattern has values stand for the patterns.
         rows = as_queries(queries, self.frequencies[:1], None).rows
         return rows.reshape(-1, self.dim), rows.shape
 
-    def _step(self, state: Tensor, _: Tensor | None) -> Tensor:
+    def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
         energy, slope = self._walk(state)
         size = torch.ones_like(energy)[:, None]
-        for _turn in range(_HALVINGS):
+        for _ in range(_HALVINGS):
             rises = self._walk(state - size * slope)[0] > energy
             if not bool(rises.any()):
                 break
