@@ -5,10 +5,13 @@ from ahop.nn.conversion import from_hflayers
 from ahop.nn.hopfield import Hopfield
 from ahop.nn.learned import HopfieldLayer, HopfieldPooling
 from ahop.nn.rows import RowEmbedding
+from ahop.nn.transformer import EnergyNorm, EnergyTransformer
 
 __all__ = [
     "AttentionPooling",
     "BagNetwork",
+    "EnergyNorm",
+    "EnergyTransformer",
     "Hopfield",
     "HopfieldLayer",
     "HopfieldPooling",
