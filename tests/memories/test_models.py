@@ -140,7 +140,7 @@ def test_the_adaptive_network_refuses_to_learn_without_labels():
 
 def test_every_short_name_makes_its_network():
     signs = noise(4, 5).sign()
-    for name in ("hop", "d-hop", "e-hop", "m-hop", "u-hop", "s-hop", "k-hop", "a-hop"):
+    for name in ("hop", "d-hop", "e-hop", "m-hop", "u-hop", "s-hop", "k-hop", "a-hop", "q-hop", "f-hop"):
         assert ahop.create(name, signs).name == name
     assert ahop.create("k2-hop", signs).loss == "retrieval"
     assert ahop.create("d-hop", signs, k=5).separation.k == 5

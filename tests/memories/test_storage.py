@@ -26,6 +26,7 @@ def memories():
     yield ahop.ClassicalHopfield(signs, update="asynchronous", seed=4)
     yield ahop.DenseHopfield(signs, k=4)
     yield ahop.ExponentialHopfield(signs)
+    yield ahop.SequenceHopfield(signs, separation="power")
     yield ahop.ModernHopfield(patterns.double(), beta=0.3, values=noise(20, 2).double(), prior=torch.rand(20))
     yield ahop.UniversalHopfield(
         patterns, similarity="cosine", separation=ahop.separation.Entmax(1.3, learn_alpha=True)

@@ -17,9 +17,11 @@ def list_models() -> None:
         ("hop", "ClassicalHopfield", "dot", "sign", "-"),
         ("d-hop", "DenseHopfield", "dot", "power, sign", "-"),
         ("e-hop", "ExponentialHopfield", "dot", "exp, sign", "-"),
+        ("q-hop", "SequenceHopfield", "any (dot)", "exp, sign", "-"),
         ("m-hop", "ModernHopfield", "dot", "softmax", "-"),
         ("u-hop", "UniversalHopfield", "any (-L1)", "any (argmax)", "-"),
         ("s-hop", "SparseHopfield", "dot", "sparsemax", "-"),
+        ("f-hop", "FourierHopfield", "Gaussian", "log of a sum", "-"),
         ("k-hop", "KernelHopfield", "dot after Φ", "softmax", "Φ"),
         ("k2-hop", "KernelHopfield", "dot after Φ", "softmax", "Φ, by labels"),
         ("a-hop", "AdaptiveHopfield", "footprints", "softmax", "ranks, by labels"),
@@ -29,6 +31,7 @@ def list_models() -> None:
     console.print(table)
     console.print(
         "k-hop learns to part the stored patterns; k2-hop and a-hop learn from queries whose origins are known, b-hop "
-        'from queries with or without. Make one with ahop.create("a-hop", patterns), or by its class.',
+        "from queries with or without. q-hop recalls what comes next; f-hop stays of one size, whatever it stores. "
+        'Make one with ahop.create("a-hop", patterns), or by its class.',
         highlight=False,
     )

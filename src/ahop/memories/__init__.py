@@ -7,12 +7,12 @@ from ahop.memories.binary import ClassicalHopfield, DenseHopfield, ExponentialHo
 from ahop.memories.checking import Certificate, Question
 from ahop.memories.continuous import ModernHopfield, SparseHopfield, UniversalHopfield
 from ahop.memories.evidence import Evidence, evidence_by_column
+from ahop.memories.fourier import FourierHopfield
 from ahop.memories.kernel import KernelHopfield
 from ahop.memories.matching import Matching
 from ahop.memories.moments import Memory
 from ahop.memories.names import create
 from ahop.memories.oracle import Oracle
-from ahop.memories.random_features import RandomFeatureHopfield
 from ahop.memories.sequence import SequenceHopfield
 from ahop.memories.storage import load
 
@@ -25,13 +25,13 @@ __all__ = [
     "DenseHopfield",
     "Evidence",
     "ExponentialHopfield",
+    "FourierHopfield",
     "KernelHopfield",
     "Matching",
     "Memory",
     "ModernHopfield",
     "Oracle",
     "Question",
-    "RandomFeatureHopfield",
     "Recall",
     "SequenceHopfield",
     "SparseHopfield",

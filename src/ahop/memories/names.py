@@ -6,9 +6,9 @@ from typing import Any, Literal, overload
 
 from ahop._checks import as_matrix
 from ahop.memories.base import AssociativeMemory
+from ahop.memories.fourier import FourierHopfield
 from ahop.memories.kernel import KernelHopfield
 from ahop.memories.moments import Memory
-from ahop.memories.random_features import RandomFeatureHopfield
 
 
 def known_names() -> list[str]:
@@ -22,14 +22,14 @@ def known_names() -> list[str]:
 
 
 @overload
-def create(name: Literal["r-hop"], patterns: Any, **options: Any) -> RandomFeatureHopfield: ...
+def create(name: Literal["f-hop"], patterns: Any, **options: Any) -> FourierHopfield: ...
 
 
 @overload
 def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory: ...
 
 
-def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory | RandomFeatureHopfield:
+def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory | FourierHopfield:
     """A network by its short name; "k2-hop" is a :class:`KernelHopfield` fitted to the retrieval loss.
 
     Example:
@@ -42,9 +42,9 @@ def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory | Rand
     """
     if name == "k2-hop":
         return KernelHopfield(patterns, loss="retrieval", **options)
-    if name == RandomFeatureHopfield.name:
+    if name == FourierHopfield.name:
         rows = as_matrix(patterns, "patterns")
-        return RandomFeatureHopfield(rows.shape[1], **options).to(rows).add(rows)
+        return FourierHopfield(rows.shape[1], **options).to(rows).add(rows)
     if name not in known_names():
         raise ValueError(f"unknown model {name!r}; known: {', '.join(known_names())}")
     model: AssociativeMemory = Memory.named(name)(patterns, **options)  # type: ignore[assignment, call-arg]

@@ -13,7 +13,7 @@ def noise(*shape, seed=0):
 
 
 def made(patterns, **options):
-    return ahop.create("r-hop", patterns, **options)
+    return ahop.create("f-hop", patterns, **options)
 
 
 def exact(patterns, queries, beta):
@@ -99,7 +99,7 @@ def test_what_is_loaded_answers_like_what_was_saved_and_goes_on(tmp_path):
     memory = made(patterns, features=512, beta=3.0, seed=5)
     memory.save(tmp_path)
     loaded = ahop.load(tmp_path)
-    assert type(loaded) is Memory.named("r-hop") and len(loaded) == 10
+    assert type(loaded) is Memory.named("f-hop") and len(loaded) == 10
     assert torch.equal(loaded.retrieve(patterns), memory.retrieve(patterns))
     assert torch.equal(loaded.add(more).total, memory.add(more).total)
 
@@ -107,7 +107,7 @@ def test_what_is_loaded_answers_like_what_was_saved_and_goes_on(tmp_path):
 def test_blocks_change_no_answer(monkeypatch):
     patterns = noise(40, 4)
     whole = made(patterns)
-    monkeypatch.setattr("ahop.memories.random_features.split", lambda count, each: [slice(0, 3), slice(3, count)])
+    monkeypatch.setattr("ahop.memories.fourier.split", lambda count, each: [slice(0, 3), slice(3, count)])
     parts = made(patterns)
     torch.testing.assert_close(parts.total, whole.total)
     torch.testing.assert_close(parts.retrieve(patterns, steps=2), whole.retrieve(patterns, steps=2))
@@ -122,7 +122,7 @@ def test_queries_of_any_shape_none_included():
 
 
 def test_bad_input_is_refused_and_nothing_changes():
-    memory = ahop.RandomFeatureHopfield(4)
+    memory = ahop.FourierHopfield(4)
     with pytest.raises(ValueError, match="the memory must store patterns before it is asked, got none"):
         memory.retrieve(torch.ones(4))
     memory.add(torch.eye(4))
@@ -133,8 +133,10 @@ def test_bad_input_is_refused_and_nothing_changes():
         memory.remove(torch.ones(5, 4))
     with pytest.raises(ValueError, match=r"patterns must be closer to zero, or beta smaller: torch\.float32 rounds"):
         memory.add(torch.full((1, 4), 1e9))
-    with pytest.raises(ValueError, match="queries must have 4 values each"):
+    with pytest.raises(ValueError, match="queries must be closer to zero"):
+        memory.retrieve(torch.full((1, 4), 1e38))
+    with pytest.raises(ValueError, match="queries must have 4 values each, like the 4 stored patterns; got shape"):
         memory.energy(torch.ones(3))
     with pytest.raises(ValueError, match="features must be even, a cosine and a sine each; got 7"):
-        ahop.RandomFeatureHopfield(4, features=7)
+        ahop.FourierHopfield(4, features=7)
     assert memory.total is before and len(memory) == 4

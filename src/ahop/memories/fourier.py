@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
-from ahop._checks import as_matrix, as_queries, integer, within
+from ahop._checks import as_matrix, as_queries, integer, stored_as, within
 from ahop._settle import settle
 from ahop.memories import storage
 from ahop.memories.moments import Memory, differentiable_on_demand, of_one_moment
@@ -27,7 +27,7 @@ _TURN = 1e-2
 _HALVINGS = 10
 
 
-class RandomFeatureHopfield(Memory):
+class FourierHopfield(Memory):
     r"""Stores any number of patterns in a vector of fixed size, as the sum of their random features.
 
     .. math:: T = \sum_\mu \varphi(\xi_\mu), \qquad E(x) = -\tfrac1\beta \log\, \langle \varphi(x), T \rangle
@@ -62,14 +62,14 @@ class RandomFeatureHopfield(Memory):
 
     Example:
         >>> patterns = torch.eye(3)
-        >>> memory = RandomFeatureHopfield(3, beta=8.0).add(patterns)
+        >>> memory = FourierHopfield(3, beta=8.0).add(patterns)
         >>> memory.retrieve([0.8, 0.1, 0.1], steps=None).round(decimals=1)
         tensor([1., 0., 0.])
         >>> len(memory.remove(patterns[:1]))
         2
     """
 
-    name = "r-hop"
+    name = "f-hop"
     frequencies: Tensor
     total: Tensor
     count: Tensor
@@ -118,16 +118,16 @@ class RandomFeatureHopfield(Memory):
 
     @torch.no_grad()
     def _sum(self, patterns: Any, sign: int) -> Self:
-        rows = as_matrix(patterns, "patterns").to(self.frequencies)
+        rows = stored_as(as_matrix(patterns, "patterns"), self.frequencies, "patterns")
         if rows.shape[1] != self.dim:
             raise ValueError(f"patterns must have {self.dim} values each, got shape {tuple(rows.shape)}")
-        if sign * len(rows) < -len(self):
-            raise ValueError(f"patterns must be at most {len(self)}, as many as are stored; got {len(rows)}")
         more = torch.zeros_like(self.total)
         for part in self._parts(rows):
             angles = self._angles(rows[part], "patterns")
             more += torch.stack([angles.cos(), angles.sin()]).sum(1, dtype=torch.float64)
         with self.changing:
+            if len(self) + sign * len(rows) < 0:
+                raise ValueError(f"patterns must be at most {len(self)}, as many as are stored; got {len(rows)}")
             self.total, self.count = self.total + sign * more, self.count + sign * len(rows)
         return self
 
@@ -184,7 +184,7 @@ class RandomFeatureHopfield(Memory):
     def _asked(self, queries: Any) -> tuple[Tensor, torch.Size]:
         if not len(self):
             raise ValueError("the memory must store patterns before it is asked, got none; add() them")
-        rows = as_queries(queries, self.frequencies[:1], None).rows
+        rows = as_queries(queries, self.frequencies[:1].expand(len(self), -1), None).rows
         return rows.reshape(-1, self.dim), rows.shape
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
@@ -210,7 +210,8 @@ class RandomFeatureHopfield(Memory):
 
     def _angles(self, rows: Tensor, name: str) -> Tensor:
         angles = rows @ self.frequencies.T
-        if bool((angles.abs() * torch.finfo(angles.dtype).eps > _TURN).any()):
+        # Asked this way round, what is no number is refused.
+        if not bool((angles.abs() * torch.finfo(angles.dtype).eps <= _TURN).all()):
             raise ValueError(
                 f"{name} must be closer to zero, or beta smaller: {angles.dtype} rounds their features away"
             )
