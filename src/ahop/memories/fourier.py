@@ -42,11 +42,11 @@ class FourierHopfield(Memory):
     Patterns are not kept. They can be added and subtracted again, but not listed, and nothing can say which of them a
     query came from: there is no ``recall``.
 
-    **What fits.** The sum is wrong by about :math:`\sqrt{N/m}`, half as much with four times the features. That is
-    little where many patterns lie within :math:`1/\sqrt\beta` of a state, however many are stored in all: in five
-    clusters of 16 dimensions, 8,000 features had the sum right to 3 %, for 1,000 as for 100,000 patterns, at
-    ``beta=1``. At ``beta=4`` it was 16 %, and from ``beta=16`` on, where a state has no more than one pattern near it,
-    the sum was lost in noise.
+    **What fits.** Errors fall as :math:`1/\sqrt m`: four times the features halve them. Where all patterns lie within
+    :math:`1/\sqrt\beta` of a state, the sum is of size N and wrong by no more than :math:`N/\sqrt m`, however many
+    they are. Where they lie far apart, it is of size 1 and wrong by :math:`\sqrt{N/m}`. In five clusters of 16
+    dimensions, 8,000 features had the sum right to 3 % at ``beta=1``, for 1,000 patterns as for 100,000; to 16 to 19 %
+    at ``beta=4``; and from ``beta=16`` on, it was smaller than its error.
 
     Single patterns are told apart only by about as many features as they have numbers. A state comes to rest
     :math:`\sqrt{d N / \beta m}` beside its pattern, and one that is farther than
