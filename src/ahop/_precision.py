@@ -28,7 +28,7 @@ def in_range(
     Args:
         similarity: What scores them; its ``rounding`` says by how much scores may be wrong.
         modulation: The space in which they are compared; None is their own.
-        added: What will be added to the scores, ``(N,)``; minus infinity rules a pattern out.
+        added: What will be added to the scores, ``(N,)`` or ``(Q, N)``; minus infinity rules a pattern out.
 
     Shape:
         patterns ``(N, d)``, queries ``(Q, d)``, to ``(Q, N)``.
@@ -77,7 +77,8 @@ def _unsure(scores: Tensor, added: Tensor | None, patterns: Tensor, rounding: Ca
     first = scores[rows].argmax(1)[row]
     unlike = (patterns[column] != patterns[first]).any(1)
     if added is not None:
-        unlike |= added[column] != added[first]
+        added = added.expand_as(scores)[rows]
+        unlike |= added[row, column] != added[row, first]
     return rows[row[unlike].unique()]
 
 

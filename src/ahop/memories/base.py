@@ -30,11 +30,12 @@ from ahop._warnings import warn
 from ahop.energy import parts_energy
 from ahop.learning.report import FitReport
 from ahop.memories import storage
+from ahop.memories.context import Prior, in_context
 from ahop.memories.moments import differentiable_on_demand, of_one_moment
 from ahop.memories.stored import Stored
 from ahop.modulation import Modulation
 from ahop.separation import Exponential, Separation, Softmax
-from ahop.similarity import Density, Similarity
+from ahop.similarity import Density, Similarity, quick
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,6 +132,7 @@ class AssociativeMemory(Stored):
         steps: int | None = 1,
         *,
         observed: Observed = None,
+        prior: Prior | None = None,
         tolerance: float = 1e-5,
         max_steps: int = 1000,
     ) -> Tensor:
@@ -140,6 +142,7 @@ class AssociativeMemory(Stored):
             queries: ``(..., d)``.
             steps: How often the answer becomes the next state; None goes on until the state converges.
             observed: As in :meth:`scores`. Between steps, trusted entries are set back to what was observed.
+            prior: As in :meth:`recall`, at every step; it gets no gradients.
             tolerance: A state has converged when no entry moves by more than this.
             max_steps: Where ``steps=None`` gives up, with a warning.
 
@@ -153,6 +156,8 @@ class AssociativeMemory(Stored):
         if steps != 1 and self.query_dim != self.patterns.shape[1]:
             raise ValueError(f"steps must be 1: answers are not as wide as queries and cannot be asked; got {steps}")
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
+        if prior is not None:
+            return self._settle_in_context(asked, prior, steps, tolerance, max_steps)
         flat, width = asked.flat(), self.readouts.shape[1]
         parts = [
             self._settle(flat[part], steps, tolerance, max_steps)
@@ -165,20 +170,32 @@ class AssociativeMemory(Stored):
 
     @torch.no_grad()
     @of_one_moment
-    def recall(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
-        """The k stored patterns that best explain each query, and how sure the memory is of each.
+    def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, prior: Prior | None = None) -> Recall:
+        r"""The k stored patterns that best explain each query, and how sure the memory is of each.
 
         Args:
             queries: ``(..., d)``.
             k: How many patterns, at most N.
             observed: As in :meth:`scores`.
+            prior: How likely each query is to mean each pattern, by what is known beside it (a place, a mass, a class):
+                ``(..., N)``, as counts, probabilities or True for what it may mean. It multiplies the memory's own.
+                A mask, a sparse tensor ``(n, N)`` and zeros cost nothing: only patterns that a query may mean
+                are scored. A function from a slice of the n queries to their ``(m, N)`` keeps memory bounded. None is
+                uniform.
 
         Shape:
-            ``indices`` and ``probabilities`` are ``(..., k)``, best first.
+            ``indices`` and ``probabilities`` are ``(..., k)``, best first; -1 and 0 where the prior leaves fewer than k.
+
+        Example:
+            >>> memory = AssociativeMemory(torch.eye(3), "distance", "softmax")
+            >>> memory.recall(torch.tensor([0.9, 0.1, 0.0]), 2, prior=[False, True, True]).indices
+            tensor([1, 2])
         """
         if integer(k, "k", 1) > len(self):
             raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
+        if prior is not None:
+            return self._recall_in_context(asked, k, prior)
         shape, flat = (*asked.rows.shape[:-1], k), asked.flat()
         rows, device = flat.rows, flat.rows.device
         indices, probabilities = rows.new_empty(len(rows), k, dtype=torch.long), single(rows.new_empty(len(rows), k))
@@ -197,6 +214,24 @@ class AssociativeMemory(Stored):
             chosen = (scores if self.separation.probabilistic else likely).topk(k, dim=-1).indices
             indices[here], probabilities[here] = chosen, likely.gather(-1, chosen).to(probabilities.dtype)
         return Recall(indices.reshape(shape), probabilities.reshape(shape))
+
+    @quick.exact_alone()
+    def _recall_in_context(self, queries: Queries, k: int, prior: Prior) -> Recall:
+        flat, shape = queries.flat(), queries.rows.shape[:-1]
+        indices = flat.rows.new_full((len(flat), k), -1, dtype=torch.long)
+        probabilities = single(flat.rows.new_zeros(len(flat), k))
+        for seen in in_context(self, prior, shape):
+            some, most = seen.of(self), min(k, len(seen.kept))
+            scores = some._scores(flat[seen.rows])
+            chosen = scores.topk(most, dim=-1).indices
+            outside = seen.prior.gather(1, chosen) == 0
+            indices[seen.rows, :most] = seen.kept[chosen].masked_fill(outside, -1)
+            probabilities[seen.rows, :most] = some._probabilities(scores).gather(1, chosen).to(probabilities)
+        return Recall(indices.reshape(*shape, k), probabilities.reshape(*shape, k))
+
+    def _probabilities(self, scores: Tensor) -> Tensor:
+        """How likely each pattern is, ``(Q, N)``, by its scores and the prior in them."""
+        return self.separation.probabilities(scores)
 
     @differentiable_on_demand
     @of_one_moment
@@ -326,12 +361,14 @@ class AssociativeMemory(Stored):
         """The log share of each pattern, minus infinity for one that is never asked for; None where all are alike."""
         if self.prior is None:
             return None
-        return (self.prior.double() / self.prior.double().sum()).to(self.prior).log()
+        return (self.prior.double() / self.prior.double().sum(-1, keepdim=True)).to(self.prior).log()
 
     @property
     def _fusible(self) -> bool:
         """Whether the similarity may do the separation too: a plain softmax, and nothing in between replaced."""
         plain = type(self)._scores is AssociativeMemory._scores and self.modulation is None
+        # A similarity knows of one prior for all queries.
+        plain = plain and (self.prior is None or self.prior.ndim == 1)
         return plain and type(self.separation) in (Exponential, Softmax)
 
     def _blend(self, queries: Queries, values: Tensor) -> Tensor:
@@ -358,6 +395,16 @@ class AssociativeMemory(Stored):
         given = queries.rows, queries.observed
         state, known = settle(self._step, *given, steps=before, tolerance=tolerance, most=max_steps)
         return self._read(state, known)
+
+    @quick.exact_alone()
+    def _settle_in_context(
+        self, queries: Queries, prior: Prior, steps: int | None, tolerance: float, max_steps: int
+    ) -> Tensor:
+        flat, shape = queries.flat(), queries.rows.shape[:-1]
+        answer = self.readouts.new_empty(len(flat), self.readouts.shape[1])
+        for seen in in_context(self, prior, shape):
+            answer[seen.rows] = seen.of(self)._settle(flat[seen.rows], steps, tolerance, max_steps)
+        return answer.reshape(*shape, answer.shape[1])
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
         """The next state, in the space of the patterns."""

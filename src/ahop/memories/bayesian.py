@@ -18,6 +18,7 @@ from ahop._precision import Units, reach
 from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
 from ahop.memories.base import AssociativeMemory
+from ahop.memories.context import Prior
 from ahop.memories.matching import Matching, as_room, matched
 from ahop.memories.moments import of_one_moment
 from ahop.memories.verifiable import Verifiable
@@ -284,6 +285,7 @@ class BayesianHopfield(Verifiable):
         k: int = 1,
         *,
         observed: Observed = None,
+        prior: Prior | None = None,
         reject: float | None = None,
         coverage: float | None = None,
     ) -> Recall:
@@ -291,10 +293,11 @@ class BayesianHopfield(Verifiable):
 
         Args:
             queries, k, observed: As there.
+            prior: As there. Nobody has checked it: what comes back is not ``verified``.
             reject: The share of genuine queries that may be refused. Queries that are less familiar
                 (:meth:`familiarity`) than all but this share of the genuine ones, as held out while learning, come from
                 no stored pattern: their indices are -1 and their probabilities 0. ``refusal`` of what comes back
-                says what that comes to. None refuses nothing.
+                says what that comes to. A ``prior`` has no say in it. None refuses nothing.
             coverage: Instead of k: as few patterns for each query as hold its origin at this rate, by labels that were
                 held out or verified (conformal prediction, :mod:`ahop.learning.conformal`, which also says what so many
                 labels can promise). Sets differ in size: the rest of a row is -1 with a probability of 0.
@@ -309,15 +312,17 @@ class BayesianHopfield(Verifiable):
             (True, True)
         """
         if coverage is not None:
+            if prior is not None:
+                raise ValueError("coverage must be None where queries have a prior: labels were held out without it")
             return self._covered(queries, k, observed, reject, within(coverage, "coverage", 0.0, 1.0))
-        with self._asking() as (now, view):
+        with self._asking(codes=prior is None) as (now, view):
             level = now._least_familiar(reject)
-            found = now._recalled(view, queries, k, observed)
+            found = now._recalled(view, queries, k, observed, prior)
         if reject is not None:
             strange = (now.familiarity(queries, observed=observed) < level)[..., None]
             found = Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
             found.refusal = now.similarity.refusal(reject)
-        return found.checked(now.report is not None and now.report.verified)
+        return found.checked(prior is None and now.report is not None and now.report.verified)
 
     @torch.no_grad()
     def match(self, queries: Any, room: Any = 1, *, observed: Observed = None, reject: float | None = None) -> Matching:
@@ -347,11 +352,11 @@ class BayesianHopfield(Verifiable):
             return matched(now, view, asked, seats, now._least_familiar(reject))
 
     @contextmanager
-    def _asking(self) -> Iterator[tuple[BayesianHopfield, View | None]]:
+    def _asking(self, codes: bool = True) -> Iterator[tuple[BayesianHopfield, View | None]]:
         """The memory and its codes at one moment. Codes here are never written to; those in a database are."""
         with ExitStack() as turn:
             turn.enter_context(self.changing)
-            now, view = copy.copy(self), self._codes()
+            now, view = copy.copy(self), self._codes() if codes else None
             if view is None or view.engine.local:
                 turn.close()
             yield now, view
@@ -382,7 +387,11 @@ class BayesianHopfield(Verifiable):
                 return self.index().fresh()
         return None
 
-    def _recalled(self, view: View | None, queries: Any, k: int, observed: Observed) -> Recall:
+    def _recalled(
+        self, view: View | None, queries: Any, k: int, observed: Observed, prior: Prior | None = None
+    ) -> Recall:
+        if prior is not None:
+            return super().recall(queries, k, observed=observed, prior=prior)
         if view is not None:
             # Nor for queries of which values are missing.
             with suppress(NoCodesError):
@@ -394,6 +403,11 @@ class BayesianHopfield(Verifiable):
         """As :meth:`recall`, with every stored pattern scored exactly however many there are."""
         with quick.exact_alone():
             return self._doubted(super().recall(queries, k, observed=observed))
+
+    def _probabilities(self, scores: Tensor) -> Tensor:
+        likely, log_prior = super()._probabilities(scores), self._log_prior()
+        prior = torch.full_like(likely, 1 / len(self)) if log_prior is None else log_prior.exp().to(likely)
+        return torch.lerp(likely, prior, self.similarity.doubt.to(likely))
 
     def _doubted(self, found: Recall) -> Recall:
         return with_doubt(found, self.similarity.doubt, self._log_prior(), len(self))
