@@ -184,7 +184,8 @@ class AssociativeMemory(Stored):
                 uniform.
 
         Shape:
-            ``indices`` and ``probabilities`` are ``(..., k)``, best first; -1 and 0 where the prior leaves fewer than k.
+            ``indices`` and ``probabilities`` are ``(..., k)``, best first; where the prior leaves fewer
+            than k, the rest is -1 with a probability of 0.
 
         Example:
             >>> memory = AssociativeMemory(torch.eye(3), "distance", "softmax")

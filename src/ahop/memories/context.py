@@ -1,4 +1,4 @@
-r"""What is known beside a query, as a prior of its own: a place, a mass or a class makes patterns rarer, or rules them out.
+r"""What is known beside a query, a place, a mass or a class, as a prior of its own over the patterns.
 
 .. math:: p(k \mid x) \propto \pi_k \, \pi_k(x) \, e^{\beta s(\xi_k, x)}
 
@@ -9,7 +9,7 @@ these alone, so that the rest costs nothing.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from ahop.memories.stored import Stored
 Prior = Tensor | np.ndarray | Callable[[slice], Tensor | np.ndarray]
 One = TypeVar("One", bound=Stored)
 
-# A table of so few pairs takes no longer than asking for it. In a larger one, candidates are half of the pairs at least.
+# A table of so few pairs takes no longer than asking for it. Of a larger one, half are candidates at least.
 _FEW = 2**12
 # Bytes of a number with its place, and of a pair in a table.
 _BYTES = 32
@@ -59,7 +59,11 @@ def in_context(memory: Stored, prior: Prior, shape: torch.Size) -> Iterator[Seen
     """
     memory.require_probabilities()
     for part, block in _blocks(prior, shape, len(memory)):
-        for seen in _groups(_entries(block, memory, part.start), len(block), len(memory)):
+        if block.layout == torch.strided and 2 * int(block.count_nonzero()) >= block.numel():
+            groups: Iterable[Seen] = [_table(block, memory, part.start)]
+        else:
+            groups = _groups(_entries(block, memory, part.start), memory)
+        for seen in groups:
             yield seen._replace(rows=part.start + seen.rows)
 
 
@@ -88,59 +92,83 @@ def _checked(prior: Any, shape: tuple[int, ...]) -> Tensor:
     return table
 
 
-class _Entries(NamedTuple):
-    """What a prior holds beside zeros ``(p,)``: of which query, of which pattern, and how likely; in this order."""
+def _table(block: Tensor, memory: Stored, start: int) -> Seen:
+    """All patterns, as queries from ``start`` on see them."""
+    values = _sound(block, memory)
+    # Beside the likeliest of its query, no number is too large or too small for a product.
+    prior = (values / values.amax(1, keepdim=True)).nan_to_num(0.0)
+    if memory.prior is not None:
+        prior = prior * memory.prior
+    _require_candidates(prior.count_nonzero(1), memory, start)
+    rows, kept = (torch.arange(count, device=prior.device) for count in prior.shape)
+    return Seen(rows, kept, prior)
 
-    rows: Tensor
+
+class _Entries(NamedTuple):
+    """What a prior holds beside zeros ``(p,)``, in the order of queries: of which pattern, and how likely. And how many
+    of them each query has, ``(m,)``."""
+
     columns: Tensor
     values: Tensor
+    counts: Tensor
 
 
 def _entries(block: Tensor, memory: Stored, start: int) -> _Entries:
-    """The candidates of some queries, the first of which is ``start``, by this prior and the memory's own."""
+    """The same as a list."""
     if block.layout == torch.strided:
         places = block.nonzero().mT
-        values = block[places[0], places[1]].double()
+        values = block[places[0], places[1]]
     else:
         listed = block.to_sparse_coo().double().coalesce()
         places, values = listed.indices(), listed.values()
-    require_finite(values, "prior")
-    if bool((values < 0).any()):
-        raise ValueError(f"prior must be counts or probabilities, not negative; got {float(values.min()):.3g}")
-    (rows, columns), values = places.to(memory.patterns.device), values.to(memory.patterns.device)
-    # Beside the likeliest of its query, no product is too large or too small.
-    top = values.new_zeros(len(block)).scatter_reduce(0, rows, values, "amax")
-    values = (values / top[rows]).nan_to_num(0.0)
+    values = _sound(values, memory)
+    rows, columns = places.to(values.device)
+    values = (values / values.new_zeros(len(block)).scatter_reduce(0, rows, values, "amax")[rows]).nan_to_num(0.0)
     if memory.prior is not None:
         values = values * memory.prior[columns]
     left = values > 0
-    none = (torch.bincount(rows[left], minlength=len(block)) == 0).nonzero().squeeze(1)
+    counts = torch.bincount(rows[left], minlength=len(block))
+    _require_candidates(counts, memory, start)
+    return _Entries(columns[left], values[left], counts)
+
+
+def _sound(values: Tensor, memory: Stored) -> Tensor:
+    values = values.to(memory.patterns.device).double()
+    require_finite(values, "prior")
+    if bool((values < 0).any()):
+        raise ValueError(f"prior must be counts or probabilities, not negative; got {float(values.min()):.3g}")
+    return values
+
+
+def _require_candidates(counts: Tensor, memory: Stored, start: int) -> None:
+    none = (counts == 0).nonzero().squeeze(1)
     if len(none):
         named = ", ".join(str(start + row) for row in none[:_NAMED].tolist()) + (", ..." if len(none) > _NAMED else "")
         own = "" if memory.prior is None else ", beside the memory's own"
         raise ValueError(f"prior must leave every query a pattern{own}; it leaves none to queries {named}")
-    return _Entries(rows[left], columns[left], values[left])
 
 
-def _groups(entries: _Entries, queries: int, patterns: int) -> Iterator[Seen]:
+def _groups(entries: _Entries, memory: Stored) -> Iterator[Seen]:
     """Halves of the queries, and halves of these, until the candidates of one query are much like those of all."""
-    counts = torch.bincount(entries.rows, minlength=queries)
+    first = entries.counts.cumsum(0) - entries.counts
     # Those of like candidates stand side by side.
-    order = entries.columns[counts.cumsum(0) - counts].argsort(stable=True)
-    rank = torch.empty_like(order).index_copy(0, order, torch.arange(queries, device=order.device))
-    by_rank = rank[entries.rows].argsort(stable=True)
-    rows, columns, values = rank[entries.rows[by_rank]], entries.columns[by_rank], entries.values[by_rank]
-    starts = [0, *counts[order].cumsum(0).tolist()]
-    waiting = [(0, queries)]
+    order = entries.columns[first].argsort(stable=True)
+    counts = entries.counts[order]
+    ends = counts.cumsum(0)
+    rows = torch.arange(len(order), device=order.device).repeat_interleave(counts)
+    places = (first[order] - ends + counts)[rows] + torch.arange(len(rows), device=order.device)
+    columns, values = entries.columns[places], entries.values[places]
+    starts, waiting = [0, *ends.tolist()], [(0, len(order))]
     while waiting:
         low, high = waiting.pop()
         here, count = slice(starts[low], starts[high]), high - low
-        place = torch.zeros(patterns, dtype=torch.bool, device=columns.device).index_fill(0, columns[here], True)
+        place = torch.zeros(len(memory), dtype=torch.bool, device=columns.device).index_fill(0, columns[here], True)
         kept = place.nonzero().squeeze(1)
         pairs = count * len(kept)
         fits = pairs <= max(2 * len(columns[here]), _FEW) and pairs * _BYTES <= budget()
         if count > 1 and not fits:
-            waiting += [(low, (low + high) // 2), ((low + high) // 2, high)]
+            middle = (low + high) // 2
+            waiting += [(low, middle), (middle, high)]
             continue
         prior = values.new_zeros(count, len(kept))
         prior[rows[here] - low, (place.cumsum(0) - 1)[columns[here]]] = values[here]
