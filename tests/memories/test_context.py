@@ -52,7 +52,7 @@ def counting(patterns):
     return memory, memory.similarity
 
 
-NAMES = ["m-hop", "u-hop", "s-hop", "k-hop", "a-hop", "b-hop", "e-hop"]
+NAMES = ["m-hop", "u-hop", "s-hop", "k-hop", "a-hop", "b-hop", "e-hop", "g-hop"]
 
 
 def made(name):

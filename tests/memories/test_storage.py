@@ -32,6 +32,7 @@ def memories():
         patterns, similarity="cosine", separation=ahop.separation.Entmax(1.3, learn_alpha=True)
     )
     yield ahop.SparseHopfield(patterns)
+    yield ahop.GaussianHopfield(patterns, spread=torch.rand(20, 6)).fit(*seen).remove([3])
     yield ahop.create("k2-hop", patterns, features=4).fit(*seen, rate=0.03)
     yield ahop.AdaptiveHopfield(patterns, bases=["manhattan", "dot"], isolated=True).fit(*seen).remove([3])
     yield ahop.AdaptiveHopfield(patterns, matrix=noise(6, 6), learn_matrix=True, sort=False)

@@ -26,12 +26,13 @@ def list_models() -> None:
         ("k2-hop", "KernelHopfield", "dot after Φ", "softmax", "Φ, by labels"),
         ("a-hop", "AdaptiveHopfield", "footprints", "softmax", "ranks, by labels"),
         ("b-hop", "BayesianHopfield", "likelihood", "softmax", "the corruption"),
+        ("g-hop", "GaussianHopfield", "normal, with spread", "softmax", "bias and noise"),
     ):
         table.add_row(*row)
     console.print(table)
     console.print(
         "k-hop learns to part the stored patterns; k2-hop and a-hop learn from queries whose origins are known, b-hop "
-        "from queries with or without. q-hop recalls what comes next; f-hop stays of one size, whatever it stores. "
-        'Make one with ahop.create("a-hop", patterns), or by its class.',
+        "and g-hop from queries with or without. q-hop recalls what comes next; f-hop stays of one size, whatever it "
+        'stores. Make one with ahop.create("a-hop", patterns), or by its class.',
         highlight=False,
     )

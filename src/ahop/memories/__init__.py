@@ -8,6 +8,7 @@ from ahop.memories.checking import Certificate, Question
 from ahop.memories.continuous import ModernHopfield, SparseHopfield, UniversalHopfield
 from ahop.memories.evidence import Evidence, evidence_by_column
 from ahop.memories.fourier import FourierHopfield
+from ahop.memories.gaussian import GaussianHopfield
 from ahop.memories.kernel import KernelHopfield
 from ahop.memories.matching import Matching
 from ahop.memories.moments import Memory
@@ -26,6 +27,7 @@ __all__ = [
     "Evidence",
     "ExponentialHopfield",
     "FourierHopfield",
+    "GaussianHopfield",
     "KernelHopfield",
     "Matching",
     "Memory",

@@ -278,7 +278,7 @@ class AssociativeMemory(Stored):
                 asked, known = _known(asked, known)
             # Learned in a copy of it, for others to go by the old one meanwhile.
             similarity = copy.deepcopy(now.similarity)
-            patterns, log_prior = single(now.patterns), now._log_prior()
+            patterns, log_prior = now._described(), now._log_prior()
             if now.modulation is not None:
                 patterns, asked = now.modulation(patterns).detach(), Queries(now.modulation(asked.rows).detach())
             report = similarity.fit(
@@ -351,12 +351,16 @@ class AssociativeMemory(Stored):
         # Under autocast, a score in half precision could not tell close patterns apart.
         with torch.autocast(self.patterns.device.type, enabled=False):
             asked = Queries(single(queries.rows), queries.observed if self.modulation is None else None)
-            scores = in_range(self.similarity, single(self.patterns), asked, self.modulation, added)
+            scores = in_range(self.similarity, self._described(), asked, self.modulation, added)
         if log_prior is None or added is None:
             return scores
         # As low as a number can be where a pattern is never asked for. Not minus infinity: a weight of zero times that
         # would be no number.
         return torch.where(log_prior == -torch.inf, torch.finfo(scores.dtype).min, scores + added)
+
+    def _described(self) -> Tensor:
+        """The patterns as the similarity takes them, a row each, in float32 or better."""
+        return single(self.patterns)
 
     def _log_prior(self) -> Tensor | None:
         """The log share of each pattern, minus infinity for one that is never asked for; None where all are alike."""

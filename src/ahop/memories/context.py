@@ -46,6 +46,7 @@ class Seen(NamedTuple):
         if len(self.kept) < len(memory):
             some.patterns, some.similarity = memory.patterns[self.kept], memory.similarity.resized(self.kept, 0)
             some.values = None if memory.values is None else memory.values[self.kept]
+            some._resized(memory.patterns, self.kept, 0)
         return some
 
 

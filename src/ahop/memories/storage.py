@@ -109,4 +109,4 @@ def _rebuild(recipe: str, tensors: dict[str, Tensor]) -> Component:
 
 
 # Constructor arguments that travel as tensors instead of in the recipe.
-_STORED = ("patterns", "values", "prior")
+_STORED = ("patterns", "values", "prior", "spread")

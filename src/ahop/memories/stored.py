@@ -34,8 +34,8 @@ class Stored(Memory, abstract=True):
         # Patterns and values may be stored in half precision; the parts see to themselves, and counts do not fit.
         with self.changing:
             prior = self.prior
-            for name in ("patterns", "values"):
-                stored = getattr(self, name)
+            for name in ("patterns", "values", "spread"):
+                stored = getattr(self, name, None)
                 if stored is not None and (like := fn(stored[:0])).dtype != stored.dtype:
                     stored_as(stored, like.to(stored.device), name)
             nn.Module._apply(self, fn, recurse)

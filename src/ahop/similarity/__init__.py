@@ -19,6 +19,7 @@ from ahop.similarity.families.nearest.model import Nearest, NearestCodes
 from ahop.similarity.families.transformed import Transformed
 from ahop.similarity.fixed import Cosine, Distance, Dot, Euclidean, Manhattan, Matches, Precision, Unified
 from ahop.similarity.footprint import Adaptive, footprint, k_optimal
+from ahop.similarity.gaussian import Gaussian
 from ahop.similarity.known import TrueLikelihood
 from ahop.similarity.mahalanobis import Mahalanobis
 from ahop.similarity.perceptron import Perceptron
@@ -44,6 +45,7 @@ __all__ = [
     "Euclidean",
     "Floor",
     "Gain",
+    "Gaussian",
     "InnerProduct",
     "Likelihood",
     "Mahalanobis",

@@ -1,0 +1,121 @@
+"""A memory of patterns that are distributions: replicate measurements, each with a mean and a scatter of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ahop._checks import as_matrix, as_tensor
+from ahop._component import single
+from ahop.memories.base import AssociativeMemory
+from ahop.separation import Softmax
+from ahop.similarity.gaussian import Gaussian
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# The variance that all items share counts as much as so many degrees of freedom of an item's own.
+_SHARED = 4.0
+
+
+class GaussianHopfield(AssociativeMemory):
+    r"""Knows how far measurements of each pattern scatter, and so how far a query may lie from it.
+
+    .. math:: p(k \mid x) \propto \pi_k \, N\big(x;\, \xi_k + b,\, \mathrm{diag}(\sigma_k^2 + \psi)\big), \qquad
+        E(x) = -\log \sum_k p(x \mid \xi_k)
+
+    A query that lies far from a pattern may yet be the pattern's own, if measurements of it scatter so far. Bias and
+    noise are what happens to queries beside that: :meth:`fit` learns them, with origins, without, or with some of them.
+    Everything here is normal, and every dimension is hit by itself. :class:`~ahop.BayesianHopfield` finds out what else
+    may happen to queries, but takes no spread.
+
+    Args:
+        patterns: The means, ``(N, d)``.
+        spread: The standard deviation of a measurement of each pattern, ``(N, d)``; None scatters nothing.
+        values, prior: As in :class:`~ahop.memories.base.AssociativeMemory`.
+
+    Example:
+        >>> memory = GaussianHopfield([[0.0], [1.0]], spread=[[0.1], [3.0]]).fit([[0.0], [0.1], [4.0]], [0, 0, 1])
+        >>> memory.recall([[0.0], [-1.0]]).indices.flatten()
+        tensor([0, 1])
+    """
+
+    name = "g-hop"
+    similarity: Gaussian
+    spread: Tensor | None
+
+    def __init__(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> None:
+        patterns = as_matrix(patterns, "patterns")
+        super().__init__(patterns, Gaussian(patterns.shape[1]), Softmax(), values=values, prior=prior)
+        self.register_buffer("spread", None if spread is None else self._deviations(spread, len(self)))
+
+    @classmethod
+    def from_replicates(cls, rows: Any, groups: Any, *, values: Any = None, prior: Any = None) -> Self:
+        r"""A memory of items that were measured several times each.
+
+        .. math:: \sigma_k^2 = \Big(1 + \frac{1}{m_k}\Big) \, \frac{(m_k - 1)\, s_k^2 + 4\, s^2}{m_k - 1 + 4}
+
+        An item's variance :math:`s_k^2` is shrunk towards the one that all share, since few measurements tell little of
+        it; and the mean of :math:`m_k` measurements is itself uncertain.
+
+        Args:
+            rows: Measurements, ``(m, d)``.
+            groups: The item that each row is of, ``(m,)`` whole numbers; patterns come in their order.
+            values, prior: Of the items.
+
+        Example:
+            >>> memory = GaussianHopfield.from_replicates([[0.0], [2.0], [7.0], [9.0]], [0, 0, 1, 1])
+            >>> memory.patterns.flatten(), memory.spread.flatten()
+            (tensor([1., 8.]), tensor([1.7321, 1.7321]))
+        """
+        table = as_matrix(rows, "rows")
+        items = as_tensor(groups, "groups", whole=True).to(table.device)
+        if items.shape != (len(table),) or items.is_floating_point() or items.dtype == torch.bool:
+            told = f"{items.dtype} of shape {tuple(items.shape)}"
+            raise ValueError(f"groups must be whole numbers, one for each of the {len(table)} rows; got {told}")
+        _, place, counts = items.unique(return_inverse=True, return_counts=True)
+        free = (counts - 1).to(table)[:, None]
+        if not bool(free.any()):
+            raise ValueError("groups must have two rows of one item at least: one alone does not scatter")
+        sums = table.new_zeros(len(counts), table.shape[1])
+        means = sums.index_add(0, place, table) / counts[:, None]
+        squares = sums.index_add(0, place, (table - means[place]).square())
+        shared = squares.sum(0) / free.sum()
+        variances = (squares + _SHARED * shared) / (free + _SHARED) * (1 + 1 / counts[:, None])
+        return cls(means, spread=variances.sqrt(), values=values, prior=prior)
+
+    @torch.no_grad()
+    def add(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> Self:
+        """Store further patterns, with their spread, values and prior counts where this memory has them."""
+        with self.changing:
+            before, count = self.spread, len(as_matrix(patterns, "patterns"))
+            if spread is None and before is not None:
+                raise ValueError("spread must be given for the new patterns: this memory has spread")
+            if spread is not None and before is None:
+                raise ValueError("spread must not be given: this memory was made without spread")
+            if before is not None:
+                self.spread = torch.cat([before, self._deviations(spread, count)])
+            try:
+                return super().add(patterns, values=values, prior=prior)
+            except BaseException:
+                self.spread = before
+                raise
+
+    def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
+        if self.spread is not None and not added:
+            self.spread = self.spread[kept]
+
+    def _described(self) -> Tensor:
+        means = super()._described()
+        return means if self.spread is None else torch.cat([means, single(self.spread)], 1)
+
+    def _deviations(self, spread: Any, count: int) -> Tensor:
+        rows = self._rows(spread, "spread", count)
+        if rows.shape[1] != self.patterns.shape[1]:
+            have, came = self.patterns.shape[1], tuple(rows.shape)
+            raise ValueError(f"spread must have {have} values each, like the patterns; got shape {came}")
+        if bool((rows < 0).any()):
+            raise ValueError(f"spread must be standard deviations, not negative; got {float(rows.min()):.3g}")
+        return rows

@@ -1,0 +1,206 @@
+"""The likelihood of a query where patterns are distributions: a mean, and how far measurements of it scatter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from ahop._blocks import split
+from ahop.learning.report import FitReport
+from ahop.similarity.base import Decomposable
+from ahop.similarity.density import Density
+from ahop.similarity.families import em
+
+# Noise that dimensions share counts as much as so many queries, for few of them to be no surer than they may.
+_SHARED = 2.0
+# The least noise beside what queries vary by, and beside the first guess.
+_LEAST, _FIRST = 1e-8, 0.01
+_STEPS, _TOLERANCE, _HALVINGS, _NOTHING = 200, 1e-6, 30, 1e-300
+
+
+class Gaussian(Decomposable, Density):
+    r"""The log-likelihood of a query that comes from a normal distribution, with normal noise beside it.
+
+    .. math:: s(\xi, x) = \log N\big(x;\, \mu + b,\, \mathrm{diag}(\sigma^2 + \psi)\big)
+
+    A pattern is its mean :math:`\mu`, followed by its standard deviations :math:`\sigma`; or the mean alone, of a
+    pattern that does not scatter. Bias b and noise :math:`\psi` are what happens to queries beside that.
+    :meth:`fit` learns both by expectation maximisation, with origins, without, or with some of them.
+
+    Args:
+        dim: Number of dimensions d.
+
+    Shape:
+        patterns ``(..., N, d)`` or ``(..., N, 2d)``, queries ``(..., Q, d)`` to ``(..., Q, N)``.
+
+    Example:
+        >>> sharp, vague = [0.0, 0.1], [1.0, 3.0]                    # a mean and a standard deviation each
+        >>> similarity = Gaussian(dim=1)
+        >>> _ = similarity.log_noise.data.fill_(-2.0)
+        >>> similarity(torch.tensor([sharp, vague]), torch.tensor([[0.0], [-1.0]])).argmax(1)
+        tensor([0, 1])
+    """
+
+    dim: int
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        if dim < 1:
+            raise ValueError(f"dim must be at least 1, got {dim}")
+        self.dim = dim
+        self.bias = nn.Parameter(torch.zeros(dim))
+        self.log_noise = nn.Parameter(torch.zeros(dim))
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            parameter.zero_()
+
+    @property
+    def noise(self) -> Tensor:
+        """The standard deviation of the noise in each dimension, ``(d,)``."""
+        return self.log_noise.exp()
+
+    def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        mean, scatter = _parts(patterns, self.dim)
+        variance = (2 * self.log_noise).exp() + scatter
+        return -0.5 * ((queries - self.bias - mean).square() / variance + (2 * math.pi * variance).log())
+
+    @torch.no_grad()
+    def fit(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        origins: Tensor | None = None,
+        *,
+        observed: Tensor | None = None,
+        log_prior: Tensor | None = None,
+        seed: int = 0,
+    ) -> FitReport:
+        """Learn bias and noise; see :class:`~ahop.similarity.Density`."""
+        learning = _Learning(patterns, queries, origins, observed, log_prior)
+        trace = em.iterate(learning, _STEPS, _TOLERANCE)
+        self.bias.copy_(learning.bias)
+        self.log_noise.copy_(learning.noise.log() / 2)
+        return FitReport("em", -trace[-1], len(trace), converged=len(trace) < _STEPS)
+
+    def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        r"""The log evidence under a pattern whose dimensions are drawn from what the stored ones have there, ``(Q,)``:
+        :math:`\sum_i \log \operatorname*{mean}_k p(x_i \mid \xi_{k,i})`."""
+        parts = [queries.new_empty(0)]
+        for part in split(len(queries), 4 * patterns.numel() * queries.element_size()):
+            terms = self.terms(patterns, queries[part][:, None]).logsumexp(1) - math.log(len(patterns))
+            parts.append((terms if observed is None else terms * observed[part]).sum(-1))
+        return torch.cat(parts)
+
+    @torch.no_grad()
+    def rescaled(self, unit: float, shift: float) -> Gaussian:
+        """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""
+        new = Gaussian(self.dim).to(self.bias)
+        new.bias.copy_(unit * self.bias)
+        new.log_noise.copy_(self.log_noise + math.log(unit))
+        return new
+
+    @torch.no_grad()
+    def describe(self) -> str:
+        """What happens to queries, in words.
+
+        Example:
+            >>> print(Gaussian(dim=3).describe())
+            Beside the scatter of its pattern, each dimension has normal noise, from 1 to 1.
+            Values are shifted by 0 on average.
+        """
+        low, high, size = float(self.noise.min()), float(self.noise.max()), float(self.bias.abs().mean())
+        noise = f"Beside the scatter of its pattern, each dimension has normal noise, from {low:.2g} to {high:.2g}."
+        return f"{noise}\nValues are shifted by {size:.2g} on average."
+
+
+def _parts(patterns: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Means and variances, each ``(..., N, d)``."""
+    mean, spread = patterns[..., :dim], patterns[..., dim:]
+    return mean, spread.square() if spread.shape[-1] else torch.zeros_like(mean)
+
+
+class _Learning:
+    r"""Bias and noise from queries that are shared out among the patterns they may come from.
+
+    Given the shares, the bias is a mean that is weighed by how little patterns scatter, and the noise is where the
+    likelihood has its top. Sums over the queries of each pattern are all that these steps need.
+    """
+
+    def __init__(
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        origins: Tensor | None,
+        observed: Tensor | None,
+        log_prior: Tensor | None,
+    ) -> None:
+        mean, self.scatter = (part.double() for part in _parts(patterns, queries.shape[-1]))
+        # Around the patterns' mean, so that a common offset costs no digits.
+        self.mean, self.queries = mean - mean.mean(0), queries.double() - mean.mean(0)
+        # A query may come from a pattern that the prior rules out: a surprise, but no infinite one.
+        self.log_prior = 0.0 if log_prior is None else log_prior.double().clamp_min(-1e4)
+        self.seen = torch.ones_like(self.queries) if observed is None else observed.double()
+        self.origins = origins
+        count = self.seen.sum(0).clamp_min(1)
+        # To begin with, what the mean and the variance of queries have beside those of patterns.
+        self.bias = (self.seen * self.queries).sum(0) / count
+        varies = (self.seen * (self.queries - self.bias)).square().sum(0) / count
+        self.least = _LEAST * float(varies.mean() + self.scatter.mean()) or _LEAST
+        own = self.mean.square().mean(0) + self.scatter.mean(0)
+        self.noise = (varies - own).clamp_min(_FIRST * float(varies.mean())).clamp_min(self.least)
+
+    def expect(self) -> tuple[float, tuple[Tensor, Tensor, Tensor]]:
+        """How many values each pattern has in each dimension, their sums and the sums of their squares, ``(N, d)``."""
+        variance = self.scatter + self.noise
+        bound, sums = 0.0, [torch.zeros_like(self.mean) for _ in range(3)]
+        for part in split(len(self.queries), 3 * 8 * (len(self.mean) + self.mean.shape[1])):
+            seen, rows = self.seen[part], self.queries[part] * self.seen[part]
+            scores = self._scores(rows, seen, variance) + self.log_prior
+            if self.origins is not None:
+                known = self.origins[part]
+                own = torch.nn.functional.one_hot(known.clamp_min(0), len(self.mean)).bool()
+                scores = torch.where((known >= 0)[:, None] & ~own, -math.inf, scores)
+            evidence = scores.logsumexp(1, keepdim=True)
+            bound += float(evidence.sum())
+            shares = (scores - evidence).exp()
+            for total, values in zip(sums, (seen, rows, rows * rows), strict=True):
+                total += shares.mT @ values
+        return bound / len(self.queries), (sums[0], sums[1], sums[2])
+
+    def _scores(self, rows: Tensor, seen: Tensor, variance: Tensor) -> Tensor:
+        """By matrix products."""
+        asked = (rows - self.bias) * seen
+        squares = asked.square() @ (1 / variance).mT - 2 * asked @ (self.mean / variance).mT
+        return -0.5 * (squares + seen @ (self.mean.square() / variance + (2 * math.pi * variance).log()).mT)
+
+    def maximise(self, shares: tuple[Tensor, Tensor, Tensor]) -> None:
+        counts, sums, squares = shares
+        variance = self.scatter + self.noise
+        # Queries of patterns that scatter much say little of the bias.
+        self.bias = ((sums - counts * self.mean) / variance).sum(0) / (counts / variance).sum(0).clamp_min(_NOTHING)
+        stored = self.mean + self.bias
+        gaps = (squares - 2 * sums * stored + counts * stored.square()).clamp_min(0)
+
+        def slope(noise: Tensor) -> Tensor:
+            """Of the log-likelihood in the noise, up to a factor; for each dimension by itself."""
+            variance = self.scatter + noise
+            return (gaps / variance.square() - counts / variance).sum(0)
+
+        ends = self.least, float(gaps.sum()) + self.least
+        common = _root(lambda noise: slope(noise).sum().expand_as(noise), self.noise, *ends)
+        self.noise = _root(lambda noise: slope(noise) + _SHARED * (common - noise) / noise.square(), self.noise, *ends)
+
+
+def _root(slope: Callable[[Tensor], Tensor], like: Tensor, low: float, high: float) -> Tensor:
+    """Where a slope is zero, by bisection of the logarithm; an end, where it is not."""
+    below, above = torch.full_like(like, low), torch.full_like(like, high)
+    for _ in range(_HALVINGS):
+        middle = (below * above).sqrt()
+        rises = slope(middle) > 0
+        below, above = torch.where(rises, middle, below), torch.where(rises, above, middle)
+    return (below * above).sqrt()

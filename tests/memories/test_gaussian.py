@@ -1,0 +1,187 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import ahop
+from ahop import GaussianHopfield
+
+BIAS, NOISE = 0.2, 0.15
+
+
+def world(seed, patterns=60, dim=8, queries=300):
+    """Means, unequal spreads, queries and their origins."""
+    draw = torch.Generator().manual_seed(seed)
+    means = torch.rand(patterns, dim, generator=draw)
+    spread = 0.25 * torch.randn(patterns, dim, generator=draw).exp()
+    origins = torch.randint(patterns, (queries,), generator=draw)
+    noise = torch.randn(2, queries, dim, generator=draw)
+    return means, spread, means[origins] + spread[origins] * noise[0] + NOISE * noise[1] + BIAS, origins
+
+
+def knowing(means, spread, **options):
+    """The Oracle: a memory that knows bias and noise."""
+    memory = GaussianHopfield(means, spread=spread, **options)
+    memory.similarity.bias.data.fill_(BIAS)
+    memory.similarity.log_noise.data.fill_(math.log(NOISE))
+    return memory
+
+
+def right(memory, queries, origins):
+    return memory.recall(queries).indices[:, 0] == origins
+
+
+def test_answers_are_those_of_bayes():
+    means, spread, queries, _ = world(0)
+    prior = torch.arange(1.0, 61.0)
+    x, mu, sd = (part.double().numpy() for part in (queries, means, spread))
+    variance = sd**2 + NOISE**2
+    log = -0.5 * ((x[:, None] - mu - BIAS) ** 2 / variance + np.log(2 * np.pi * variance)).sum(-1)
+    memory = knowing(means.double(), spread, prior=prior)
+    np.testing.assert_allclose(memory.scores(queries), log + (prior / prior.sum()).log().numpy(), rtol=1e-6)
+    joint = np.exp(log - log.max(1, keepdims=True)) * prior.numpy()
+    found = memory.recall(queries, 3)
+    posterior = joint / joint.sum(1, keepdims=True)
+    assert (found.indices.numpy() == (-posterior).argsort(1)[:, :3]).all()
+    np.testing.assert_allclose(found.probabilities, -np.sort(-posterior, 1)[:, :3], rtol=1e-5)
+
+
+def test_a_spread_of_zero_is_none():
+    means, _, queries, origins = world(0)
+    plain, zero = (GaussianHopfield(means, spread=one).fit(queries, origins) for one in (None, torch.zeros(60, 8)))
+    assert torch.equal(plain.scores(queries), zero.scores(queries))
+    assert torch.equal(plain.energy(queries), zero.energy(queries))
+    assert torch.equal(plain.similarity.noise, zero.similarity.noise)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_who_knows_the_spread_is_right_more_often_and_as_sure_as_right(labelled):
+    ahead, sure, hits, ideal = [], [], [], []
+    for seed in range(3):
+        means, spread, queries, origins = world(seed)
+        known = origins[:150] if labelled else None
+        knows, plain = (GaussianHopfield(means, spread=one).fit(queries[:150], known) for one in (spread, None))
+        asked = queries[150:], origins[150:]
+        hits.append(right(knows, *asked))
+        ahead.append(hits[-1].float() - right(plain, *asked).float())
+        ideal.append(right(knowing(means, spread), *asked))
+        sure.append(knows.recall(asked[0]).probabilities[:, 0])
+    hits, ahead, sure, ideal = (torch.cat(one).float() for one in (hits, ahead, sure, ideal))
+    error = float(hits.std()) / math.sqrt(len(hits))
+    assert ahead.mean() > 5 * ahead.std() / math.sqrt(len(ahead))
+    assert abs(sure.mean() - hits.mean()) < 3 * error
+    assert ideal.mean() - hits.mean() < 2 * error
+
+
+@pytest.mark.parametrize("known", ["all", "some", "none"])
+def test_bias_and_noise_are_found_beside_the_spread(known):
+    means, spread, queries, origins = world(1, queries=600)
+    if known == "some":
+        origins = torch.where(torch.arange(600) < 100, origins, -1)
+    memory = GaussianHopfield(means, spread=spread).fit(queries, None if known == "none" else origins)
+    assert memory.report.converged
+    torch.testing.assert_close(memory.similarity.bias.mean().item(), BIAS, atol=0.02, rtol=0)
+    torch.testing.assert_close(memory.similarity.noise.mean().item(), NOISE, atol=0.03, rtol=0)
+
+
+def test_a_common_offset_costs_nothing_and_a_surprise_is_not_infinite():
+    means, spread, queries, origins = (part.double() if part.is_floating_point() else part for part in world(1))
+    near = GaussianHopfield(means, spread=spread).fit(queries, origins)
+    far = GaussianHopfield(means + 1e6, spread=spread, prior=torch.arange(60.0)).fit(queries + 1e6, origins)
+    assert 0 in origins
+    torch.testing.assert_close(far.similarity.noise, near.similarity.noise, atol=1e-6, rtol=0)
+    torch.testing.assert_close(far.similarity.bias, near.similarity.bias, atol=1e-6, rtol=0)
+
+
+def test_it_learns_from_what_was_observed_alone():
+    means, spread, queries, origins = world(2)
+    hidden = queries.clone()
+    hidden[torch.rand(hidden.shape, generator=torch.Generator().manual_seed(0)) < 0.3] = torch.nan
+    memory = GaussianHopfield(means, spread=spread).fit(hidden, origins, observed="not-nan")
+    torch.testing.assert_close(memory.similarity.bias.mean().item(), BIAS, atol=0.03, rtol=0)
+    filled = torch.where(hidden.isnan(), 1e3, hidden)
+    again = GaussianHopfield(means, spread=spread).fit(filled, origins, observed=~hidden.isnan())
+    assert torch.equal(again.similarity.noise, memory.similarity.noise)
+
+
+def test_the_spread_follows_what_is_added_removed_and_left_out():
+    means, spread, queries, _ = world(0)
+    whole = knowing(means, spread)
+    grown = knowing(means[:40], spread[:40]).add(means[40:], spread=spread[40:])
+    assert torch.equal(grown.scores(queries), whole.scores(queries))
+    kept = [index for index in range(60) if index % 3]
+    fewer = whole.recall(queries, prior=(torch.arange(60) % 3 > 0).expand(300, 60))
+    torch.testing.assert_close(fewer.probabilities, grown.remove(range(0, 60, 3)).recall(queries).probabilities)
+    assert torch.equal(grown.spread, spread[kept])
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, "spread must be given for the new patterns: this memory has spread"),
+        ({"spread": torch.ones(1, 8)}, r"spread must have one row per pattern, 2; got shape \(1, 8\)"),
+        ({"spread": torch.ones(2, 8), "values": torch.ones(2, 1)}, "values must not be given"),
+    ],
+)
+def test_after_an_error_everything_is_as_it_was(more, told):
+    means, spread, queries, _ = world(0)
+    memory = knowing(means, spread)
+    before = memory.scores(queries)
+    with pytest.raises(ValueError, match=told):
+        memory.add(torch.ones(2, 8), **more)
+    assert torch.equal(memory.scores(queries), before)
+    with pytest.raises(ValueError, match="spread must not be given: this memory was made without spread"):
+        GaussianHopfield(means).add(means, spread=spread)
+
+
+@pytest.mark.parametrize(
+    ("spread", "told"),
+    [
+        (torch.ones(59, 8), "spread must have one row per pattern, 60"),
+        (torch.ones(60, 7), "spread must have 8 values each, like the patterns"),
+        (-torch.ones(60, 8), "spread must be standard deviations, not negative; got -1"),
+        (torch.full((60, 8), torch.inf), "spread must be finite"),
+    ],
+)
+def test_a_spread_that_makes_no_sense_is_refused(spread, told):
+    with pytest.raises(ValueError, match=told):
+        GaussianHopfield(world(0)[0], spread=spread)
+
+
+def test_replicates_say_how_far_items_scatter():
+    means, spread, _, _ = world(0)
+    draw = torch.Generator().manual_seed(5)
+    groups = torch.arange(60).repeat(4)[torch.randperm(240, generator=draw)]
+    rows = means[groups] + spread[groups] * torch.randn(240, 8, generator=draw)
+    memory = GaussianHopfield.from_replicates(rows.numpy(), groups.numpy())
+    mine = rows[groups == 7]
+    torch.testing.assert_close(memory.patterns[7], mine.mean(0))
+    shared = sum((groups == item).sum().sub(1) * rows[groups == item].var(0) for item in range(60)) / 180
+    torch.testing.assert_close(memory.spread[7].square(), (3 * mine.var(0) + 4 * shared) / 7 * 1.25)
+    fresh = torch.randint(60, (300,), generator=draw)
+    queries = means[fresh] + spread[fresh] * torch.randn(300, 8, generator=draw)
+    plain = GaussianHopfield(memory.patterns).fit(queries[:100], fresh[:100])
+    hits = [right(one, queries[100:], fresh[100:]).float() for one in (memory.fit(queries[:100], fresh[:100]), plain)]
+    ahead = hits[0] - hits[1]
+    assert ahead.mean() > 3 * ahead.std() / math.sqrt(len(ahead))
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [
+        ([0, 1, 2], "groups must have two rows of one item at least"),
+        ([0, 0], r"groups must be whole numbers, one for each of the 3 rows; got torch.int64 of shape \(2,\)"),
+        ([0.0, 0.0, 1.0], "groups must be whole numbers"),
+    ],
+)
+def test_replicates_of_nothing_are_refused(groups, told):
+    with pytest.raises(ValueError, match=told):
+        GaussianHopfield.from_replicates(torch.rand(3, 2), groups)
+
+
+def test_it_is_known_by_its_name_and_kept_in_a_file(tmp_path):
+    means, spread, queries, origins = world(0)
+    memory = ahop.create("g-hop", means, spread=spread).fit(queries, origins)
+    memory.save(tmp_path)
+    assert torch.equal(ahop.load(tmp_path).scores(queries), memory.scores(queries))
