@@ -149,20 +149,19 @@ def test_a_spread_that_makes_no_sense_is_refused(spread, told):
         GaussianHopfield(world(0)[0], spread=spread)
 
 
+def replicates(means, spread, times, seed):
+    draw = torch.Generator().manual_seed(seed)
+    groups = torch.arange(len(means)).repeat(times)[torch.randperm(times * len(means), generator=draw)]
+    return means[groups] + spread[groups] * torch.randn(len(groups), means.shape[1], generator=draw), groups
+
+
 def test_replicates_say_how_far_items_scatter():
-    means, spread, _, _ = world(0)
-    draw = torch.Generator().manual_seed(5)
-    groups = torch.arange(60).repeat(4)[torch.randperm(240, generator=draw)]
-    rows = means[groups] + spread[groups] * torch.randn(240, 8, generator=draw)
+    means, spread, queries, origins = world(0)
+    rows, groups = replicates(means, spread, 5, seed=5)
     memory = GaussianHopfield.from_replicates(rows.numpy(), groups.numpy())
-    mine = rows[groups == 7]
-    torch.testing.assert_close(memory.patterns[7], mine.mean(0))
-    shared = sum((groups == item).sum().sub(1) * rows[groups == item].var(0) for item in range(60)) / 180
-    torch.testing.assert_close(memory.spread[7].square(), (3 * mine.var(0) + 4 * shared) / 7 * 1.25)
-    fresh = torch.randint(60, (300,), generator=draw)
-    queries = means[fresh] + spread[fresh] * torch.randn(300, 8, generator=draw)
-    plain = GaussianHopfield(memory.patterns).fit(queries[:100], fresh[:100])
-    hits = [right(one, queries[100:], fresh[100:]).float() for one in (memory.fit(queries[:100], fresh[:100]), plain)]
+    torch.testing.assert_close(memory.patterns[7], rows[groups == 7].mean(0))
+    plain, knows = (GaussianHopfield(memory.patterns, spread=one) for one in (None, memory.spread))
+    hits = [right(one.fit(queries[:150]), queries[150:], origins[150:]).float() for one in (knows, plain)]
     ahead = hits[0] - hits[1]
     assert ahead.mean() > 3 * ahead.std() / math.sqrt(len(ahead))
 

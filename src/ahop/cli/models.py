@@ -26,7 +26,7 @@ def list_models() -> None:
         ("k2-hop", "KernelHopfield", "dot after Φ", "softmax", "Φ, by labels"),
         ("a-hop", "AdaptiveHopfield", "footprints", "softmax", "ranks, by labels"),
         ("b-hop", "BayesianHopfield", "likelihood", "softmax", "the corruption"),
-        ("g-hop", "GaussianHopfield", "normal, with spread", "softmax", "bias and noise"),
+        ("g-hop", "GaussianHopfield", "normal", "softmax", "bias and noise"),
     ):
         table.add_row(*row)
     console.print(table)

@@ -10,14 +10,12 @@ from torch import Tensor
 from ahop._checks import as_matrix, as_tensor
 from ahop._component import single
 from ahop.memories.base import AssociativeMemory
+from ahop.memories.replicates import moderated
 from ahop.separation import Softmax
 from ahop.similarity.gaussian import Gaussian
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-# The variance that all items share counts as much as so many degrees of freedom of an item's own.
-_SHARED = 4.0
 
 
 class GaussianHopfield(AssociativeMemory):
@@ -55,10 +53,11 @@ class GaussianHopfield(AssociativeMemory):
     def from_replicates(cls, rows: Any, groups: Any, *, values: Any = None, prior: Any = None) -> Self:
         r"""A memory of items that were measured several times each.
 
-        .. math:: \sigma_k^2 = \Big(1 + \frac{1}{m_k}\Big) \, \frac{(m_k - 1)\, s_k^2 + 4\, s^2}{m_k - 1 + 4}
+        .. math:: \sigma_k^2 = \Big(1 + \frac{1}{m_k}\Big) \, \tilde s_k^2
 
-        An item's variance :math:`s_k^2` is shrunk towards the one that all share, since few measurements tell little of
-        it; and the mean of :math:`m_k` measurements is itself uncertain.
+        Variances :math:`\tilde s_k^2` of few measurements are shrunk towards a common one as far as they ask for
+        (:mod:`ahop.memories.replicates`), and the mean of :math:`m_k` measurements is itself uncertain. Probabilities
+        take the spread for known: with few measurements of each item, they are too sure.
 
         Args:
             rows: Measurements, ``(m, d)``.
@@ -67,8 +66,8 @@ class GaussianHopfield(AssociativeMemory):
 
         Example:
             >>> memory = GaussianHopfield.from_replicates([[0.0], [2.0], [7.0], [9.0]], [0, 0, 1, 1])
-            >>> memory.patterns.flatten(), memory.spread.flatten()
-            (tensor([1., 8.]), tensor([1.7321, 1.7321]))
+            >>> memory.patterns.flatten(), bool(memory.spread[0] == memory.spread[1])
+            (tensor([1., 8.]), True)
         """
         table = as_matrix(rows, "rows")
         items = as_tensor(groups, "groups", whole=True).to(table.device)
@@ -82,8 +81,7 @@ class GaussianHopfield(AssociativeMemory):
         sums = table.new_zeros(len(counts), table.shape[1])
         means = sums.index_add(0, place, table) / counts[:, None]
         squares = sums.index_add(0, place, (table - means[place]).square())
-        shared = squares.sum(0) / free.sum()
-        variances = (squares + _SHARED * shared) / (free + _SHARED) * (1 + 1 / counts[:, None])
+        variances = moderated(squares, free) * (1 + 1 / counts[:, None])
         return cls(means, spread=variances.sqrt(), values=values, prior=prior)
 
     @torch.no_grad()
