@@ -392,7 +392,11 @@ class AssociativeMemory(Stored):
 
     def _read_out(self, queries: Queries, values: Tensor) -> Tensor:
         weights: Tensor = self.separation(self._scores(queries))
-        return (weights @ values.to(weights.dtype)).to(values.dtype)
+        readout = (weights @ values.to(weights.dtype)).to(values.dtype)
+        if self.separation.bounded and values is self.patterns and readout.shape == queries.rows.shape:
+            # A state that no pattern reaches stays where it is, where the energy is flat.
+            return torch.where(weights.any(-1, keepdim=True), readout, queries.rows)
+        return readout
 
     def _settle(self, queries: Queries, steps: int | None, tolerance: float, max_steps: int) -> Tensor:
         # The last step is the readout. A given number of steps is made whether states rest or not.

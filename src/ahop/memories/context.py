@@ -58,7 +58,7 @@ def in_context(memory: Stored, prior: Prior, shape: torch.Size) -> Iterator[Seen
         prior: As in :meth:`~ahop.memories.base.AssociativeMemory.recall`.
         shape: Of the queries, without their dimensions; groups count them one after the other.
     """
-    memory.require_probabilities()
+    memory.require_weighing()
     for part, block in _blocks(prior, shape, len(memory)):
         if block.layout == torch.strided and 2 * int(block.count_nonzero()) >= block.numel():
             groups: Iterable[Seen] = [_table(block, memory, part.start)]

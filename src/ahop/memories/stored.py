@@ -110,13 +110,15 @@ class Stored(Memory, abstract=True):
             raise ValueError(f"{name} must have one row per pattern, {count}; got shape {tuple(rows.shape)}")
         return stored_as(rows, self.patterns, name)
 
-    def require_probabilities(self) -> None:
-        """Only among probabilities has a prior a meaning."""
-        if not self.separation.probabilistic:
-            raise ValueError(f"prior needs a separation that gives probabilities, not {self.separation.name!r}")
+    def require_weighing(self) -> None:
+        """Not every separation can weigh patterns by a prior."""
+        if not self.separation.takes_prior:
+            raise ValueError(
+                f"prior needs a separation that can weigh patterns by it, as softmax does; got {self.separation.name!r}"
+            )
 
     def _counts(self, prior: Any, count: int) -> Tensor:
-        self.require_probabilities()
+        self.require_weighing()
         prior = as_tensor(prior, "prior")
         if prior.shape != (count,):
             raise ValueError(f"prior must be one number per pattern, shape ({count},), got shape {tuple(prior.shape)}")

@@ -188,6 +188,13 @@ class Association(nn.Module):
             weights = functional.dropout(weights, dropout)
         return weights.to(values.dtype) @ values
 
+    def step(self, stored: Tensor, state: Tensor, mask: Mask) -> Tensor:
+        """The next states; one that no pattern reaches stays where it is."""
+        if not self.separation.bounded:
+            return self.forward(stored, state, stored, mask)
+        weights = self.weights(stored, state, mask)
+        return torch.where(weights.any(-1, keepdim=True), weights.to(stored.dtype) @ stored, state)
+
     def energy(self, stored: Tensor, state: Tensor, mask: Mask) -> Tensor:
         r"""The energy of each state and head, ``(B, heads, Q)``.
 
@@ -289,8 +296,12 @@ class Association(nn.Module):
             return table.masked_fill(mask.blocked, 0.0)
         best = table.detach().masked_fill(mask.blocked, -torch.inf).amax(-1, keepdim=True)
         best = best.masked_fill(best == -torch.inf, 0.0)
+        level = best
+        if self.separation.total > 1:
+            # Below the worst as well: where several patterns are wanted, these must not be preferred to it.
+            level = torch.minimum(best, table.detach().masked_fill(mask.blocked, torch.inf).amin(-1, keepdim=True))
         temperature = 1 / torch.as_tensor(self.separation.inverse_temperature).detach()
-        return torch.where(mask.blocked, best - _FAR * (best.abs() + temperature), table)
+        return torch.where(mask.blocked, level - _FAR * (best.abs() + temperature), table)
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}"

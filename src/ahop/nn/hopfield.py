@@ -224,7 +224,7 @@ class Hopfield(nn.Module):
     def _settle(self, heads: Heads) -> Tensor:
         """The states, each replaced by what it retrieves until it rests."""
         state, _ = settle(
-            lambda state, _: self.association(heads.stored, state, heads.stored, heads.mask),
+            lambda state, _: self.association.step(heads.stored, state, heads.mask),
             heads.state,
             steps=self.update_steps_max,
             tolerance=self.update_steps_eps,
