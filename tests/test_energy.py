@@ -5,10 +5,11 @@ from hypothesis import strategies as st
 
 import ahop
 from ahop.energy import descend, unified_step
-from ahop.separation import Entmax, Softmax
+from ahop.separation import Entmax, KSubsets, Normmax, Softmax
 from ahop.similarity import Unified
 
 SLACK = 1e-9
+NEW = ("normmax", "ksubsets", "epanechnikov")
 
 
 def noise(*shape, seed=0):
@@ -38,6 +39,15 @@ def test_energies_of_continuous_networks_never_rise(seed, beta, prior):
     ]
     for memory in networks:
         falls(memory, 3 * noise(4, 5, seed=seed + 1), memory.retrieve)
+
+
+@settings(max_examples=3)
+@given(seed=st.integers(0, 9999))
+def test_energies_of_sparse_weights_and_of_sets_never_rise(seed):
+    patterns = noise(7, 5, seed=seed)
+    for separation in (Normmax(1.3, 0.1), Normmax(3.0), KSubsets(3, 10.0)):
+        memory = ahop.AssociativeMemory(patterns, "dot", separation)
+        falls(memory, 3 * noise(4, 5, seed=seed + 1), memory.retrieve, times=4)
 
 
 @given(seed=st.integers(0, 9999), count=st.integers(1, 12), dim=st.integers(1, 15))
@@ -97,7 +107,7 @@ def test_no_step_of_a_descent_is_longer_than_its_stride():
 def test_the_same_parts_have_the_same_energy_everywhere():
     patterns, states = noise(6, 4), noise(3, 4, seed=1)
     for similarity in ("dot", "distance", "manhattan", "cosine"):
-        for separation in ("softmax", "sparsemax", "entmax", "argmax", "exponential", "identity", "power"):
+        for separation in ("softmax", "sparsemax", "entmax", "argmax", "exponential", "identity", "power", *NEW):
             base = ahop.AssociativeMemory(patterns, similarity, separation).energy(states)
             universal = ahop.UniversalHopfield(patterns, similarity=similarity, separation=separation).energy(states)
             torch.testing.assert_close(universal, base)

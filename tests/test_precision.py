@@ -14,11 +14,13 @@ from ahop.variants import Masked, Mixed
 PATTERNS = torch.randn(30, 8, generator=torch.Generator().manual_seed(0))
 QUERIES = PATTERNS[:10] + 0.1 * torch.randn(10, 8, generator=torch.Generator().manual_seed(1))
 SIMILARITIES = ["dot", "distance", "euclidean", "manhattan", "cosine"]
-SEPARATIONS = ["softmax", "sparsemax", "entmax", "argmax", "exponential"]
+SEPARATIONS = ["softmax", "sparsemax", "entmax", "normmax", "argmax", "exponential"]
 
 
 @given(
-    st.sampled_from(SIMILARITIES), st.sampled_from(SEPARATIONS), st.sampled_from([1e-30, 1e-25, 1e-8, 1e15, 1e20, 1e36])
+    st.sampled_from(SIMILARITIES),
+    st.sampled_from([*SEPARATIONS, "ksubsets", "epanechnikov"]),
+    st.sampled_from([1e-30, 1e-25, 1e-8, 1e15, 1e20, 1e36]),
 )
 def test_first_choices_are_right_at_any_size_that_a_float_has(similarity, separation, scale):
     plain = ahop.AssociativeMemory(PATTERNS, similarity, "argmax").recall(QUERIES)

@@ -122,6 +122,27 @@ def entmax(scores, alpha):
     return weights / weights.sum()
 
 
+def normmax(scores, alpha):
+    """The threshold beyond which the powers have a norm of one, by bisection; then scaled to a sum of one."""
+    low, high = scores.max() - 1.0, scores.max()
+    for _ in range(200):
+        middle = (low + high) / 2
+        total = (np.maximum(scores - middle, 0) ** (alpha / (alpha - 1))).sum()
+        low, high = (middle, high) if total > 1 else (low, middle)
+    weights = np.maximum(scores - low, 0) ** (1 / (alpha - 1))
+    return weights / weights.sum()
+
+
+def subset(scores, k):
+    """The threshold below the k-th best that makes the weights, at most one each, sum to k, by bisection."""
+    last = np.sort(scores)[-k]
+    low, high = last - 1.0, last
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.clip(scores - middle, 0, 1).sum() > k else (low, middle)
+    return np.clip(scores - low, 0, 1)
+
+
 def separate(name, scores, beta, extra):
     if name == "argmax":
         return (np.arange(len(scores)) == scores.argmax()).astype(float)
@@ -129,6 +150,14 @@ def separate(name, scores, beta, extra):
         return entmax(beta * (scores - scores.max()), 2.0)
     if name == "entmax":
         return entmax(beta * (scores - scores.max()), extra)
+    if name == "normmax":
+        return normmax(beta * (scores - scores.max()), extra)
+    if name == "ksubsets":
+        # From the last of them on, where a large beta leaves the digits that decide.
+        return subset(beta * (scores - np.sort(scores)[-extra]), extra)
+    if name == "epanechnikov":
+        near = 1 + beta / 2 * scores > 0
+        return near / max(near.sum(), 1)
     return softmax(beta * (scores - scores.max()))
 
 

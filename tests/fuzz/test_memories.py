@@ -13,7 +13,7 @@ import ahop
 from ahop.similarity import Adaptive, Likelihood
 
 SIMILARITIES = ["dot", "distance", "euclidean", "manhattan", "cosine", "adaptive", "likelihood"]
-SEPARATIONS = ["softmax", "sparsemax", "entmax", "argmax", "exponential"]
+SEPARATIONS = ["softmax", "sparsemax", "entmax", "normmax", "argmax", "exponential"]
 DTYPES = {torch.float64: 1e-9, torch.float32: 3e-4, torch.bfloat16: 2e-2, torch.float16: 4e-3}
 
 
@@ -82,7 +82,8 @@ def check(case):
         prior[0] = 1.0
     values = torch.as_tensor(random.normal(size=(case["patterns"], 3))).to(dtype) if case["values"] else None
     alpha = float(random.uniform(1.1, 2.0))
-    settings_of = {"entmax": {"alpha": alpha, "beta": case["beta"]}, "argmax": {}, "exponential": {}}
+    sharp = {"alpha": alpha, "beta": case["beta"]}
+    settings_of = {"entmax": sharp, "normmax": sharp, "argmax": {}, "exponential": {}}
     separation = ahop.separation.Separation.of(
         case["separation"], **settings_of.get(case["separation"], {"beta": case["beta"]})
     )

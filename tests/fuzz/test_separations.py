@@ -9,12 +9,14 @@ from tests.fuzz import oracle
 
 from ahop.separation import Separation
 
+NAMES = ["softmax", "sparsemax", "entmax", "normmax", "ksubsets", "epanechnikov", "argmax", "exponential"]
+
 
 @st.composite
 def cases(draw):
     return {
         "seed": draw(st.integers(0, 10**6)),
-        "name": draw(st.sampled_from(["softmax", "sparsemax", "entmax", "argmax", "exponential"])),
+        "name": draw(st.sampled_from(NAMES)),
         "beta": draw(st.sampled_from([1e-12, 1e-3, 1.0, 30.0, 1e12])),
         "shape": draw(st.sampled_from([(1,), (7,), (3, 40), (2, 3, 5), (0, 4)])),
         "scale": draw(st.sampled_from([1e-20, 1e-12, 1.0, 1.0, 1e6, 1e12, 1e18])),
@@ -26,12 +28,21 @@ def cases(draw):
 
 def check(case):
     random = np.random.default_rng(case["seed"])
-    alpha = float(random.uniform(1.1, 2.0))
-    options = {"entmax": {"alpha": alpha, "beta": case["beta"]}, "argmax": {}, "exponential": {}}
-    separation = Separation.of(case["name"], **options.get(case["name"], {"beta": case["beta"]})).to(case["dtype"])
+    beta = {"beta": case["beta"]}
+    options = {
+        "entmax": {"alpha": float(random.uniform(1.1, 2.0)), **beta},
+        "normmax": {"alpha": float(random.uniform(1.1, 5.0)), **beta},
+        "ksubsets": {"k": int(random.integers(1, case["shape"][-1] + 1)), **beta},
+        "argmax": {},
+        "exponential": {},
+    }.get(case["name"], beta)
+    separation = Separation.of(case["name"], **options).to(case["dtype"])
     drawn = random.normal(size=case["shape"])
     drawn = drawn.round() if case["ties"] else drawn
-    scores = torch.as_tensor((drawn + case["offset"]) * case["scale"]).to(case["dtype"]).requires_grad_()
+    drawn = (drawn + case["offset"]) * case["scale"]
+    # A reach is one of distances.
+    drawn = -np.abs(drawn) if case["name"] == "epanechnikov" else drawn
+    scores = torch.as_tensor(drawn).to(case["dtype"]).requires_grad_()
     weights, conjugate = separation(scores), separation.conjugate(scores)
     likely = separation.probabilities(scores.detach())
     assert weights.shape == scores.shape and conjugate.shape == scores.shape[:-1]
@@ -41,11 +52,19 @@ def check(case):
     assert torch.isfinite(conjugate).all()
     (slope,) = torch.autograd.grad(conjugate.sum(), scores)
     assert torch.isfinite(slope).all()
-    beta = float(separation.inverse_temperature)
+    beta, extra = float(separation.inverse_temperature), options.get("alpha", options.get("k"))
     rows = [oracle.rows(t.detach()).reshape(-1, case["shape"][-1]) for t in (scores, weights, likely, slope)]
     for own, found, chances, steps in zip(*rows, strict=True):
-        exact = oracle.separate(case["name"], own, beta, alpha)
-        np.testing.assert_allclose(found.sum(), 1.0, atol=1e-5)
+        exact = oracle.separate(case["name"], own, beta, extra)
+        if case["name"] == "epanechnikov":
+            heights = np.maximum(1 + beta / 2 * own, 0)
+            np.testing.assert_allclose(chances * heights.sum(), heights, atol=1e-3)
+            # At the edge of a reach, rounding decides who is in it.
+            if not (np.abs(1 + beta / 2 * own) < 1e-5).any():
+                np.testing.assert_allclose(found, exact, atol=1e-6)
+                np.testing.assert_allclose(steps / max(steps.sum(), 1e-30), exact, atol=1e-6)
+            continue
+        np.testing.assert_allclose(found.sum(), separation.total, rtol=1e-5)
         if case["name"] == "argmax":
             assert found[own.argmax()] == 1 or own[found.argmax()] == own.max()
             continue

@@ -9,7 +9,10 @@ from ahop.separation import Entmax, Softmax
 
 BATCH, STORED, STATES, WIDTH, HEADS = 3, 7, 5, 8, 2
 SIMILARITIES = ["dot", "distance", "euclidean", "manhattan", "cosine", "adaptive", "likelihood"]
-SEPARATIONS = ["softmax", "exponential", "sparsemax", "entmax", "argmax", Entmax(1.3), "power", "identity"]
+SEPARATIONS = [
+    *("softmax", "exponential", "sparsemax", "entmax", "argmax", Entmax(1.3), "power", "identity"),
+    *("normmax", "ksubsets", "epanechnikov"),
+]
 
 
 def inputs(seed=0):

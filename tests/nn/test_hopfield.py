@@ -85,7 +85,21 @@ def test_a_batch_may_be_left_out():
     torch.testing.assert_close(alone, whole[0])
 
 
-@pytest.mark.parametrize("separation", ["softmax", "sparsemax", "entmax", "argmax", Entmax(1.3), "power", "identity"])
+@pytest.mark.parametrize(
+    "separation",
+    [
+        "softmax",
+        "sparsemax",
+        "entmax",
+        "normmax",
+        "ksubsets",
+        "epanechnikov",
+        "argmax",
+        Entmax(1.3),
+        "power",
+        "identity",
+    ],
+)
 @pytest.mark.parametrize("similarity", ["dot", "distance", "manhattan", "cosine", "adaptive", "likelihood"])
 def test_rows_that_see_nothing_are_finite(similarity, separation):
     torch.manual_seed(0)
@@ -105,7 +119,7 @@ def test_rows_that_see_nothing_are_finite(similarity, separation):
 
 
 @pytest.mark.parametrize("similarity", ["dot", "distance", "adaptive", "likelihood"])
-@pytest.mark.parametrize("separation", ["softmax", "sparsemax", "entmax"])
+@pytest.mark.parametrize("separation", ["softmax", "sparsemax", "entmax", "normmax", "ksubsets", "epanechnikov"])
 def test_what_is_masked_is_as_if_it_were_not_there(similarity, separation):
     torch.manual_seed(0)
     layer = Hopfield(WIDTH, num_heads=HEADS, similarity=similarity, separation=separation)
@@ -252,7 +266,7 @@ def test_each_head_has_the_energy_of_its_own_similarity():
         torch.testing.assert_close(layer.energy(inputs())[:, head], other.energy(inputs())[:, head])
 
 
-@pytest.mark.parametrize("separation", ["softmax", "sparsemax", "entmax"])
+@pytest.mark.parametrize("separation", ["softmax", "sparsemax", "entmax", "normmax", "ksubsets"])
 @pytest.mark.parametrize("scaling", [0.3, 2.0])
 def test_updates_descend_the_energy(separation, scaling):
     stored, state, _ = inputs(torch.float64)

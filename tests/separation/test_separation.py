@@ -3,9 +3,25 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahop.separation import Argmax, Entmax, Exponential, Identity, Power, Separation, Softmax, Sparsemax
+import ahop
+from ahop.separation import (
+    Argmax,
+    Entmax,
+    Epanechnikov,
+    Exponential,
+    Identity,
+    KSubsets,
+    Normmax,
+    Power,
+    Separation,
+    Softmax,
+    Sparsemax,
+)
 
-CONVEX = [Softmax(1.7), Sparsemax(0.8), Entmax(1.3, 2.0), Entmax(1.5), Entmax(2.0), Exponential()]
+CONVEX = [
+    *(Softmax(1.7), Sparsemax(0.8), Entmax(1.3, 2.0), Entmax(1.5), Entmax(2.0)),
+    *(Normmax(3.0, 0.7), Exponential()),
+]
 
 
 def score_vectors():
@@ -37,7 +53,7 @@ def test_gradients_are_right(separation):
     torch.autograd.gradcheck(separation.double(), scores)
 
 
-@pytest.mark.parametrize("kind", [Softmax, Sparsemax, Entmax])
+@pytest.mark.parametrize("kind", [Softmax, Sparsemax, Entmax, Normmax, KSubsets])
 def test_gradients_reach_beta_and_alpha(kind):
     separation = kind(beta=0.7, learn=True, **({"alpha": 1.5, "learn_alpha": True} if kind is Entmax else {})).double()
     scores = torch.tensor([0.3, -0.2, 0.9, 0.5], dtype=torch.float64)
@@ -46,7 +62,16 @@ def test_gradients_reach_beta_and_alpha(kind):
 
 def test_large_scores_do_not_overflow():
     scores = torch.tensor([1e30, 5e29, -1e30])
-    for separation in (Power(9), Exponential(), Softmax(), Sparsemax(), Entmax()):
+    for separation in (
+        Power(9),
+        Exponential(),
+        Softmax(),
+        Sparsemax(),
+        Entmax(),
+        Normmax(),
+        KSubsets(),
+        Epanechnikov(),
+    ):
         assert torch.isfinite(separation(scores)).all()
     assert torch.isfinite(Exponential().conjugate(torch.tensor([1e4, 1e4])))
 
@@ -79,6 +104,9 @@ def test_only_distributions_take_a_prior():
     [
         (lambda: Softmax(beta=-1), r"beta must be a number in 1e-20 to 1e\+20, got -1"),
         (lambda: Entmax(alpha=1.0), r"alpha must be a number in 1.001 to 2, got 1.0"),
+        (lambda: Normmax(alpha=6), r"alpha must be a number in 1.001 to 5, got 6"),
+        (lambda: KSubsets(0), "k must be a whole number of at least 1, got 0"),
+        (lambda: KSubsets(3)(torch.zeros(2)), "k must lie in 1 to 2, the number of patterns; got 3"),
         (lambda: Power(0), "k must be a whole number of at least 1, got 0"),
         (lambda: Separation.of("softmin"), "unknown separation 'softmin'; known: argmax"),
     ],
@@ -86,3 +114,13 @@ def test_only_distributions_take_a_prior():
 def test_bad_arguments_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("separation", [Normmax(3.0, 2.0), KSubsets(3, 0.5), Epanechnikov(0.2)], ids=repr)
+def test_a_memory_comes_back_from_its_folder_with_its_separation(separation, tmp_path):
+    patterns = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    memory = ahop.UniversalHopfield(patterns, similarity="distance", separation=separation)
+    memory.save(tmp_path / "memory")
+    loaded = ahop.load(tmp_path / "memory")
+    assert repr(loaded.separation) == repr(separation)
+    assert torch.equal(loaded.weights(patterns + 0.1), memory.weights(patterns + 0.1))
