@@ -173,6 +173,9 @@ class AssociativeMemory(Stored):
     def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, prior: Prior | None = None) -> Recall:
         r"""The k stored patterns that best explain each query, and how sure the memory is of each.
 
+        Under a separation with a reach, such as :class:`~ahop.separation.Epanechnikov`, a query that no pattern reaches
+        is a stranger: all its probabilities are exactly 0.
+
         Args:
             queries: ``(..., d)``.
             k: How many patterns, at most N.

@@ -51,7 +51,10 @@ class Separation(Component):
         raise ValueError(f"{self.name} separation maximises no regularised score, so it has no regulariser")
 
     def conjugate(self, scores: Tensor) -> Tensor:
-        """The convex function of the scores whose gradient the weights follow, ``(...)``; energies are made of it."""
+        """The function of the scores whose gradient the weights follow, ``(...)``; energies are made of it.
+
+        Convex, but for :class:`~ahop.separation.Epanechnikov`.
+        """
         raise ValueError(f"{self.name} separation has no convex conjugate, so no energy is made of it")
 
     def probabilities(self, scores: Tensor) -> Tensor:

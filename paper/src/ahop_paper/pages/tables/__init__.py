@@ -8,6 +8,7 @@ empty.
 from ahop_paper.pages.tables.classifiers import accuracies, areas, bags, checks, trained
 from ahop_paper.pages.tables.memories import (
     ablations,
+    blends,
     calibration,
     claims,
     generator_errors,
@@ -30,6 +31,7 @@ __all__ = [
     "accuracies",
     "areas",
     "bags",
+    "blends",
     "calibration",
     "checks",
     "claims",

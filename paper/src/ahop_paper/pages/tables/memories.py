@@ -411,6 +411,19 @@ def modalities(report: Report) -> Grid:
     return Grid(["", *(f"{count} concepts" for count in counts)], lines)
 
 
+def blends(report: Report) -> Grid:
+    """How often the whole set comes back, a line for each way to find it."""
+    shares = {(row["way"], row["size"]): row["whole"] for row in report["rows"]}
+    sizes = sorted({size for _, size in shares})
+    ways = list(dict.fromkeys(row["way"] for row in report["rows"]))
+    most = {size: max(shares[way, size]["mean"] for way in ways) for size in sizes}
+    lines = [
+        [way, *(bold(with_spread(shares[way, size]), shares[way, size]["mean"] == most[size]) for size in sizes)]
+        for way in ways
+    ]
+    return Grid(["found by", *(f"{size} patterns" for size in sizes)], lines)
+
+
 @shown("claims", "claims")
 def claims(report: Report) -> Grid:
     """What the paper proves, as printed and as it holds."""
