@@ -12,7 +12,7 @@ dot, power k               :math:`-\sum_i s_i^{k+1}`                   dense
 dot, exponential           :math:`-\mathrm{lse}(s)`                    exponential
 dot, softmax               :math:`\tfrac12\lVert x\rVert^2 -
                            \tfrac1\beta\mathrm{lse}(\beta s)`          modern; after :math:`\Phi`, kernel
-dot, sparsemax or entmax   likewise with their conjugate               sparse; so for normmax and ksubsets
+dot, sparsemax or entmax   likewise with their conjugate               sparse; normmax and ksubsets likewise
 distance, epanechnikov     :math:`-\tfrac1\beta \log \sum_i
                            \mathrm{ReLU}(1 + \tfrac\beta2 s_i)`        of a reach; falls along the same step
 anything else, softmax     :math:`-\tfrac1\beta\mathrm{lse}(\beta s)`  adaptive, Bayesian: low where x is explained

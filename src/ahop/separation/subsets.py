@@ -21,9 +21,10 @@ class KSubsets(Regularised):
     to be in the set, so that the weights, and the probabilities of a recall, sum to k. What is read out is the sum of
     the set. With ``k=1`` it is :class:`~ahop.separation.Sparsemax`.
 
-    Once the k-th best pattern has a lead of 1 in :math:`\beta s`, its margin, the weights are exactly the best k. Every
-    separation has these among its weights in one step; here a state can also come to rest at a set, where that of a
-    softmax ends at a single pattern or a blur, and a set can be learned (:func:`~ahop.separation.fenchel_young_loss`).
+    Once the k-th best pattern has a lead of 1 in :math:`\beta s`, its margin, the weights are exactly the best k.
+    In one step, the best k are the same under any separation that keeps the order of scores. Here a state can also come
+    to rest at a set, where softmax ends at one pattern or at a blur of many, and sets can be learned
+    (:func:`~ahop.separation.fenchel_young_loss`).
 
     Args:
         k: How many patterns, at least 1 and at most as many as there are.
