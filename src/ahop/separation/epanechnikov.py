@@ -23,8 +23,8 @@ class Epanechnikov(Tempered):
 
     The probability of a pattern is its share of the density, :math:`\mathrm{ReLU}(1 + \tfrac\beta2 s_i)` of the sum.
     **Strangers** are queries that no pattern reaches: they have a probability of exactly 0 for every pattern, a state
-    stays where it is, and ``values`` or a layer read out zero. Their energy is flat, and as high as the type can hold:
-    the paper's :math:`\epsilon` is the least number above zero.
+    stays where it is, and ``values`` or a layer read out zero. Their energy is flat and finite: the paper's
+    :math:`\epsilon`, added to the sum, is the least number of the type.
 
     Weights are constant within a reach, so gradients pass through the energy and the probabilities, but not through
     the weights. There is no prior: it would change reaches.
