@@ -217,7 +217,7 @@ def test_missing_values_and_a_prior_go_together():
 )
 def test_weights_that_are_no_probabilities_refuse_it(memory):
     for ask in (memory.recall, memory.retrieve):
-        with pytest.raises(ValueError, match="prior needs a separation that gives probabilities, not"):
+        with pytest.raises(ValueError, match="prior needs a separation that can weigh patterns"):
             ask(torch.ones(1, 3), prior=torch.ones(1, 2))
 
 

@@ -77,7 +77,7 @@ def _right(linkage: Linkage) -> str:
         return _share(found)
     if report is None or not report.found or math.isnan(report.confidence):
         return "nobody knows: no answer has been checked"
-    return f"{100 * report.confidence:.0f} % of first choices, if this model is right; not checked"
+    return report.unchecked
 
 
 def _share(found: Certificate) -> str:

@@ -7,15 +7,20 @@ neighbourhood,
 
 .. math:: \xi' = m + \frac{(\xi_a - m) \pm (\xi_b - m)}{\sqrt 2},
 
-which keeps means, covariances and clusters. In a second set every column gets its own values back, in the order that it
-has now, which keeps its distribution instead, be it ever so odd. Only who is stored is lost. There are two sets of
-either kind: the patterns must explain the queries better than the best of them, and by more than the sets differ.
+which keeps means, covariances and clusters. In a second kind every column gets its own values back, in the order that
+it has now, which keeps its distribution instead, be it ever so odd. Only who is stored is lost.
+
+Sets of either kind are drawn until it is clear. The patterns must explain the queries better than every set does, by
+more than sets of a kind differ (Student's t, with the set as the sample: how well a few patterns happen to cover the
+queries is chance as well). And first choices must stand out from second ones more than they do in any set: a model that
+is as sure of patterns that nothing came from has no ground to be sure.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,11 +35,16 @@ _NEIGHBOURS, _AMONG = 20, 4096
 _FEWEST_PATTERNS, _FEWEST_QUERIES = 8, 8
 # Queries of each half that a model learns from, and that it explains, at most.
 _LEARNED, _EXPLAINED = 500, 256
-# How much more evidence, in nats a query, by how many standard errors, and by how many standard deviations of the sets.
-# A query counts for ten nats at most.
-_MORE, _ERRORS, _DEVIATIONS, _MOST = 0.3, 2.5, 4.0, 10.0
-# As many deviations of two sets are enough.
-_CLEAR = 10.0
+# Sets of either kind, at most.
+_SETS = 6
+# How much more evidence there must be than under any set, in nats a query, of which one counts for ten at most; and by
+# how many standard errors, of sets of a kind and of the queries.
+_MORE, _MOST, _SET_ERRORS, _ERRORS = 0.15, 10.0, 3.0, 2.5
+# How much more first choices stand out. Where a query tells so many nats more, surrogates explain none of them, and how
+# sure a model is of what it does not explain says nothing.
+_STANDS_OUT, _BEYOND = 1.05, 7.0
+# So much more evidence, with first choices that stand out so much, needs no further set after two of each.
+_CLEAR, _CLEARLY_OUT = 1.0, 1.3
 _TINY = 1e-30
 
 
@@ -51,22 +61,25 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
         return True
     plain = replace(data, origins=None)
     generator = torch.Generator().manual_seed(seed)
-    evidence, landed = _held_out(plain, chosen.again(plain), seed)
+    own = _held_out(plain, chosen.again(plain), seed)
     gains: list[Tensor] = []
-    means = evidence[:0]
-    for keep_values in (False, True, False, True):
-        other = replace(plain, patterns=surrogates(data.patterns, generator, keep_values))
-        by_chance, _ = _held_out(other, chosen.again(other), seed)
-        gains.append((evidence - by_chance).clamp(-_MOST, _MOST))
+    surest = 0.0
+    for count in range(1, _SETS + 1):
+        for keep_values in (False, True):
+            other = replace(plain, patterns=surrogates(data.patterns, generator, keep_values))
+            by_chance = _held_out(other, chosen.again(other), seed)
+            gains.append((own.evidence - by_chance.evidence).clamp(-_MOST, _MOST))
+            surest = max(surest, float(by_chance.lead.mean()))
         means = torch.stack(gains).mean(1)
-        if float(means.min()) <= _MORE:
+        least, out = float(means.min()), float(own.lead.mean()) / (surest + _TINY)
+        if least <= _MORE or (least <= _BEYOND and out <= _STANDS_OUT):
             return False
-        if len(gains) == 2 and float(means.min()) > max(_CLEAR * float(means.std()), 1.0):
-            # Nothing that two sets more could say would change that.
+        if count == 2 and (least > _BEYOND or (least > _CLEAR and out > _CLEARLY_OUT)):
             break
-    if float(means.mean()) <= _DEVIATIONS * float(means.std()):
-        return False
-    return _clearly_more(gains[int(means.argmin())], landed)
+    else:
+        if min(_errors(means[kind::2], 1.0) for kind in (0, 1)) <= _SET_ERRORS:
+            return False
+    return _clearly_more(gains[int(means.argmin())], own.landed)
 
 
 def surrogates(patterns: Tensor, generator: torch.Generator, keep_values: bool) -> Tensor:
@@ -92,18 +105,26 @@ def surrogates(patterns: Tensor, generator: torch.Generator, keep_values: bool) 
     return torch.empty_like(patterns).scatter_(0, mixed.argsort(0), patterns.sort(0).values)
 
 
-def _held_out(data: TrainingData, refit: Refit, seed: int) -> tuple[Tensor, Tensor]:
-    """The log evidence of queries under models of the other half, and the pattern that each lands on."""
+class _HeldOut(NamedTuple):
+    """Of queries under models of the other half: the log evidence, the pattern that each lands on, and by how many
+    nats that one leads, ten at most."""
+
+    evidence: Tensor
+    landed: Tensor
+    lead: Tensor
+
+
+def _held_out(data: TrainingData, refit: Refit, seed: int) -> _HeldOut:
     one, other = halves(len(data.queries), seed, data.queries.device)
-    evidence, landed = [], []
+    parts = []
     for learned, asked in ((one, other), (other, one)):
         model, rows = refit(learned[:_LEARNED]), asked[:_EXPLAINED]
         for part in split(len(rows), 4 * len(data.patterns) * data.queries.element_size()):
             some = data.part(rows[part])
             scores = model(some.patterns, some.queries, some.observed).double() + data.log_priors
-            evidence.append(scores.logsumexp(1))
-            landed.append(scores.argmax(1))
-    return torch.cat(evidence), torch.cat(landed)
+            best, places = scores.topk(2, 1)
+            parts.append((scores.logsumexp(1), places[:, 0], (best[:, 0] - best[:, 1]).clamp(max=_MOST)))
+    return _HeldOut(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
 def _clearly_more(gains: Tensor, landed: Tensor) -> bool:
@@ -112,7 +133,9 @@ def _clearly_more(gains: Tensor, landed: Tensor) -> bool:
 
     known, group, count = landed.unique(return_inverse=True, return_counts=True)
     each = torch.zeros(len(known)).to(gains).index_add_(0, group, gains) / count
-    if len(known) < 2:
-        return False
-    errors = float(each.mean() / (each.std() / math.sqrt(len(known)) + _TINY))
-    return errors > float(t.isf(norm.sf(_ERRORS), len(known) - 1))
+    return len(known) > 1 and _errors(each) > float(t.isf(norm.sf(_ERRORS), len(known) - 1))
+
+
+def _errors(values: Tensor, further: float = 0.0) -> float:
+    """The mean of a sample in standard errors; those of its difference to ``further`` values more, if any."""
+    return float(values.mean() / (values.std() * math.sqrt(1 / len(values) + further) + _TINY))

@@ -83,7 +83,13 @@ class HiddenCauses(Family):
     ) -> Candidate:
         """As many as tell most of the origins; a model without any where two halves of the queries do not agree."""
         model = self._learned(data, seed, advance)
-        one = Candidate(self.name, model, data, lambda other: _from_queries(other, model))
+
+        def again(other: TrainingData) -> Refit:
+            refit = _from_queries(other, model)
+            # Beside other patterns it begins from what all queries say of those, as it did beside its own.
+            return refit if other.patterns.equal(data.patterns) else _from_queries(other, refit(other.rows))
+
+        one = Candidate(self.name, model, data, again)
         return one if self.rank is not None else _agreed(data, one, seed)
 
     def _learned(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Correlated:
@@ -151,7 +157,7 @@ def _pairs(data: TrainingData, rows: Tensor, form: Form) -> Correlated:
     return learning.fit_pairs(some.queries.double(), some.patterns[some.origins].double(), form).to(data.patterns)
 
 
-def _from_queries(data: TrainingData, model: Correlated) -> Refit:
+def _from_queries(data: TrainingData, model: Correlated) -> Callable[[Tensor], Correlated]:
     """Learns the form of a model from queries alone."""
     stored, form, most = data.patterns.double(), Form.of(model), _some(data)
 

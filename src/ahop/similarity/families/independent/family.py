@@ -57,7 +57,11 @@ class Independent(Family):
 
     def _candidate(self, fit: Fit, data: TrainingData, held_out: HeldOut | None = None) -> Candidate:
         def again(other: TrainingData) -> Refit:
-            return (fit if other is data else fit.on(other)).relearned
+            if other is data:
+                return fit.relearned
+            # Beside other patterns it begins from what all queries say of those, as it did beside its own.
+            begun = fit.on(other)
+            return (begun if other.patterns.equal(data.patterns) else begun.resettled()).relearned
 
         report = fit.report()
         return Candidate(

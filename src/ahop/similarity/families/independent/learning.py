@@ -202,6 +202,10 @@ class Fit:
         data = data if kept is None else data.part(kept)
         return replace(self, problem=replace(self.problem, data=data))
 
+    def resettled(self) -> Fit:
+        """The same after a few rounds more, on all queries."""
+        return settled(self.problem, copy.deepcopy(self.state), 10)
+
     def relearned(self, rows: Tensor) -> Likelihood | Regimes:
         """The corruption as these queries alone show it, as a similarity; of the same form."""
         state = copy.deepcopy(self.state)
