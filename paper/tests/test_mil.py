@@ -103,7 +103,9 @@ def fitted(model):
     return mil.classifier(model, mil.Candidate("standard", 16), 0, config).fit(*mil._arrays(small("tiger")))
 
 
-@pytest.mark.parametrize("model", mil.POOLINGS)
+@pytest.mark.parametrize(
+    "model", ["b-hop", *(pytest.param(one, marks=pytest.mark.slow) for one in mil.POOLINGS if one != "b-hop")]
+)
 def test_every_pooling_learns_what_is_there(model):
     bags, labels = mil._arrays(small("tiger"))
     settings = {"epochs": 25, "batch_size": 8, "learning_rate": 2e-2, "dropout": 0.0}

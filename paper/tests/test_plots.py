@@ -4,7 +4,7 @@ from ahop.similarity import Likelihood
 from ahop_paper import plots, report, retrieval
 
 
-@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
+@pytest.mark.parametrize("ending", [".png", *(pytest.param(one, marks=pytest.mark.slow) for one in (".svg", ".pdf"))])
 @pytest.mark.parametrize("kind", [str, lambda path: path])
 def test_a_picture_goes_where_a_path_or_a_word_says(tmp_path, kind, ending):
     path = tmp_path / f"x{ending}"

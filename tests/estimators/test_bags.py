@@ -42,7 +42,16 @@ class Absolute(Decomposable):
 
 
 @pytest.mark.parametrize(
-    "similarity", ["dot", "adaptive", "likelihood", "mahalanobis", "absolute of the test", Absolute(), Mahalanobis(8)]
+    "similarity",
+    [
+        "adaptive",
+        Absolute(),
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ("dot", "likelihood", "mahalanobis", "absolute of the test")
+        ),
+        pytest.param(Mahalanobis(8), marks=pytest.mark.slow),
+    ],
 )
 def test_it_learns_what_makes_a_label_by_any_similarity(similarity):
     classifier = HopfieldBagClassifier(similarity=similarity, **QUICK).fit(*bags())
@@ -53,7 +62,11 @@ def test_it_learns_what_makes_a_label_by_any_similarity(similarity):
 
 @pytest.mark.parametrize(
     ("pooling", "scaling"),
-    [*((pooling, "standard") for pooling in POOLINGS), ("hopfield", "quantile"), ("hopfield", None)],
+    [
+        ("hopfield", "quantile"),
+        *(pytest.param(pooling, "standard", marks=pytest.mark.slow) for pooling in POOLINGS),
+        pytest.param("hopfield", None, marks=pytest.mark.slow),
+    ],
 )
 def test_it_learns_what_makes_a_label_by_any_pooling(pooling, scaling):
     settings = {**QUICK, "epochs": 60, "similarity": "dot"}

@@ -26,7 +26,7 @@ def world():
     return patterns.numpy(), corruption.sample(patterns, 150), corruption.sample(patterns, 100)
 
 
-@pytest.mark.parametrize("model", ["a-hop", "b-hop"])
+@pytest.mark.parametrize("model", ["a-hop", pytest.param("b-hop", marks=pytest.mark.slow)])
 def test_it_learns_what_alike_means(world, model):
     patterns, seen, test = world
     plain = HopfieldRetriever(model).fit(patterns)

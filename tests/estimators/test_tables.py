@@ -27,6 +27,7 @@ TWINS = {
 }
 
 
+@pytest.mark.slow
 @parametrize_with_checks([HopfieldClassifier(**SMALL)], expected_failed_checks=lambda estimator: TWINS)
 def test_it_is_an_estimator(estimator, check):
     check(estimator)

@@ -163,7 +163,10 @@ def test_sorted_terms_are_those_of_the_reference(backend, problem):
 @pytest.mark.parametrize("backend", FAST)
 @pytest.mark.parametrize(
     ("dim", "count", "rows"),
-    [pytest.param(784, 300, 40, marks=pytest.mark.slow), (1000, 9, 3), (64, 1500, 65), (16, 4000, 130)],
+    [
+        (1000, 9, 3),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((784, 300, 40), (64, 1500, 65), (16, 4000, 130))),
+    ],
 )
 def test_larger_problems(backend, dim, count, rows):
     bases, weights = ["distance", "dot"], smooth(2, dim) / dim
@@ -277,6 +280,7 @@ def test_every_operator_begins_with_the_fields_of_the_pairs():
         assert tuple(argument.name for argument in schema.arguments)[:5] == Pairs._fields
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", *(["cuda"] if "cuda" in FAST else [])])
 def test_the_compiler_sees_one_graph(device):
     similarity = ahop.similarity.Adaptive(8).to(device)

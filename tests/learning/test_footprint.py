@@ -201,7 +201,7 @@ def test_bad_arguments_are_named(problem, options, message):
 
 
 @pytest.mark.parametrize("options", [{}, {"solver": "adam", "steps": 5}, {"negatives": 8}])
-@pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_memories_in_half_precision_can_be_fitted(problem, options, isolated):
     patterns, seen, _ = problem

@@ -61,7 +61,7 @@ def test_it_comes_close_to_the_ceiling_in_every_world(name, labelled):
 
 @pytest.mark.parametrize("shifted", [False, True])
 @pytest.mark.parametrize("components", [1, 2])
-@pytest.mark.parametrize("candidates", [1, 8])
+@pytest.mark.parametrize("candidates", [pytest.param(1, marks=pytest.mark.slow), 8])
 @pytest.mark.parametrize("shrinkage", [terms.Shrinkage(), terms.Shrinkage(mask=5.0, scale=8.0, rate=0.3)])
 def test_the_evidence_never_falls(shifted, components, candidates, shrinkage):
     seen = Mixed(0.4, 0.4, 0.4).sample(PATTERNS, 60)
@@ -100,6 +100,7 @@ def test_whole_queries_can_belong_to_regimes(tmp_path):
     assert torch.equal(ahop.load(tmp_path).scores(PATTERNS), memory.scores(PATTERNS))
 
 
+@pytest.mark.slow
 def test_probabilities_mean_what_they_say_and_strangers_are_told():
     world = Mixed(0.4, 0.4, 0.4)
     memory = BayesianHopfield(PATTERNS).fit(*world.sample(PATTERNS, 400))
@@ -118,8 +119,8 @@ def test_probabilities_mean_what_they_say_and_strangers_are_told():
     assert bool((memory.recall(stored.queries, reject=0.0).indices >= 0).all())
 
 
-@pytest.mark.parametrize("labelled", [True, False])
-@pytest.mark.parametrize("floored", [True, False])
+@pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("floored", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_strangers_are_told_after_learning_around_missing_values(labelled, floored):
     random = torch.Generator().manual_seed(0)
     patterns, others = torch.rand(2, 60, 16, generator=random) * (torch.rand(60, 16, generator=random) < 0.5)

@@ -20,6 +20,7 @@ def answered(count, generator):
     return Recall(first[:, None], sure[:, None]), right
 
 
+@pytest.mark.slow
 def test_intervals_hold_their_level_over_a_thousand_certificates():
     generator = torch.Generator().manual_seed(0)
     held = {10: 0, 20: 0}
@@ -96,6 +97,7 @@ def hard(seed, count):
     return Noisy(0.8).sample(PATTERNS, count, torch.Generator().manual_seed(seed))
 
 
+@pytest.mark.slow
 def test_sets_hold_the_origin_at_the_rate_that_labels_promise():
     held = []
     for seed in range(2):

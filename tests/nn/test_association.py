@@ -9,9 +9,13 @@ from ahop.separation import Entmax, Softmax
 
 BATCH, STORED, STATES, WIDTH, HEADS = 3, 7, 5, 8, 2
 SIMILARITIES = ["dot", "distance", "euclidean", "manhattan", "cosine", "adaptive", "likelihood"]
+SLOW = ("exponential", "entmax", "argmax", Entmax(1.3), "identity", "normmax", "epanechnikov")
 SEPARATIONS = [
-    *("softmax", "exponential", "sparsemax", "entmax", "argmax", Entmax(1.3), "power", "identity"),
-    *("normmax", "ksubsets", "epanechnikov"),
+    "softmax",
+    "sparsemax",
+    "power",
+    "ksubsets",
+    *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW),
 ]
 
 

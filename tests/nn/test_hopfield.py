@@ -349,7 +349,9 @@ def test_half_precision_by_autocast(similarity, separation):
 
 
 @pytest.mark.parametrize("similarity", ["dot", "distance", "adaptive", "likelihood"])
-@pytest.mark.parametrize("separation", ["softmax", "sparsemax", "entmax"])
+@pytest.mark.parametrize(
+    "separation", ["softmax", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sparsemax", "entmax"))]
+)
 def test_gradients(similarity, separation):
     torch.manual_seed(0)
     layer = Hopfield(

@@ -26,7 +26,7 @@ def error(codes, memory, queries):
     return float((gap - gap.mean(1, keepdim=True)).square().mean().sqrt())
 
 
-@pytest.mark.parametrize("tolerance", [0.3, 0.1, 0.02])
+@pytest.mark.parametrize("tolerance", [0.1, *(pytest.param(one, marks=pytest.mark.slow) for one in (0.3, 0.02))])
 def test_dot_products_are_the_scores_within_the_tolerance(memory, tolerance):
     queries = Mixed(0.4, 0.4, 0.4).sample(PATTERNS, 400).queries
     codes = memory.as_inner_product(tolerance)

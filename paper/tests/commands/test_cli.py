@@ -103,7 +103,10 @@ def test_names_that_are_not_known_are_refused_in_one_line_that_lists_those_that_
         assert not missing, f"{command} takes {missing} as well"
 
 
-@pytest.mark.parametrize("command", taking("out"))
+@pytest.mark.parametrize(
+    "command",
+    ["retrieval", *(pytest.param(one, marks=pytest.mark.slow) for one in taking("out") if one != "retrieval")],
+)
 def test_a_report_that_could_not_be_written_is_refused_before_the_work(command, tmp_path):
     (tmp_path / "file").touch()
     long = "x" * 250 + ".json"
@@ -200,9 +203,11 @@ RESULTS = Path(__file__).parents[3] / "results"
 @pytest.mark.parametrize(
     "damage",
     [
-        *({"rows": rows} for rows in ([], {}, None, 3, "rows", [1], {"a": 1})),
-        *({"rows": [row]} for row in ({}, {"model": 1}, {"model": []})),
-        {"config": 1, "rows": []},
+        {"rows": []},
+        {"rows": [{"model": []}]},
+        *(pytest.param({"rows": rows}, marks=pytest.mark.slow) for rows in ({}, None, 3, "rows", [1], {"a": 1})),
+        *(pytest.param({"rows": [row]}, marks=pytest.mark.slow) for row in ({}, {"model": 1})),
+        pytest.param({"config": 1, "rows": []}, marks=pytest.mark.slow),
     ],
 )
 def test_a_report_without_rows_is_refused_in_one_line_and_nothing_is_written(tmp_path, damage):
@@ -248,7 +253,16 @@ def test_nothing_can_be_drawn_of_a_report_without_rows(tmp_path):
 
 
 @pytest.mark.parametrize("module", [mil, tabular])
-@pytest.mark.parametrize("one", [{}, {"data": "tiger"}, {"data": [], "model": "mean", "seed": 0}, None])
+@pytest.mark.parametrize(
+    "one",
+    [
+        {},
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ({"data": "tiger"}, {"data": [], "model": "mean", "seed": 0}, None)
+        ),
+    ],
+)
 def test_an_altered_report_is_not_resumed(module, one, tmp_path, monkeypatch):
     monkeypatch.undo()
     out, config = tmp_path / "x.json", module.Config(models=module.Config.models[:1])

@@ -99,6 +99,7 @@ def test_queries_that_hear_more_and_less_are_told_apart():
     assert learned(alike.origins, queries=alike.queries).regimes == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "labelled"), [(1e-6, True), (255.0, False)])
 def test_what_is_learned_is_the_same_in_any_unit(scale, labelled):
     plain = from_all(labelled)
