@@ -32,8 +32,34 @@ HALVES = "tests/similarity/families/test_validation.py::test_a_half_is_asked_abo
 SMOOTHNESS = "tests/learning/test_footprint.py::test_smoothness_is_judged_by_samples_that_were_not_learned_from"
 PAIRS = "tests/linkage/test_linking.py::test_pairs_that_judge_are_hidden_from_the_fit_and_each_judges_once"
 RIDGE = "tests/linkage/test_alternatives.py::test_a_regression_is_judged_by_stored_rows_that_it_did_not_learn_from"
+TRANSFER = (
+    "tests/estimators/test_transfer.py::"
+    "test_no_pair_judges_what_has_learned_from_it_be_it_repeated_or_in_the_library"
+)
 
 MUTANTS = (
+    # --- calibration transfer ---------------------------------------------------------------------------------
+    Mutant(
+        "a transfer learns from the pairs that judge it",
+        "src/ahop/estimators/transfer.py",
+        "clone(transfer).fit(rows[learn], wanted[learn])",
+        "clone(transfer).fit(rows, wanted)",
+        (TRANSFER,),
+    ),
+    Mutant(
+        "a memory has the samples that judge it in its library",
+        "src/ahop/estimators/transfer.py",
+        "others = others[[row.tobytes() not in paired for row in others]]",
+        "others = others[[True for row in others]]",
+        (TRANSFER,),
+    ),
+    Mutant(
+        "a sample that was measured twice judges what has learned from it",
+        "src/ahop/estimators/transfer.py",
+        "folds.split(rows, groups=samples)",
+        "folds.split(rows, groups=np.arange(len(rows)))",
+        (TRANSFER,),
+    ),
     # --- two tables -------------------------------------------------------------------------------------------
     Mutant(
         "a memory is told of the pairs that judge it",

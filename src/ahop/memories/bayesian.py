@@ -279,6 +279,38 @@ class BayesianHopfield(Verifiable):
         background = self.similarity.stranger(single(self.patterns), flat.rows, flat.observed)
         return self.log_evidence(asked.rows, observed=asked.observed) - background.reshape(asked.rows.shape[:-1])
 
+    @torch.no_grad()
+    @of_one_moment
+    def restore(self, queries: Any, *, observed: Observed = None) -> Tensor:
+        r"""Queries as the stored patterns were measured, ``(..., d)``: what the corruption did to them is undone.
+
+        .. math:: \hat\xi(x) = \mathbb{E}[\xi \mid x]
+
+        under the corruption that was learned, among normal patterns with the mean and covariance of the stored ones
+        (:mod:`ahop.similarity.families.posterior`). A query need not come from a stored pattern, and is not drawn to
+        the nearest: this is calibration transfer, from the instrument of the queries to that of the patterns. A
+        corruption that cannot be undone is refused by its name; none of it carries gradients.
+
+        Args:
+            queries: ``(..., d')``.
+            observed: As in :meth:`scores`; values that are missing are told by the others.
+
+        Example:
+            >>> first = torch.randn(200, 6, generator=torch.Generator().manual_seed(0)).cumsum(1)
+            >>> second = 2 + 0.9 * first
+            >>> memory = BayesianHopfield(first[:150]).fit(second[:150])   # no labels
+            >>> bool((memory.restore(second[150:]) - first[150:]).abs().max() < 0.1)
+            True
+        """
+        if not int(self.similarity.known):
+            raise ValueError("restore must come after fit: what happened to queries is learned there")
+        if self.report is not None and not self.report.found:
+            raise ValueError("queries cannot be restored: fit found nothing that is better than chance")
+        asked = as_queries(queries, self.patterns, observed, self.query_dim)
+        flat = asked.flat().single()
+        found = self.similarity.restored(single(self.patterns), flat.rows, flat.observed)
+        return found.to(asked.rows).reshape(*asked.rows.shape[:-1], self.patterns.shape[1])
+
     def recall(
         self,
         queries: Any,

@@ -250,6 +250,10 @@ class Corruption(Density):
     def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
         return self.model.transferred(queries, own, others)
 
+    def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """As the model has it; the temperature says how sure an answer is, not how large the noise."""
+        return self.model.restored(patterns, queries, observed)
+
     def rescaled(self, unit: float, shift: float) -> Corruption:
         new = copy.deepcopy(self)
         new.model = self.model.rescaled(unit, shift)

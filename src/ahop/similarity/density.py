@@ -100,6 +100,13 @@ class Density(Similarity, abstract=True):
         """
         return None
 
+    def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """What queries ``(Q, d')`` were before anything happened to them, ``(Q, d)`` in float64: the mean of what they
+        may have been, among patterns like those stored (:mod:`ahop.similarity.families.posterior`)."""
+        raise ValueError(
+            f"queries cannot be restored: fit found {self.name!r}, which tells how likely a query is, not what it was"
+        )
+
     def codes(self, patterns: Tensor, tolerance: float) -> Codes:
         """Codes for patterns and queries whose dot products are the scores, up to a constant of the query."""
         raise NoCodesError(f"codes of {type(self).__name__} are not known: its scores are no dot products")

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ahop.similarity.density import Density
 from ahop.similarity.families import em
 from ahop.similarity.families.family import Family, register
+from ahop.similarity.families.posterior import Prior, expected
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.squares import squared_distances
 
@@ -97,6 +98,15 @@ class Gain(Density):
         """The gains of queries, on other patterns."""
         gains = (self.size(queries) - self.size(own)).exp() * ((queries - self.zero) * (own - self.zero)).sign()
         return self.zero + gains * (others - self.zero)
+
+    @torch.no_grad()
+    def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """The size whose logarithm is the mean of what it may have been, with the sign of the query."""
+        prior, precision = Prior.of(self.size(patterns.double())), (-2 * self.log_sigma).double().exp()
+        precision = precision if observed is None else precision * observed
+        gaps = self.size(queries.double()) - self.bias - prior.mean
+        sizes = expected(prior.mean, prior.covariance, prior.covariance, precision, gaps).exp()
+        return self.zero + sizes * (queries - self.zero).sign()
 
     @torch.no_grad()
     def rescaled(self, unit: float, shift: float) -> Gain:

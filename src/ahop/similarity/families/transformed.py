@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ahop.similarity.codes import Asked, Codes
 from ahop.similarity.density import Density
+from ahop.similarity.families.posterior import Prior
 
 SCALES = ("as it is", "logarithm", "square root", "rank")
 # What is added before a logarithm is taken, in units of the patterns' spread: values at the lower end are no longer
@@ -129,6 +130,25 @@ class Transformed(Density):
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """As the likelihood has it, of what is seen."""
         return self.likelihood.stranger(self.view(patterns), self.view(queries), self.whole(observed))
+
+    @torch.no_grad()
+    def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """As the likelihood has it, of what is seen, and back from there.
+
+        A logarithm and a root are undone value by value. Slopes, ranks and rows in a scale of their own have lost
+        something: the linear regression of stored patterns on how they are seen tells it.
+        """
+        seen = self.view(patterns.double())
+        found = self.likelihood.restored(seen, self.view(queries.double()), self.whole(observed))
+        if self.own_scale or self.derivative or self.scale == "rank":
+            prior, rows = Prior.of(seen), patterns.double()
+            slope = torch.linalg.lstsq(prior.covariance, (seen - prior.mean).mT @ (rows - rows.mean(0)) / len(rows))
+            return rows.mean(0) + (found - prior.mean) @ slope.solution
+        if self.scale == "logarithm":
+            found = (found.exp() - _OFFSET).clamp_min(0)
+        elif self.scale == "square root":
+            found = found.clamp_min(0).square()
+        return self.low + self.unit * found
 
     def parts(self) -> list[tuple[float, Density]]:
         return self.likelihood.parts()

@@ -12,6 +12,7 @@ from ahop._blocks import pairwise
 from ahop._precision import holds
 from ahop.similarity.density import Density
 from ahop.similarity.families import student
+from ahop.similarity.families.posterior import Prior, expected
 from ahop.similarity.squares import ROUNDING, squared_distances
 from ahop.similarity.whitened import Whitened
 
@@ -167,6 +168,19 @@ class Correlated(Density):
     def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
         """The noise stays, with the hidden causes."""
         return queries + self.gain * (others - own)
+
+    @torch.no_grad()
+    def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """Hidden causes are told from patterns by how either spreads; noise is taken for normal, of its scale."""
+        prior, gain, loading = Prior.of(patterns), self.gain.double(), self.loading.double()
+        precision = (-self.log_psi).double().exp()
+        return expected(
+            prior.mean,
+            gain * prior.covariance,
+            gain.square() * prior.covariance + loading @ loading.mT,
+            precision if observed is None else precision * observed,
+            queries.double() - self.bias - gain * prior.mean,
+        )
 
     def _spread(self, patterns: Tensor) -> Tensor:
         return self.gain.square() * patterns.var(0, unbiased=False)

@@ -13,11 +13,13 @@ from ahop.kernels import plain
 from ahop.similarity import codes, quick
 from ahop.similarity.base import Decomposable
 from ahop.similarity.density import Density
+from ahop.similarity.families.posterior import Prior, expected
 
 _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 # Values far outside anything seen in fitting still have some density, so that no score is infinite: so much of a flat
 # density over the range of the background.
 _LEAST_SHARE = 4e-6
+_TINY = 1e-30
 
 
 class Likelihood(Decomposable, Density):
@@ -236,6 +238,33 @@ class Likelihood(Decomposable, Density):
         kept = self.kept(own, queries)
         lost = self.lost(queries) > kept.logsumexp(0)
         return torch.where(lost, queries, queries + self.gain[kept.argmax(0)] * (others - own))
+
+    @torch.no_grad()
+    def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """What each value tells by itself, as a normal distribution of the same mean and variance (assumed density
+        filtering), put together by the covariance of the patterns: a lost value is told by the others."""
+        prior, asked = Prior.of(patterns), queries.double()
+        variance = prior.covariance.diagonal()
+        mean, left = self._by_itself(prior.mean, variance, asked)
+        # What is left of the prior's variance tells how much was seen; nothing, where none of it is gone.
+        precision = (1 / left - 1 / variance.clamp_min(_TINY)).clamp_min(0)
+        precision = precision if observed is None else precision * observed
+        gaps = torch.where(precision > 0, (mean - prior.mean) / left / precision.clamp_min(_TINY), 0.0)
+        return expected(prior.mean, prior.covariance, prior.covariance, precision, gaps)
+
+    def _by_itself(self, mean: Tensor, variance: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
+        """The posterior mean and variance of each value ``(Q, d)``, given its own query alone and a normal prior."""
+        gain, noise = self.gain.double()[:, None, None], self.sigma.double().square()[:, None]
+        gaps = queries - self.centre - self.bias - gain * (mean - self.centre)
+        seen = gain.square() * variance + noise
+        log_noise = self.level.double()[:, None] + self.sigma.double().log()[:, None]
+        kept = log_noise - seen.log() / 2 - gaps.square() / seen / 2
+        shares = torch.softmax(torch.cat([kept, self.lost(queries)[None]]), 0)
+        # A lost value leaves the prior as it is.
+        means = torch.cat([mean + gain * variance / seen * gaps, mean.expand_as(gaps[:1])])
+        variances = torch.cat([(variance * noise / seen).expand_as(gaps), variance.expand_as(gaps[:1])])
+        found = (shares * means).sum(0)
+        return found, (shares * (variances + (means - found).square())).sum(0).clamp_min(_TINY)
 
     @torch.no_grad()
     def background_density(self) -> tuple[Tensor, Tensor]:

@@ -67,6 +67,13 @@ class Regimes(Density):
         return [(math.log(max(share, _TINY)), regime.codes(patterns, tolerance)) for share, regime in self.parts()]
 
     @torch.no_grad()
+    def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """As in :meth:`Likelihood.restored`, each regime counting as much as it explains a query of nothing stored."""
+        regimes = [regime for _, regime in self.parts()]
+        scores = torch.stack([regime.stranger(patterns, queries, observed) for regime in regimes], -1) + self.log_rho
+        found = torch.stack([regime.restored(patterns, queries, observed) for regime in regimes], -1)
+        return (found * torch.softmax(scores.double(), -1)[:, None]).sum(-1)
+
     @torch.no_grad()
     def rescaled(self, unit: float, shift: float) -> Regimes:
         """As in :meth:`Likelihood.rescaled`."""

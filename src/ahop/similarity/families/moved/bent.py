@@ -240,6 +240,10 @@ class Bent(Density):
         before, after = (self.locate(rows)[0] for rows in (own, others))
         return queries + torch.linalg.solve(self.whitener.to(queries).mT, (after - before).mT).mT
 
+    def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """By the linear map alone."""
+        return self.straight.restored(patterns, queries, observed)
+
     @torch.no_grad()
     def codes(self, patterns: Tensor, tolerance: float) -> Codes:
         """See :class:`BentCodes`; they need no tolerance."""

@@ -13,6 +13,7 @@ from ahop._precision import holds
 from ahop.similarity.bridge import Adapter, Bridge
 from ahop.similarity.density import Density
 from ahop.similarity.families import student
+from ahop.similarity.families.posterior import Prior, expected
 from ahop.similarity.squares import ROUNDING, squared_distances
 
 # Maps that differ by less are called the same.
@@ -161,6 +162,17 @@ class Moved(Density):
     def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
         """The noise stays, around where the others are moved to."""
         return queries + (others - own) @ self.matrix.mT
+
+    @torch.no_grad()
+    def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """Back by the map, as far as the noise, taken for normal, lets it be known."""
+        if observed is not None and not bool(observed.all()):
+            raise ValueError("observed must be None: a map between spaces is undone for whole queries")
+        prior = Prior.of(patterns)
+        there = self.whiten(self.matrix.double().mT).mT
+        cross = prior.covariance @ there.mT
+        gaps = self.whiten(queries.double() - self.bias) - there @ prior.mean
+        return expected(prior.mean, cross, there @ cross, torch.ones_like(gaps[0]), gaps)
 
     @torch.no_grad()
     def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:

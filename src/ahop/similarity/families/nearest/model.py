@@ -13,6 +13,7 @@ from ahop._checks import as_tensor, choice
 from ahop.similarity.base import Decomposable, Similarity
 from ahop.similarity.codes import Asked, Codes, NoCodesError, refuse_masks
 from ahop.similarity.density import Density
+from ahop.similarity.families.posterior import Prior, expected
 from ahop.similarity.fixed import Cosine, Distance, Manhattan
 
 METRICS: dict[str, type[Similarity]] = {"distance": Distance, "manhattan": Manhattan, "cosine": Cosine}
@@ -155,6 +156,26 @@ class Nearest(Density):
         if self.mapped:
             return None
         return queries + (others - own) * (self.log_query_scale - self.log_pattern_scale).exp()
+
+    @torch.no_grad()
+    def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        r"""From the coordinates of the comparison to those of patterns; what ridge regression maps there stays there.
+
+        Noise is that of the metric: a variance of :math:`1 / 2\beta` of the squared distance, of :math:`2 / \beta^2`
+        of the L1 distance, and of the patterns' mean squared length over :math:`\beta` of the cosine.
+        """
+        asked, beta = self.asked(queries.double()), self.log_beta.double().exp()
+        scale = self.log_pattern_scale.double().exp()
+        if self.mapped:
+            self._require_whole(observed)
+            return self.pattern_centre + scale * asked
+        stored = self.stored(patterns.double())
+        length = stored.square().sum(1).mean().clamp_min(_TINY)
+        level = {"distance": 2 * beta, "manhattan": beta.square() / 2, "cosine": beta / length}[self.metric]
+        precision = level * (torch.ones_like(scale) if observed is None else observed)
+        prior = Prior.of(stored)
+        found = expected(prior.mean, prior.covariance, prior.covariance, precision, asked - prior.mean)
+        return self.pattern_centre + scale * found
 
     @torch.no_grad()
     def rescaled(self, unit: float, shift: float) -> Nearest:
