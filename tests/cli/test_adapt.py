@@ -4,13 +4,55 @@ from tests.linkage.data import drawn
 from typer.testing import CliRunner
 
 from ahop.cli import app
+from ahop.estimators import transfer
 from ahop.tables import read, write
 
 
-def adapted(folder, stored, incoming, out):
+def adapted(folder, stored, incoming, out, *options, pairs=True):
     files = [str(folder / name) for name in (stored, incoming, "known.csv", out)]
-    result = CliRunner().invoke(app, ["adapt", *files[:2], "--pairs", files[2], "--out", files[3]])
+    known = ["--pairs", files[2]] if pairs else []
+    result = CliRunner().invoke(app, ["adapt", *files[:2], *known, "--out", files[3], *options])
     return result.exit_code, result.output
+
+
+@pytest.fixture
+def instruments(tmp_path):
+    """30 samples by a second instrument, of 60 by the first, which are returned; ten pairs are known."""
+    draw = np.random.default_rng(0)
+    first = draw.normal(size=(60, 5)).cumsum(1)
+    names = list("abcde")
+    second = 3 + 1.2 * first[:30] + 0.01 * draw.normal(size=(30, 5))
+    write({"sample": [f"s{row}" for row in range(60)], **dict(zip(names, first.T, strict=True))}, tmp_path / "1.csv")
+    write({"run": [f"r{row}" for row in range(30)], **dict(zip(names, second.T, strict=True))}, tmp_path / "2.csv")
+    write({"run": [f"r{row}" for row in range(10)], "sample": [f"s{row}" for row in range(10)]}, tmp_path / "known.csv")
+    return first
+
+
+def test_rows_of_a_second_instrument_are_corrected_and_the_error_of_held_out_pairs_is_told(
+    tmp_path, instruments, monkeypatch
+):
+    monkeypatch.setattr(transfer, "_CAUSES", (1,))
+    code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.csv")
+    assert code == 0 and "30 rows as the stored ones were measured" in text
+    assert "RMSE of held-out pairs, in the units of the data:" in text and "10 known pairs, by cross-validation" in text
+    assert all(f"{name} " in text for name in ("none", "slope and bias", "PDS", "DS", "b-hop, 1 hidden cause"))
+    table = read(tmp_path / "corrected.csv", "id")
+    assert table.columns == tuple("abcde") and np.abs(table.values - instruments[:30]).max() < 0.1
+
+
+def test_without_a_pair_rows_are_corrected_and_nobody_says_how_well(tmp_path, instruments):
+    code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.npy", pairs=False)
+    assert code == 0 and "nobody knows: no pair is known" in text
+    assert np.abs(np.load(tmp_path / "corrected.npy") - instruments[:30]).max() < 0.5
+
+
+def test_a_row_that_misses_a_value_is_not_corrected_and_nothing_is_written(tmp_path, instruments):
+    text = (tmp_path / "2.csv").read_text().splitlines()
+    text[3] = text[3][: text[3].rindex(",") + 1]
+    (tmp_path / "2.csv").write_text("\n".join(text))
+    code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.csv")
+    assert code == 2 and "1 missing value; whole rows alone can be corrected" in text
+    assert not (tmp_path / "corrected.csv").exists()
 
 
 def test_an_index_finds_adapted_queries_though_it_stays_as_it_is(tmp_path):
@@ -33,7 +75,7 @@ def test_where_no_space_was_moved_that_is_said_and_nothing_written(tmp_path):
     write(stored, tmp_path / "stored.csv")
     write(incoming, tmp_path / "incoming.csv")
     write({"order": incoming["order"], "sku": [stored["sku"][row] for row in origins]}, tmp_path / "known.csv")
-    code, text = adapted(tmp_path, "stored.csv", "incoming.csv", "adapted.npy")
+    code, text = adapted(tmp_path, "stored.csv", "incoming.csv", "adapted.npy", "--metric", "cosine")
     assert code == 2 and "error: no moved space was found between" in text and "ahop match can" in text
     assert not (tmp_path / "adapted.npy").exists()
 

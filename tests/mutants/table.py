@@ -33,8 +33,7 @@ SMOOTHNESS = "tests/learning/test_footprint.py::test_smoothness_is_judged_by_sam
 PAIRS = "tests/linkage/test_linking.py::test_pairs_that_judge_are_hidden_from_the_fit_and_each_judges_once"
 RIDGE = "tests/linkage/test_alternatives.py::test_a_regression_is_judged_by_stored_rows_that_it_did_not_learn_from"
 TRANSFER = (
-    "tests/estimators/test_transfer.py::"
-    "test_no_pair_judges_what_has_learned_from_it_be_it_repeated_or_in_the_library"
+    "tests/estimators/test_transfer.py::test_no_pair_judges_what_has_learned_from_it_be_it_repeated_or_in_the_library"
 )
 
 MUTANTS = (

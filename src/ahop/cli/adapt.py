@@ -9,36 +9,52 @@ import typer
 
 from ahop.cli.common import app, plain_errors, say
 
+_Metric = Annotated[
+    str | None,
+    typer.Option(help="What an index ranks by: cosine, inner or l2. Rows of the same columns need none."),
+]
+
 
 @app.command()
 @plain_errors
 def adapt(
-    stored: Annotated[Path, typer.Argument(help="The table that the index holds.")],
-    incoming: Annotated[Path, typer.Argument(help="Queries, of another model or another width.")],
-    pairs: Annotated[Path, typer.Option(help="Known pairs: incoming id, stored id.")],
-    out: Annotated[Path, typer.Option(help="Where adapted queries go: .npy, .csv or .parquet.")],
-    metric: Annotated[str, typer.Option(help="What the index ranks by: cosine, inner or l2.")] = "cosine",
+    stored: Annotated[Path, typer.Argument(help="The table of the first instrument, or that an index holds.")],
+    incoming: Annotated[Path, typer.Argument(help="Rows of the second instrument, or queries of another model.")],
+    out: Annotated[Path, typer.Option(help="Where adapted rows go: .npy, .csv or .parquet.")],
+    pairs: Annotated[Path | None, typer.Option(help="Known pairs: incoming id, stored id.")] = None,
+    metric: _Metric = None,
     id: Annotated[str | None, typer.Option(help="The column of ids; else one that can be is found.")] = None,
     incoming_id: Annotated[str | None, typer.Option(help="That of INCOMING, if it has another name.")] = None,
 ) -> None:
-    """Write queries of a changed embedding for an index that stays as it is."""
+    """Write rows as another instrument would have measured them, or as queries for an index that stays as it is."""
     import numpy as np
 
     from ahop import linkage, tables
     from ahop._checks import choice
     from ahop._files import whole_file
 
-    choice(metric, "--metric", ("cosine", "inner", "l2"))
+    if metric is not None:
+        choice(metric, "--metric", ("cosine", "inner", "l2"))
     tables.require_table(out, ".npy")
     held, asked = tables.read(stored, id), tables.read(incoming, id if incoming_id is None else incoming_id)
     say("stored", str(held))
     say("incoming", str(asked))
-    known = linkage.known_pairs(pairs, held, asked)
-    say("known pairs", known.note)
-    vectors = linkage.adapted(held, asked, known.origins, metric)
+    known = None
+    if pairs is not None:
+        known, note = linkage.known_pairs(pairs, held, asked)
+        say("known pairs", note)
+    if metric is None and tables.aligned(held, asked).shared:
+        found = linkage.corrected(held, asked, known)
+        columns, vectors, made = found.table.columns, found.table.values, "rows as the stored ones were measured"
+        for line in found.lines:
+            say(*line)
+    else:
+        metric = metric or "cosine"
+        columns, vectors = held.columns, linkage.adapted(held, asked, known, metric)
+        made = f"queries for an index by {metric}"
     if out.suffix.lower() == ".npy":
         with whole_file(out) as file:
             np.save(file, vectors)
     else:
-        tables.write({"id": asked.ids.tolist(), **dict(zip(held.columns, vectors.T.tolist(), strict=True))}, out)
-    say("wrote", f"{out} ({len(vectors):,} queries for an index by {metric})")
+        tables.write({"id": asked.ids.tolist(), **dict(zip(columns, vectors.T.tolist(), strict=True))}, out)
+    say("wrote", f"{out} ({len(vectors):,} {made})")

@@ -210,7 +210,9 @@ class CalibrationTransfer(_Transfer):
             raise ValueError(f"y must have at least {self._fewest} different rows to judge by, got {count}")
         folds = GroupKFold(min(_FOLDS, count), shuffle=True, random_state=self.random_state)
         splits = list(folds.split(rows, groups=samples))
-        tried = self._transfers(rows.shape[1] == wanted.shape[1], others)
+        # As many hidden causes as the fewest pairs that are learned from can tell.
+        most = min(rows.shape[1], *(len(learn) - 1 for learn, _ in splits))
+        tried = self._transfers(rows.shape[1] == wanted.shape[1], most, others)
         self.rmsecv_: dict[str, float] = {}
         with progress("calibration transfer", len(tried), show=self.verbose) as bar:
             for name, transfer in tried.items():
@@ -226,7 +228,7 @@ class CalibrationTransfer(_Transfer):
         found: np.ndarray = self.transfer_.transform(self._rows(X))
         return found
 
-    def _transfers(self, same_width: bool, library: np.ndarray) -> dict[str, Any]:
+    def _transfers(self, same_width: bool, most: int, library: np.ndarray) -> dict[str, Any]:
         """What is tried, simplest first."""
         found: dict[str, Any] = {"none": FunctionTransformer()} if same_width else {}
         found["slope and bias"] = PiecewiseDirectStandardization(window=1)
@@ -234,13 +236,13 @@ class CalibrationTransfer(_Transfer):
         found["DS"] = DirectStandardization()
         if not same_width:
             return {**found, "b-hop, a map": _Restored(0, library)}
-        for causes in _CAUSES:
+        for causes in sorted({min(causes, most) for causes in _CAUSES}):
             found[f"b-hop, {causes} hidden cause{'s' * (causes > 1)}"] = _Restored(causes, library)
         return found
 
 
 class _Restored(TransformerMixin, BaseEstimator):
-    """What a memory restores that knows the pairs, with so many hidden causes at most or, for none, a map."""
+    """What a memory restores that knows the pairs, with so many hidden causes or, for none, a map."""
 
     def __init__(self, hidden_causes: int, library: np.ndarray) -> None:
         self.hidden_causes = hidden_causes
@@ -249,9 +251,8 @@ class _Restored(TransformerMixin, BaseEstimator):
     def fit(self, X: np.ndarray, y: np.ndarray) -> _Restored:  # noqa: N803
         patterns, origins = np.unique(y, axis=0, return_inverse=True)
         stored, queries = torch.from_numpy(np.concatenate([patterns, self.library])), torch.from_numpy(X)
-        width, most = X.shape[1], min(len(X) - 1, X.shape[1])
-        causes = min(self.hidden_causes, most)
-        likelihood = Correlated(width, causes) if self.hidden_causes else Moved(y.shape[1], width)
+        width, causes = X.shape[1], self.hidden_causes
+        likelihood = Correlated(width, causes) if causes else Moved(y.shape[1], width)
         likelihood.double().fit(stored, queries, torch.from_numpy(origins.ravel()))
         self.memory_ = BayesianHopfield(stored, similarity=likelihood)
         return self

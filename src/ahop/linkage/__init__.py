@@ -3,6 +3,7 @@
 from ahop.linkage.adapt import adapted
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.checks import answered, asked
+from ahop.linkage.correct import Corrected, corrected
 from ahop.linkage.linking import Linkage, link
 from ahop.linkage.model import Model
 from ahop.linkage.page import page
@@ -11,11 +12,13 @@ from ahop.linkage.words import lines, verdict
 
 __all__ = [
     "Alternative",
+    "Corrected",
     "Linkage",
     "Model",
     "adapted",
     "answered",
     "asked",
+    "corrected",
     "known_pairs",
     "lines",
     "link",

@@ -11,14 +11,14 @@ from ahop.tables.table import Table
 
 
 def adapted(
-    stored: Table, incoming: Table, origins: Tensor, metric: str = "cosine", *, verbose: bool = True
+    stored: Table, incoming: Table, origins: Tensor | None, metric: str = "cosine", *, verbose: bool = True
 ) -> np.ndarray:
     """Vectors like the stored ones ``(n, d)``, which an index of these ranks by their nearness to the incoming rows.
 
     Args:
         stored: What the index holds, all columns of it.
         incoming: Rows of another space, with a width of their own.
-        origins: The stored row of each incoming one ``(n,)``, -1 where nobody knows it.
+        origins: The stored row of each incoming one ``(n,)``, -1 where nobody knows it; None where nobody knows any.
         metric: What the index ranks by: "cosine", "inner" or "l2".
         verbose: Whether to show progress when it takes long.
     """
