@@ -121,7 +121,7 @@ def test_every_public_name_is_in_the_reference():
     documented = set(re.findall(r"^\.\. auto(?:module|function):: (.+)$", pages, re.MULTILINE))
     for name in ahop.__all__:
         found = getattr(ahop, name)
-        homes = {f"ahop.{name}", "ahop.memories"} if name in ahop.memories.__all__ else {f"ahop.{name}"}
+        homes = {home.__name__ for home in (ahop.memories, ahop.comparison) if name in home.__all__} | {f"ahop.{name}"}
         assert name == "__version__" or homes & documented, name
         assert found.__doc__, name
     for module in map(import_module, sorted(documented - {"ahop.memory_budget"})):

@@ -7,7 +7,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-PACKAGES = ("ahop.memories", "ahop.similarity", "ahop.learning.report", "ahop.variants", "ahop.index", "ahop.nn")
+PACKAGES = (
+    *("ahop.memories", "ahop.similarity", "ahop.learning.report", "ahop.variants", "ahop.index", "ahop.nn"),
+    *("ahop.comparison", "ahop.estimators"),
+)
 
 
 def _found(name: str) -> Any:

@@ -8,6 +8,7 @@ from ahop._version import __version__
 
 if TYPE_CHECKING:
     from ahop import (
+        comparison,
         datasets,
         energy,
         estimators,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         variants,
     )
     from ahop._blocks import memory_budget
+    from ahop.comparison import Comparison, compare
     from ahop.memories import (
         AdaptiveHopfield,
         AssociativeMemory,
@@ -51,6 +53,10 @@ if TYPE_CHECKING:
     )
 
 
+# Where names come from that are no memories.
+_ELSEWHERE = {"memory_budget": "ahop._blocks", "compare": "ahop.comparison", "Comparison": "ahop.comparison"}
+
+
 def __getattr__(name: str) -> Any:
     """PyTorch takes seconds to import, so that everything comes when it is first asked for."""
     if name not in __all__:
@@ -58,7 +64,7 @@ def __getattr__(name: str) -> Any:
     if find_spec(f"ahop.{name}"):
         found = import_module(f"ahop.{name}")
     else:
-        found = getattr(import_module("ahop._blocks" if name == "memory_budget" else "ahop.memories"), name)
+        found = getattr(import_module(_ELSEWHERE.get(name, "ahop.memories")), name)
     globals()[name] = found
     return found
 
@@ -74,6 +80,7 @@ __all__ = [
     "BayesianHopfield",
     "Certificate",
     "ClassicalHopfield",
+    "Comparison",
     "DenseHopfield",
     "ExponentialHopfield",
     "FourierHopfield",
@@ -88,6 +95,8 @@ __all__ = [
     "SparseHopfield",
     "UniversalHopfield",
     "__version__",
+    "compare",
+    "comparison",
     "create",
     "datasets",
     "energy",

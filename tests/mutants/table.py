@@ -35,8 +35,17 @@ RIDGE = "tests/linkage/test_alternatives.py::test_a_regression_is_judged_by_stor
 TRANSFER = (
     "tests/estimators/test_transfer.py::test_no_pair_judges_what_has_learned_from_it_be_it_repeated_or_in_the_library"
 )
+COMPARED = "tests/comparison/test_comparing.py::test_no_memory_is_judged_by_an_origin_that_it_has_learned_from"
 
 MUTANTS = (
+    # --- a comparison -----------------------------------------------------------------------------------------
+    Mutant(
+        "memories learn from the origins that judge them",
+        "src/ahop/comparison/comparing.py",
+        "Fold(stored, asked[~judge], labels[~judge], asked[judge])",
+        "Fold(stored, asked, labels, asked[judge])",
+        (COMPARED,),
+    ),
     # --- calibration transfer ---------------------------------------------------------------------------------
     Mutant(
         "a transfer learns from the pairs that judge it",
@@ -70,8 +79,8 @@ MUTANTS = (
     Mutant(
         "ridge regression learns from the pairs that judge it",
         "src/ahop/linkage/alternatives.py",
-        ".fit(queries[learn].numpy(), patterns[origins[learn]].numpy())",
-        ".fit(queries.numpy(), patterns[origins].numpy())",
+        "regressed(queries[learn], patterns[origins[learn]], queries[judge])",
+        "regressed(queries, patterns[origins], queries[judge])",
         (RIDGE,),
     ),
     # --- bags -------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import torch
 
 import ahop
 from ahop._extras import MissingExtraError
+from ahop.comparison import Comparison, Row
 from ahop.learning.report import clopper_pearson
 from ahop.memories import evidence_by_column
 from ahop.metrics import calibration_error
@@ -26,7 +27,9 @@ def noise(*shape, seed=0):
 PATTERNS = noise(30, 8).clamp(-1, 1)
 QUERIES, ORIGINS = WORLD.sample(PATTERNS, 200)
 MEMORY = ahop.BayesianHopfield(PATTERNS)
+FOUND = Comparison((Row("nearest by L2", ORIGINS < 20), Row("b-hop", ORIGINS < 29, 0.9, 0.1, 1.0)), patterns=30)
 DRAWN = {
+    "comparison": lambda ax=None: ahop.plot.comparison(FOUND, ax=ax),
     "confidence": lambda ax=None: ahop.plot.confidence(MEMORY, QUERIES, ax=ax),
     "corruption": lambda ax=None: ahop.plot.corruption(MEMORY, ax=ax),
     "energy": lambda ax=None: ahop.plot.energy(MEMORY, QUERIES[:3], ax=ax),
@@ -265,6 +268,19 @@ def test_what_cannot_be_drawn_is_refused_and_leaves_no_figure(draw, message):
     with pytest.raises(ValueError, match=message):
         draw()
     assert not pyplot.get_fignums()
+
+
+def test_a_comparison_shows_every_row_with_its_interval_and_the_best_in_blue():
+    rows = (*FOUND.rows, Row("hop", note="patterns must be -1 or +1"))
+    ax = Comparison(rows, 30).plot(ax=own())
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["b-hop", "nearest by L2"]
+    for (line, _, (whisker,)), row in zip(ax.containers, FOUND.rows[::-1], strict=True):
+        assert line.get_xdata()[0] == pytest.approx(row.accuracy)
+        assert whisker.get_segments()[0][:, 0] == pytest.approx(row.interval)
+    assert [container[0].get_color() for container in ax.containers] == [canvas.BLUE, canvas.GREY]
+    assert ax.lines[-1].get_xdata() == pytest.approx([0.9])
+    with pytest.raises(TypeError, match=r"found must be what ahop\.compare returns, got str"):
+        ahop.plot.comparison("found")
 
 
 def test_axes_of_another_kind_are_refused():

@@ -82,17 +82,23 @@ def nearest(patterns: Tensor, queries: Tensor) -> Tensor:
     return torch.cat([(queries[part] @ patterns.mT).argmax(1) for part in parts])
 
 
-def _ridge(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int) -> Alternative:
+def regressed(rows: Tensor, wanted: Tensor, asked: Tensor) -> Tensor:
+    """What ridge regression of ``wanted`` on ``rows`` says of ``asked``; leave-one-out errors choose its strength."""
     from sklearn.linear_model import RidgeCV
+
+    model = RidgeCV(_STRENGTHS).fit(rows.cpu().numpy(), wanted.cpu().numpy())
+    return torch.from_numpy(model.predict(asked.cpu().numpy())).to(wanted).reshape(len(asked), -1)
+
+
+def _ridge(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int) -> Alternative:
     from sklearn.model_selection import GroupKFold
 
     folds = GroupKFold(_FOLDS, shuffle=True, random_state=seed)
     right = labels = 0
     for learn, judge in folds.split(queries, groups=origins):
         judge = judge[: _JUDGED // _FOLDS]
-        model = RidgeCV(_STRENGTHS).fit(queries[learn].numpy(), patterns[origins[learn]].numpy())
-        guess = torch.from_numpy(model.predict(queries[judge].numpy())).to(patterns)
-        right += int((nearest(patterns, guess.reshape(len(judge), -1)) == origins[judge]).sum())
+        guess = regressed(queries[learn], patterns[origins[learn]], queries[judge])
+        right += int((nearest(patterns, guess) == origins[judge]).sum())
         labels += len(judge)
     return Alternative(RIDGE, right, labels)
 

@@ -16,6 +16,7 @@ Example:
     'share of answers that are wrong'
 """
 
+from ahop.plot.comparison import comparison
 from ahop.plot.confidence import confidence
 from ahop.plot.corruption import corruption
 from ahop.plot.energy import energy
@@ -26,6 +27,7 @@ from ahop.plot.reliability import reliability
 from ahop.plot.risk_coverage import risk_coverage
 
 __all__ = [
+    "comparison",
     "confidence",
     "corruption",
     "energy",

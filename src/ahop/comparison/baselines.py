@@ -1,0 +1,79 @@
+"""What anybody could do without a memory, simplest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ahop._queries import Queries
+from ahop.linkage.alternatives import nearest, regressed
+from ahop.similarity.squares import squared_distances
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Stored patterns ``(N, d)``, queries to learn from with their origins, and queries to answer."""
+
+    patterns: Tensor
+    queries: Queries
+    origins: Tensor
+    asked: Queries
+
+    @property
+    def same_width(self) -> bool:
+        """Whether queries have as many values as patterns."""
+        return self.asked.rows.shape[1] == self.patterns.shape[1]
+
+    @property
+    def seen(self) -> Tensor:
+        """Queries to learn from, with the mean of its column where a value is missing."""
+        return _filled(self.queries, self._mean)
+
+    @property
+    def wanted(self) -> Tensor:
+        """Queries to answer, with the mean of what was learned from where a value is missing."""
+        return _filled(self.asked, self._mean)
+
+    @property
+    def _mean(self) -> Tensor:
+        rows, observed = self.queries.rows, self.queries.observed
+        return rows.mean(0) if observed is None else (rows * observed).sum(0) / observed.sum(0).clamp_min(1)
+
+
+def _filled(queries: Queries, mean: Tensor) -> Tensor:
+    return queries.rows if queries.observed is None else torch.where(queries.observed, queries.rows, mean)
+
+
+def _by_distance(fold: Fold) -> Tensor:
+    return squared_distances(fold.patterns, fold.wanted).argmin(1)
+
+
+def _by_cosine(fold: Fold) -> Tensor:
+    return nearest(fold.patterns, fold.wanted)
+
+
+def _by_centred_cosine(fold: Fold) -> Tensor:
+    return nearest(fold.patterns - fold.patterns.mean(0), fold.wanted - fold.seen.mean(0))
+
+
+def _by_correlation(fold: Fold) -> Tensor:
+    return nearest(*(rows - rows.mean(1, keepdim=True) for rows in (fold.patterns, fold.wanted)))
+
+
+def _by_regression(fold: Fold) -> Tensor:
+    centre = fold.patterns.mean(0)
+    return nearest(fold.patterns - centre, regressed(fold.seen, fold.patterns[fold.origins], fold.wanted) - centre)
+
+
+RIDGE = "ridge regression, cosine"
+# The first choice for each query to answer, ``(n,)``.
+BASELINES: dict[str, Callable[[Fold], Tensor]] = {
+    "nearest by L2": _by_distance,
+    "nearest by cosine": _by_cosine,
+    "nearest by centred cosine": _by_centred_cosine,
+    "nearest by correlation": _by_correlation,
+    RIDGE: _by_regression,
+}

@@ -1,0 +1,111 @@
+import pytest
+import torch
+from tests.guards import Watch, apart, rows
+
+import ahop
+from ahop._queries import Queries
+from ahop.comparison import comparing
+from ahop.comparison.baselines import BASELINES, Fold
+from ahop.memories import BayesianHopfield
+from ahop.memories.names import known_names
+
+DRAW = torch.Generator().manual_seed(0)
+PATTERNS = torch.randn(24, 5, generator=DRAW)
+ORIGINS = torch.arange(24).repeat(2)
+QUERIES = PATTERNS[ORIGINS] + 0.3 * torch.randn(48, 5, generator=DRAW) + 2
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Three memories alone, to be quick."""
+    monkeypatch.setattr(comparing, "known_names", lambda: ["b-hop", "hop", "m-hop"])
+
+
+def named(found):
+    return {row.name: row for row in found.rows}
+
+
+def test_baselines_come_first_then_b_hop_then_the_other_memories_and_each_query_judges_once(few):
+    found = ahop.compare(PATTERNS, QUERIES, ORIGINS)
+    assert [row.name for row in found.rows] == [*BASELINES, "b-hop", "hop", "m-hop"]
+    assert all(len(row.right) == 48 for row in found.judged)
+    by_name = named(found)
+    assert by_name["b-hop"].accuracy > by_name["nearest by L2"].accuracy and by_name["b-hop"].confidence > 0
+    assert "must be -1 or +1" in by_name["hop"].note and not len(by_name["hop"].right)
+
+
+def test_no_memory_is_judged_by_an_origin_that_it_has_learned_from(few, monkeypatch):
+    watch = Watch(monkeypatch).on(BayesianHopfield, "fit").on(BayesianHopfield, "recall")
+    ahop.compare(PATTERNS, QUERIES, ORIGINS)
+    origin = {row.numpy().tobytes(): int(place) for row, place in zip(QUERIES, ORIGINS, strict=True)}
+    fits = watch.of("fit")
+    assert len(fits) == 2
+    judged = []
+    for fit in fits:
+        recall = next(call for call in watch.after(fit) if call.what == "recall")
+        learned, asked = ({origin[row] for row in rows(call.queries.numpy())} for call in (fit, recall))
+        apart(learned, asked)
+        judged += sorted(asked)
+    assert sorted(judged) == list(range(24))
+
+
+def test_patterns_that_are_stored_twice_count_as_one(monkeypatch):
+    monkeypatch.setattr(comparing, "known_names", list)
+    twice = torch.cat([PATTERNS, PATTERNS])
+    found = ahop.compare(twice, PATTERNS[ORIGINS], ORIGINS + 24)
+    assert named(found)["nearest by L2"].accuracy == 1
+
+
+@pytest.mark.parametrize("name", ["m-hop", pytest.param("b-hop", marks=pytest.mark.slow)])
+def test_queries_of_another_width_leave_what_maps_them(name, monkeypatch):
+    monkeypatch.setattr(comparing, "known_names", lambda: [name])
+    wide = QUERIES @ torch.randn(5, 9, generator=DRAW)
+    found = named(ahop.compare(PATTERNS, wide, ORIGINS))
+    assert found["nearest by cosine"].note == "queries have another width than patterns"
+    assert len(found["ridge regression, cosine"].right) == 48
+    assert len(found[name].right) == 48 * (name == "b-hop") and bool(found[name].note) == (name == "m-hop")
+
+
+def test_missing_values_are_means_to_baselines():
+    rows, seen = torch.tensor([[1.0, 0.0], [3.0, 8.0]]), torch.tensor([[True, False], [True, True]])
+    fold = Fold(PATTERNS[:, :2], Queries(rows, seen), ORIGINS[:2], Queries(rows + 1, ~seen))
+    assert fold.seen.tolist() == [[1.0, 8.0], [3.0, 8.0]] and fold.wanted.tolist() == [[2.0, 1.0], [2.0, 8.0]]
+    whole = Fold(PATTERNS[:, :2], Queries(rows), ORIGINS[:2], Queries(rows + 1))
+    assert whole.seen is rows and whole.wanted.equal(rows + 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "truth"),
+    [
+        ("nearest by L2", lambda: torch.cdist(QUERIES, PATTERNS).argmin(1)),
+        (
+            "nearest by correlation",
+            lambda: torch.corrcoef(torch.cat([QUERIES, PATTERNS]))[:48, 48:].argmax(1),
+        ),
+        (
+            "nearest by centred cosine",
+            lambda: torch.cosine_similarity(
+                (QUERIES - QUERIES.mean(0))[:, None], (PATTERNS - PATTERNS.mean(0))[None], dim=-1
+            ).argmax(1),
+        ),
+    ],
+)
+def test_a_baseline_is_what_its_name_says(name, truth):
+    fold = Fold(PATTERNS, Queries(QUERIES), ORIGINS, Queries(QUERIES))
+    assert BASELINES[name](fold).equal(truth())
+
+
+@pytest.mark.slow
+def test_every_memory_has_a_row():
+    found = ahop.compare(PATTERNS.sign(), QUERIES - 2, ORIGINS, seed=1)
+    assert {row.name for row in found.rows} == {*BASELINES, *known_names()}
+    assert all(len(row.right) == 48 for row in found.rows if row.name not in ("d-hop", "e-hop", "hop"))
+
+
+def test_what_cannot_be_compared_is_refused():
+    with pytest.raises(ValueError, match="queries must be a matrix, one row each, got shape"):
+        ahop.compare(PATTERNS, QUERIES[0], [0])
+    with pytest.raises(ValueError, match="origins must lie in 0 to 23"):
+        ahop.compare(PATTERNS, QUERIES, ORIGINS - 1)
+    with pytest.raises(ValueError, match="origins must be of at least 2 patterns, for some to be held out; got 1"):
+        ahop.compare(PATTERNS, QUERIES, 0 * ORIGINS)
