@@ -27,15 +27,11 @@ _TINY = 1e-9
 class _Transfer(TransformerMixin, BaseEstimator):
     """Rows of the second instrument in, rows as the first would have measured them out."""
 
-    _fewest = 2
-
     def _pairs(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
         """Rows of the same samples by the second and by the first instrument."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        rows, wanted = validate_data(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=self._fewest
-        )
+        rows, wanted = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         return rows, wanted.astype(np.float64).reshape(len(rows), -1)
 
     def _rows(self, X: Any) -> np.ndarray:  # noqa: N803
@@ -181,8 +177,6 @@ class CalibrationTransfer(_Transfer):
         True
     """
 
-    _fewest = 3
-
     def __init__(self, *, window: int = 7, random_state: int = 0, verbose: bool = False) -> None:
         self.window = window
         self.random_state = random_state
@@ -206,12 +200,12 @@ class CalibrationTransfer(_Transfer):
         others = others[[row.tobytes() not in paired for row in others]]
         samples = np.unique(wanted, axis=0, return_inverse=True)[1].ravel()
         count = int(samples.max()) + 1
-        if count < self._fewest:
-            raise ValueError(f"y must have at least {self._fewest} different rows to judge by, got {count}")
+        if count < 2:
+            raise ValueError("y must have at least two different rows, for one to be held out; got 1 sample")
         folds = GroupKFold(min(_FOLDS, count), shuffle=True, random_state=self.random_state)
         splits = list(folds.split(rows, groups=samples))
-        # As many hidden causes as the fewest pairs that are learned from can tell.
-        most = min(rows.shape[1], *(len(learn) - 1 for learn, _ in splits))
+        # As many hidden causes as the fewest samples that are learned from can tell.
+        most = min(rows.shape[1], *(len(np.unique(samples[learn])) - 1 for learn, _ in splits))
         tried = self._transfers(rows.shape[1] == wanted.shape[1], most, others)
         self.rmsecv_: dict[str, float] = {}
         with progress("calibration transfer", len(tried), show=self.verbose) as bar:
@@ -236,7 +230,7 @@ class CalibrationTransfer(_Transfer):
         found["DS"] = DirectStandardization()
         if not same_width:
             return {**found, "b-hop, a map": _Restored(0, library)}
-        for causes in sorted({min(causes, most) for causes in _CAUSES}):
+        for causes in sorted({min(causes, most) for causes in _CAUSES} - {0}):
             found[f"b-hop, {causes} hidden cause{'s' * (causes > 1)}"] = _Restored(causes, library)
         return found
 
@@ -250,7 +244,7 @@ class _Restored(TransformerMixin, BaseEstimator):
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _Restored:  # noqa: N803
         patterns, origins = np.unique(y, axis=0, return_inverse=True)
-        stored, queries = torch.from_numpy(np.concatenate([patterns, self.library])), torch.from_numpy(X)
+        stored, queries = torch.tensor(np.concatenate([patterns, self.library])), torch.tensor(X)
         width, causes = X.shape[1], self.hidden_causes
         likelihood = Correlated(width, causes) if causes else Moved(y.shape[1], width)
         likelihood.double().fit(stored, queries, torch.from_numpy(origins.ravel()))
@@ -258,7 +252,7 @@ class _Restored(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: np.ndarray) -> np.ndarray:  # noqa: N803
-        return self.memory_.restore(torch.from_numpy(X)).numpy()
+        return self.memory_.restore(torch.tensor(X)).numpy()
 
 
 def _cross_validated(transfer: Any, rows: np.ndarray, wanted: np.ndarray, splits: list[Any]) -> float:
