@@ -132,5 +132,5 @@ def test_what_cannot_be_learned_from_is_refused():
         PiecewiseDirectStandardization(window=4).fit(SECOND[PAIRS], FIRST[PAIRS])
     with pytest.raises(ValueError, match="library must have 30 columns, as y has; got 29"):
         CalibrationTransfer().fit(SECOND[PAIRS], FIRST[PAIRS], library=FIRST[:, 1:])
-    with pytest.raises(ValueError, match="y must have at least two different rows.*; got 1 sample"):
+    with pytest.raises(ValueError, match=r"y must have at least two different rows.*; got 1 sample"):
         CalibrationTransfer().fit(SECOND[:4], FIRST[[0, 0, 0, 0]])

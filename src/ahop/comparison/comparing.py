@@ -46,8 +46,8 @@ def compare(
         verbose: Whether to show progress when it takes long.
 
     Example:
-        >>> patterns = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
-        >>> found = ahop.compare(patterns, patterns + 0.01, torch.arange(30))
+        >>> patterns = torch.randn(12, 3, generator=torch.Generator().manual_seed(0))
+        >>> found = ahop.compare(patterns, patterns + 0.01, torch.arange(12))
         >>> [row.name for row in found.rows][:2], found.rows[0].accuracy
         (['nearest by L2', 'nearest by cosine'], 1.0)
     """
