@@ -17,14 +17,14 @@ def adapted(folder, stored, incoming, out, *options, pairs=True):
 
 @pytest.fixture
 def instruments(tmp_path):
-    """30 samples by a second instrument, of 60 by the first, which are returned; ten pairs are known."""
+    """30 samples by a second instrument, of 60 by the first, which are returned; four pairs are known."""
     draw = np.random.default_rng(0)
     first = draw.normal(size=(60, 5)).cumsum(1)
     names = list("abcde")
     second = 3 + 1.2 * first[:30] + 0.01 * draw.normal(size=(30, 5))
     write({"sample": [f"s{row}" for row in range(60)], **dict(zip(names, first.T, strict=True))}, tmp_path / "1.csv")
     write({"run": [f"r{row}" for row in range(30)], **dict(zip(names, second.T, strict=True))}, tmp_path / "2.csv")
-    write({"run": [f"r{row}" for row in range(10)], "sample": [f"s{row}" for row in range(10)]}, tmp_path / "known.csv")
+    write({"run": [f"r{row}" for row in range(4)], "sample": [f"s{row}" for row in range(4)]}, tmp_path / "known.csv")
     return first
 
 
@@ -34,7 +34,7 @@ def test_rows_of_a_second_instrument_are_corrected_and_the_error_of_held_out_pai
     monkeypatch.setattr(transfer, "_CAUSES", (1,))
     code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.csv")
     assert code == 0 and "30 rows as the stored ones were measured" in text
-    assert "RMSE of held-out pairs, in the units of the data:" in text and "10 known pairs, by cross-validation" in text
+    assert "RMSE of held-out pairs, in the units of the data:" in text and "4 known pairs, by cross-validation" in text
     assert all(f"{name} " in text for name in ("none", "slope and bias", "PDS", "DS", "b-hop, 1 hidden cause"))
     table = read(tmp_path / "corrected.csv", "id")
     assert table.columns == tuple("abcde") and np.abs(table.values - instruments[:30]).max() < 0.1

@@ -10,9 +10,9 @@ from ahop.memories import BayesianHopfield
 from ahop.memories.names import known_names
 
 DRAW = torch.Generator().manual_seed(0)
-PATTERNS = torch.randn(24, 5, generator=DRAW)
-ORIGINS = torch.arange(24).repeat(2)
-QUERIES = PATTERNS[ORIGINS] + 0.3 * torch.randn(48, 5, generator=DRAW) + 2
+PATTERNS = torch.randn(12, 5, generator=DRAW)
+ORIGINS = torch.arange(12).repeat(2)
+QUERIES = PATTERNS[ORIGINS] + 0.3 * torch.randn(24, 5, generator=DRAW) + 2
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def named(found):
 def test_baselines_come_first_then_b_hop_then_the_other_memories_and_each_query_judges_once(few):
     found = ahop.compare(PATTERNS, QUERIES, ORIGINS)
     assert [row.name for row in found.rows] == [*BASELINES, "b-hop", "hop", "m-hop"]
-    assert all(len(row.right) == 48 for row in found.judged)
+    assert all(len(row.right) == 24 for row in found.judged)
     by_name = named(found)
     assert by_name["b-hop"].accuracy > by_name["nearest by L2"].accuracy and by_name["b-hop"].confidence > 0
     assert "must be -1 or +1" in by_name["hop"].note and not len(by_name["hop"].right)
@@ -46,13 +46,13 @@ def test_no_memory_is_judged_by_an_origin_that_it_has_learned_from(few, monkeypa
         learned, asked = ({origin[row] for row in rows(call.queries.numpy())} for call in (fit, recall))
         apart(learned, asked)
         judged += sorted(asked)
-    assert sorted(judged) == list(range(24))
+    assert sorted(judged) == list(range(12))
 
 
 def test_patterns_that_are_stored_twice_count_as_one(monkeypatch):
     monkeypatch.setattr(comparing, "known_names", list)
     twice = torch.cat([PATTERNS, PATTERNS])
-    found = ahop.compare(twice, PATTERNS[ORIGINS], ORIGINS + 24)
+    found = ahop.compare(twice, PATTERNS[ORIGINS], ORIGINS + 12)
     assert named(found)["nearest by L2"].accuracy == 1
 
 
@@ -62,8 +62,8 @@ def test_queries_of_another_width_leave_what_maps_them(name, monkeypatch):
     wide = QUERIES @ torch.randn(5, 9, generator=DRAW)
     found = named(ahop.compare(PATTERNS, wide, ORIGINS))
     assert found["nearest by cosine"].note == "queries have another width than patterns"
-    assert len(found["ridge regression, cosine"].right) == 48
-    assert len(found[name].right) == 48 * (name == "b-hop") and bool(found[name].note) == (name == "m-hop")
+    assert len(found["ridge regression, cosine"].right) == 24
+    assert len(found[name].right) == 24 * (name == "b-hop") and bool(found[name].note) == (name == "m-hop")
 
 
 def test_missing_values_are_means_to_baselines():
@@ -80,7 +80,7 @@ def test_missing_values_are_means_to_baselines():
         ("nearest by L2", lambda: torch.cdist(QUERIES, PATTERNS).argmin(1)),
         (
             "nearest by correlation",
-            lambda: torch.corrcoef(torch.cat([QUERIES, PATTERNS]))[:48, 48:].argmax(1),
+            lambda: torch.corrcoef(torch.cat([QUERIES, PATTERNS]))[:24, 24:].argmax(1),
         ),
         (
             "nearest by centred cosine",
@@ -99,13 +99,13 @@ def test_a_baseline_is_what_its_name_says(name, truth):
 def test_every_memory_has_a_row():
     found = ahop.compare(PATTERNS.sign(), QUERIES - 2, ORIGINS, seed=1)
     assert {row.name for row in found.rows} == {*BASELINES, *known_names()}
-    assert all(len(row.right) == 48 for row in found.rows if row.name not in ("d-hop", "e-hop", "hop"))
+    assert all(len(row.right) == 24 for row in found.rows if row.name not in ("d-hop", "e-hop", "hop"))
 
 
 def test_what_cannot_be_compared_is_refused():
     with pytest.raises(ValueError, match="queries must be a matrix, one row each, got shape"):
         ahop.compare(PATTERNS, QUERIES[0], [0])
-    with pytest.raises(ValueError, match="origins must lie in 0 to 23"):
+    with pytest.raises(ValueError, match="origins must lie in 0 to 11"):
         ahop.compare(PATTERNS, QUERIES, ORIGINS - 1)
     with pytest.raises(ValueError, match="origins must be of at least 2 patterns, for some to be held out; got 1"):
         ahop.compare(PATTERNS, QUERIES, 0 * ORIGINS)

@@ -33,6 +33,7 @@ def test_the_first_that_is_within_chance_of_the_best_is_the_one_to_use():
     assert compared(100, 152, 154).verdict == "row 152 is as good as row 154 (McNemar's test, p = 0.50): use it"
     assert compared(100, 154, 120).verdict.startswith("use row 154: nothing above it is as good")
     assert compared(154, 154).best.name == "row 154"
+    assert compared(154, 154, 100).verdict == "use row 154: nothing is better"
 
 
 def test_nothing_is_recommended_that_is_no_better_than_chance():

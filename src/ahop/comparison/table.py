@@ -82,6 +82,8 @@ class Comparison:
             return "nothing is better than chance here"
         chances = [(row, mcnemar(row.right, best.right)) for row in self.judged]
         first, chance = next(one for one in chances if one[1] > _LEVEL)
+        if best is self.judged[0]:
+            return f"use {best.name}: nothing is better"
         if first is best:
             return f"use {best.name}: nothing above it is as good (McNemar's test, p < {_LEVEL})"
         return f"{first.name} is as good as {best.name} (McNemar's test, p = {chance:.2f}): use it"

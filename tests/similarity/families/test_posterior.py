@@ -16,7 +16,7 @@ def noise(*shape, seed=0):
 PATTERNS = 5 + noise(400, DIM).cumsum(1)
 PRIOR = Prior.of(PATTERNS)
 # Samples that are not stored, but like those that are.
-SAMPLES = PRIOR.mean + noise(4000, DIM, seed=1) @ torch.linalg.cholesky(PRIOR.covariance).mT
+SAMPLES = PRIOR.mean + noise(1000, DIM, seed=1) @ torch.linalg.cholesky(PRIOR.covariance).mT
 
 
 def filled(model, **values):
@@ -111,7 +111,7 @@ def test_what_is_left_of_a_sample_has_nothing_to_do_with_the_query(name):
     queries = drawn(model, SAMPLES)
     gaps = SAMPLES - model.restored(PATTERNS, queries)
     both = torch.corrcoef(torch.cat([gaps, queries], 1).mT)[:DIM, DIM:]
-    assert float(gaps.mean(0).abs().max()) < 0.05 and float(both.abs().max()) < 4 / math.sqrt(len(SAMPLES))
+    assert float(gaps.mean(0).abs().max()) < 0.1 and float(both.abs().max()) < 4 / math.sqrt(len(SAMPLES))
 
 
 @pytest.mark.parametrize("name", NORMAL)
