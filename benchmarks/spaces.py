@@ -19,26 +19,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 import ahop
 from ahop.datasets import Measured
-from ahop.datasets.files import DataFile, fetch
-from ahop_paper import baselines, real, report, self_taught
+from ahop_paper import baselines, real, report, self_taught, text_models
 from ahop_paper.baselines import Compared
 from ahop_paper.spread import spread
 
 SETS = ("embeddings-new", "embeddings-new-photo", "embeddings-wide", "text-glove", "text-llama")
 LABELS = ("all", "500", "5", "0")
-TEXT = DataFile(
-    path="real/text_models.npz",
-    sha256=("4b3b1ba3ab27361478b55139e8bec66567cfc3fe9b91b21abd9547c269e17d95",),
-    source="10,000 definitions of WordNet 3 as two public text models embed them",
-)
 TARGET = Path(__file__).parent.parent / "results" / "spaces.json"
-OTHER = {"glove": "llama", "llama": "glove"}
 # Another photo of an item is looked for among the items that the same model embeds anew.
 REINDEXED = {"embeddings-new-photo": "embeddings-new"}
 TEMPERATURES = (0.01, 0.03, 0.1)
@@ -50,12 +42,7 @@ def load(name: str, number: int) -> Measured:
     """A set and a split of it; of texts, ``text-glove`` is asked by GloVe and stored by WordLlama, or the reverse."""
     if not name.startswith("text-"):
         return real.split(real.load(name, real.Config()), number)
-    asking = name.removeprefix("text-")
-    with np.load(fetch(TEXT), allow_pickle=False) as archive:
-        stored, asked = (torch.from_numpy(archive[side]).float() for side in (OTHER[asking], asking))
-    every, learn = torch.arange(len(stored)), torch.zeros(len(stored), dtype=torch.bool)
-    learn[torch.from_numpy(np.random.default_rng(number).permutation(len(stored))[: len(stored) // 2])] = True
-    return Measured(stored, asked, every, learn)
+    return text_models.load(name.removeprefix("text-"), number)
 
 
 # --- what anyone would try ------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from ahop_paper import (
     tabular,
     timing,
     worlds,
+    zoo,
 )
 from ahop_paper.retrieval import Setting
 from ahop_paper.table_plain import PLAIN
@@ -127,6 +128,10 @@ def _timing(device: str, repetitions: int) -> Callable[[Run, Path, float], None]
 
 def _real(run: Run, out: Path, until: float) -> None:
     real.run(_sized(real.Config(device=run.device), real.quick, run), out, run.workers, until)
+
+
+def _zoo(run: Run, out: Path, until: float) -> None:
+    zoo.run(_sized(zoo.Config(device=run.device), zoo.quick, run), out, run.workers, until)
 
 
 def _tabular(device: str | None = None, **settings: Any) -> Callable[[Run, Path, float], None]:
@@ -308,6 +313,7 @@ PARTS = (
     Part("worlds-untuned.json", "worlds that nobody tuned on", worlds, _worlds(_UNTUNED), 5, resumable=True),
     Part("worlds-128.json", "the same from few queries", worlds, _worlds(_FEW), resumable=True),
     Part("real.json", "corruption that no software made", real, _real, 5, resumable=True),
+    Part("zoo.json", "every memory, side by side", zoo, _zoo, 2, resumable=True),
 )
 # What is measured beside the package.
 BENCHMARKS = {

@@ -1,0 +1,125 @@
+"""Tables of every memory of the library, side by side."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from ahop_paper.pages.markdown import Grid, Report, figure, plain
+from ahop_paper.pages.tables.registry import Row, by, cells_of, each, shown
+from ahop_paper.zoo import CAPACITY, CEILING, on
+from ahop_paper.zoo_memories import NEAREST
+from ahop_paper.zoo_worlds import TRIALS
+
+_TITLES = {CEILING: "**ceiling**", "b-hop": "**b-hop**", "b-hop*": "**b-hop, no labels**"}
+# Where costs stand in a report, and what that is called.
+_DEVICES = {on("cpu"): "one core", on("cuda"): "GPU"}
+
+
+@shown("zoo-advice", "zoo")
+def zoo_advice(report: Report) -> Grid:
+    """Who is right most often: with labels, without, and by the nearest pattern."""
+    rows = _worlds(report)
+    found = by(rows, "world", "model")
+    # Of equals, what anyone would try first.
+    order = [*NEAREST, *(name for name in each(rows, "model") if name != CEILING)]
+
+    def best(world: str, labels: bool) -> str:
+        able = [found[world, name] for name in order if (world, name) in found]
+        able = [row for row in able if row["labels"] == labels]
+        most = max(able, key=lambda row: row["first_choice"]["mean"], default=None)
+        return f"{_title(most['model'])} {figure(most['first_choice']['mean'])}" if most else ""
+
+    lines = []
+    for world in each(rows, "world"):
+        ceiling, *plain = (
+            "".join(cells_of(found, [(world, name)], lambda row: figure(row["first_choice"]["mean"])))
+            for name in (CEILING, *NEAREST)
+        )
+        lines.append([world, ceiling, best(world, True), best(world, False), *plain])
+    return Grid(["queries", "ceiling", "best with labels", "best without", *NEAREST], lines)
+
+
+@shown("zoo", "zoo")
+def zoo(report: Report) -> Grid:
+    """Right first choices, with half of a 95 % confidence interval; who is right as often everywhere shares a line."""
+    rows = _worlds(report)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, cells in _by_memory(rows, "first_choice").items():
+        alike.setdefault(tuple(cells), []).append(name)
+    return Grid(["", *each(rows, "world")], [[_joined(names), *cells] for cells, names in alike.items()])
+
+
+def _joined(names: list[str]) -> str:
+    """The names, and separations of the same similarity behind it."""
+    parts: dict[str, list[str]] = {}
+    for name in names:
+        first, _, second = name.partition(", ")
+        parts.setdefault(first, []).append(second)
+    return "; ".join(", ".join(filter(None, [first, *rest])) for first, rest in parts.items())
+
+
+@shown("zoo-trust", "zoo")
+def zoo_trust(report: Report) -> Grid:
+    """Expected calibration error of first choices; and the AUROC by which strangers are told."""
+    rows = [row for row in _worlds(report) if "calibration_error" in row or "strangers_auroc" in row]
+    worlds = each([row for row in rows if "calibration_error" in row], "world")
+    errors, told = _by_memory(rows, "calibration_error"), _by_memory(rows, "strangers_auroc")
+    lines = [
+        [name, *errors.get(name, [""] * len(worlds)), *told.get(name, [""])] for name in dict.fromkeys([*errors, *told])
+    ]
+    return Grid(["", *worlds, "strangers told (AUROC)"], lines)
+
+
+@shown("zoo-costs", "zoo")
+def zoo_costs(report: Report) -> Grid:
+    """Capacity, and the milliseconds and extra KiB of a query by device and stored patterns."""
+    rows, most = report["rows"], report["config"]["most"]
+    holds = {row["model"]: row["capacity"]["mean"] for row in rows if row["world"] == CAPACITY}
+    measured = {
+        (_DEVICES[row["world"]], one["patterns"], row["model"]): one
+        for row in rows
+        if row["world"] in _DEVICES
+        for one in row["costs"]
+    }
+    columns = list(dict.fromkeys(place[:2] for place in measured))
+    lines = []
+    for model, held in holds.items():
+        costs = [measured.get((*column, model)) for column in columns]
+        cells = [cell for one in costs for cell in (_cost(one) if one else ("", ""))]
+        lines.append([_title(model), f"{held:,.0f}" if held < most else f"≥ {most:,}", *cells])
+    heads = [f"{device}, {count:,}: {unit}" for device, count in columns for unit in ("ms", "KiB")]
+    return Grid(["", "capacity", *heads], lines)
+
+
+def _cost(one: Row) -> tuple[str, str]:
+    time = one["milliseconds"]
+    return plain(time) if time >= 1 else figure(time, 2), f"{one['bytes'] / 1024:,.0f}"
+
+
+def _worlds(report: Report) -> list[Row]:
+    return [row for row in report["rows"] if row["world"] in TRIALS]
+
+
+def _title(model: str) -> str:
+    return _TITLES.get(model, model)
+
+
+def _by_memory(rows: list[Row], what: str) -> dict[str, list[str]]:
+    """A line of figures for each memory that has any: the ceiling, then the best in the worlds that all have met."""
+    rows = [row for row in rows if what in row]
+    if not rows:
+        return {}
+    found, worlds = by(rows, "world", "model"), each(rows, "world")
+    models = [name for name in each(rows, "model") if name != CEILING]
+    common = [world for world in worlds if all((world, name) in found for name in models)]
+    better = 1 if what == "calibration_error" else -1
+    models.sort(key=lambda name: better * fmean(found[world, name][what]["mean"] for world in common))
+    return {
+        _title(name): cells_of(found, [(world, name) for world in worlds], lambda row: _with_interval(row[what]))
+        for name in ([CEILING, *models] if (worlds[0], CEILING) in found else models)
+    }
+
+
+def _with_interval(figures: Row) -> str:
+    mean = figure(figures["mean"])
+    return mean if figures["low"] is None else f"{mean} ± {figure((figures['high'] - figures['low']) / 2)}"

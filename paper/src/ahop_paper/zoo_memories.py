@@ -1,0 +1,159 @@
+"""Who is in the zoo: every network and every separation that the library knows, and what a user would try first."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ahop.memories import create
+from ahop.memories.base import AssociativeMemory
+from ahop.memories.moments import Memory
+from ahop.memories.names import known_names
+from ahop.separation import Separation
+from ahop.variants import Samples
+from ahop_paper import lineage
+from ahop_paper.baselines import PLAIN, Compared
+
+NEAREST = {"nearest by L2": "distance", "nearest by cosine": "cosine"}
+# Inverse temperatures that a separation is given its own of, by labels.
+_BETAS = tuple(2.0**power for power in range(-8, 4))
+
+
+class Made(NamedTuple):
+    """A memory, or a baseline, that has learned.
+
+    Attributes:
+        memory: It.
+        centre: What values are counted from where units are -1 or +1, ``(d,)``; None takes them as they are.
+        by_score: Whether its best score, and not the first probability, tells a stranger.
+        labels: Whether labels have changed its first choices.
+    """
+
+    memory: AssociativeMemory | Compared
+    centre: Tensor | None = None
+    by_score: bool = False
+    labels: bool = False
+
+    def store(self, patterns: Tensor) -> None:
+        """Add further patterns ``(n, d)`` to a memory."""
+        assert isinstance(self.memory, AssociativeMemory)
+        self.memory.add(patterns if self.centre is None else signs(patterns - self.centre))
+
+    def place(self, queries: Tensor) -> Tensor:
+        """Queries as the memory is asked with them."""
+        return queries if self.centre is None else queries - self.centre
+
+
+class Answer(NamedTuple):
+    """First choices ``(n,)``; how sure, where that is said; and how familiar each query seems."""
+
+    first: Tensor
+    sure: Tensor | None
+    familiar: Tensor
+
+
+Builder = Callable[[Tensor, Samples], Made]
+
+
+class Model(NamedTuple):
+    """How it is made of patterns and of queries to learn from, and whether these may have another width."""
+
+    build: Builder
+    any_width: bool = False
+
+
+@lineage.picks
+def models() -> dict[str, Model]:
+    """All that take part, by the names that tables have for them."""
+    ours = [name for name in known_names() if name == "k2-hop" or _is_ours(Memory.named(name))]
+    found = {name: Model(partial(network, name), any_width=name == "b-hop") for name in ours}
+    found["b-hop*"] = Model(unlabelled, any_width=True)
+    for name, kind in Separation.members.items():
+        if issubclass(kind, Separation) and _is_ours(kind):
+            # A score below zero has no weight where weights are no distribution.
+            similarity = "distance" if kind.probabilistic else "dot"
+            found[f"{similarity}, {name}"] = Model(partial(parts, similarity, name))
+    found |= {name: Model(partial(nearest, similarity)) for name, similarity in NEAREST.items()}
+    found["ridge"] = Model(ridge, any_width=True)
+    return found
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.startswith("ahop.")
+
+
+def network(name: str, patterns: Tensor, seen: Samples) -> Made:
+    """By its short name, taught where it learns; of signs around the mean where it takes nothing else."""
+    try:
+        made = Made(create(name, patterns))
+    except ValueError:
+        centre = patterns.mean(0)
+        made = Made(create(name, signs(patterns - centre)), centre)
+    assert isinstance(made.memory, AssociativeMemory)
+    if not made.memory.learns:
+        return made
+    return made._replace(memory=_taught(made.memory, made.place(seen.queries), seen.origins), labels=True)
+
+
+def unlabelled(patterns: Tensor, seen: Samples) -> Made:
+    """b-hop, which is told no origin."""
+    return Made(_taught(create("b-hop", patterns), seen.queries, None))
+
+
+def parts(similarity: str, separation: str, patterns: Tensor, seen: Samples) -> Made:
+    """A similarity and a separation; its temperature, if it has one, is that of the best Brier score on labels."""
+    kind = Separation.named(separation)
+    if "beta" not in inspect.signature(kind).parameters:
+        return Made(AssociativeMemory(patterns, similarity, separation))
+    known = seen.origins >= 0
+    queries, origins = seen.queries[known], seen.origins[known]
+
+    def brier(beta: float) -> float:
+        first, sure = AssociativeMemory(patterns, similarity, kind(beta=beta)).recall(queries)
+        return float(((first.squeeze(1) == origins).float() - sure.squeeze(1)).square().mean())
+
+    return Made(AssociativeMemory(patterns, similarity, kind(beta=min(_BETAS, key=brier))))
+
+
+def nearest(similarity: str, patterns: Tensor, seen: Samples) -> Made:
+    """The single nearest pattern."""
+    return Made(AssociativeMemory(patterns, similarity, "argmax"), by_score=True)
+
+
+def ridge(patterns: Tensor, seen: Samples) -> Made:
+    """Ridge regression from queries to patterns, tuned on labels that are held out; then the nearest."""
+    known = seen.origins >= 0
+    return Made(PLAIN["ridge"].make(patterns, seen.queries[known], seen.origins[known], 0), by_score=True, labels=True)
+
+
+def signs(rows: Tensor) -> Tensor:
+    """-1 or +1 for every value."""
+    return torch.where(rows < 0, -1.0, 1.0)
+
+
+def _taught(memory: AssociativeMemory, queries: Tensor, origins: Tensor | None) -> AssociativeMemory:
+    with warnings.catch_warnings():
+        # What a fit has not found shows in its figures.
+        warnings.simplefilter("ignore", UserWarning)
+        return memory.fit(queries, origins)
+
+
+@torch.no_grad()
+def answer(made: Made, queries: Tensor) -> Answer:
+    """What it says to queries ``(n, e)``."""
+    memory, asked = made.memory, made.place(queries)
+    if isinstance(memory, Compared):
+        best, first = memory.score(memory.patterns, memory.move(asked.double())).max(1)
+        return Answer(first, None, best)
+    first, sure = (part.squeeze(1) for part in memory.recall(asked))
+    if made.by_score:
+        return Answer(first, None, memory.scores(asked).amax(1))
+    # By what it can do: a name would tie every row to how that memory learns.
+    familiarity = getattr(memory, "familiarity", None)
+    return Answer(first, sure, sure if familiarity is None else familiarity(asked))
