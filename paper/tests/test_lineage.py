@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ahop_paper import generators, images, lineage, mil, provenance, real, retrieval, tabular, worlds
+from ahop_paper import generators, images, lineage, mil, provenance, real, retrieval, tabular, worlds, zoo
 
 ROOT = Path(__file__).parents[2]
 ROWS = {
@@ -20,6 +20,10 @@ ROWS = {
     "retrieval drawn ridge": (retrieval, {"data": "synthetic"}, {"model": "ridge"}),
     **{f"worlds {model}": (worlds, {}, {"world": "bias 1", "model": model}) for model in ("oracle", "b-hop")},
     **{f"mil {model}": (mil, {}, {"data": "tiger", "model": model}) for model in ("mean", "a-hop", "b-hop")},
+    **{
+        f"zoo {world} {model}": (zoo, {}, {"world": world, "model": model})
+        for world, model in (("rounded", "b-hop"), ("tablets", "hop"), ("capacity", "distance, softmax"))
+    },
     "mil check": (mil, {}, {"check": "standard", "model": "mean"}),
     **{
         f"tabular {model}": (tabular, {}, {"data": "adult", "model": model, "trial": 0})

@@ -23,6 +23,8 @@ LABELS = "paper/tests/test_real.py::test_no_model_is_given_more_labels_than_it_s
 QUERIES = "paper/tests/test_retrieval.py::test_no_query_is_scored_that_was_learned_from"
 UNLABELLED = "paper/tests/test_retrieval.py::test_a_model_without_labels_is_given_none"
 CONCEPTS = "paper/tests/test_multimodal.py::test_neither_memory_learns_from_what_is_scored"
+ZOO = "paper/tests/test_zoo.py::test_nothing_is_asked_that_was_learned_from"
+ZOO_ITEMS = "paper/tests/test_zoo.py::test_no_measured_item_is_asked_that_was_learned_from"
 FINAL = "paper/tests/test_tabular.py::test_the_final_models_learn_from_no_test_row"
 OWN_LABEL = "tests/estimators/test_training.py::test_no_row_hears_its_own_label"
 HELD_OUT = "tests/estimators/test_training.py::test_held_out_rows_are_neither_learned_from_nor_cases"
@@ -82,6 +84,21 @@ MUTANTS = (
         "regressed(queries[learn], patterns[origins[learn]], queries[judge])",
         "regressed(queries, patterns[origins], queries[judge])",
         (RIDGE,),
+    ),
+    # --- every memory side by side ----------------------------------------------------------------------------
+    Mutant(
+        "a memory learns from the queries that it is asked with",
+        "paper/src/ahop_paper/zoo.py",
+        "build(trial.patterns, trial.seen)",
+        "build(trial.patterns, trial.seen._replace(queries=trial.asked[: len(trial.seen.queries)]))",
+        (ZOO,),
+    ),
+    Mutant(
+        "measured items are scored that were learned from",
+        "paper/src/ahop_paper/zoo_worlds.py",
+        "for rows in (data.learn, ~data.learn))",
+        "for rows in (data.learn, data.learn))",
+        (ZOO_ITEMS,),
     ),
     # --- bags -------------------------------------------------------------------------------------------------
     Mutant(

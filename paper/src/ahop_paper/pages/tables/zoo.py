@@ -114,8 +114,11 @@ def _by_memory(rows: list[Row], what: str) -> dict[str, list[str]]:
     common = [world for world in worlds if all((world, name) in found for name in models)]
     better = 1 if what == "calibration_error" else -1
     models.sort(key=lambda name: better * fmean(found[world, name][what]["mean"] for world in common))
+    signs = {row["model"] for row in rows if row.get("signs")}
     return {
-        _title(name): cells_of(found, [(world, name) for world in worlds], lambda row: _with_interval(row[what]))
+        _title(name) + " (signs)" * (name in signs): cells_of(
+            found, [(world, name) for world in worlds], lambda row: _with_interval(row[what])
+        )
         for name in ([CEILING, *models] if (worlds[0], CEILING) in found else models)
     }
 
