@@ -1,8 +1,9 @@
-"""Draws the pictures of the guides from what the guides' own code has made: ``python docs/pictures/draw.py``."""
+"""Draws the pictures of pages from what the pages' own code has made: ``python docs/pictures/draw.py``."""
 
 import contextlib
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import torch
 
+import ahop
+
 HERE = Path(__file__).parent
 # Told apart by those who see no colours, too; shapes and hatching say the same.
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#666666"
 
 
-def run(guide: str) -> dict[str, Any]:
-    """All names that the code of a guide leaves behind."""
+def run(page: str) -> dict[str, Any]:
+    """All names that the code of a page leaves behind."""
     names: dict[str, Any] = {}
-    text = (HERE.parent / "guides" / f"{guide}.md").read_text()
+    text = (HERE.parent / f"{page}.md").read_text()
     with contextlib.redirect_stdout(io.StringIO()):
         for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
             exec(block, names)
@@ -98,10 +101,29 @@ def stream(names: dict[str, Any]) -> None:
     axis.legend(frameon=False, fontsize=8)
 
 
+def zoo_energies(names: dict[str, Any]) -> None:
+    """The energy of every memory on the same patterns, and where queries roll."""
+    _, axes = plt.subplots(2, 4, figsize=(11, 5.6), sharex=True, sharey=True)
+    for axis, (title, memory) in zip(axes.flat, names["memories"].items(), strict=True):
+        ahop.plot.energy(memory, names["queries"][::13], ax=axis)
+        axis.get_legend().remove()
+        axis.set(title=title, xlabel="", ylabel="")
+    for axis in axes[1]:
+        axis.set_xlabel("first value")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("second value")
+
+
+def save(picture: str, draw: Callable[[dict[str, Any]], None], page: str) -> None:
+    """Draw a picture of what a page has made, and keep it."""
+    draw(run(page))
+    plt.tight_layout()
+    plt.savefig(HERE / f"{picture}.png", dpi=110)
+    plt.close()
+
+
 if __name__ == "__main__":
     for draw in (changed_embeddings, spectra, missing_values, strangers, stream):
         guide = draw.__name__.replace("_", "-")
-        draw(run(guide))
-        plt.tight_layout()
-        plt.savefig(HERE / f"{guide}.png", dpi=110)
-        plt.close()
+        save(guide, draw, f"guides/{guide}")
+    save("zoo-energies", zoo_energies, "results/zoo")
