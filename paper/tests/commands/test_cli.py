@@ -21,13 +21,14 @@ from ahop_paper import (
     tabular,
     timing,
     worlds,
+    zoo,
 )
 from ahop_paper import report as reports
 from ahop_paper.commands import app
 from ahop_paper.retrieval import Setting
 
 COMMANDS = {command.name or command.callback.__name__: command.callback for command in app.registered_commands}
-WORKS = (ablations, blends, claims, generators, mil, multimodal, real, retrieval, tabular, timing, worlds)
+WORKS = (ablations, blends, claims, generators, mil, multimodal, real, retrieval, tabular, timing, worlds, zoo)
 
 
 TAKEN = {
@@ -36,6 +37,7 @@ TAKEN = {
     ("generators", "data"): tuple(generators.LEVELS),
     ("worlds", "models"): ("b-hop*", "oracle", "s-hop"),
     ("worlds", "world"): tuple(map(repr, worlds.WORLDS)),
+    ("zoo", "world"): tuple(map(repr, zoo.TRIALS)),
     ("real", "models"): tuple(real.MODELS),
     ("real", "data"): datasets.names_of(datasets.Measured),
     ("mil", "models"): tuple(mil.POOLINGS),
@@ -182,8 +184,8 @@ def test_it_says_its_version():
 
 
 def test_the_library_says_of_each_command_that_it_is_here():
-    # Data sets are prepared by a part of another command there, and blends came later.
-    assert set(MOVED) == COMMANDS.keys() - {"prepare", "blends"}
+    # Data sets are prepared by a part of another command there, and blends and the zoo came later.
+    assert set(MOVED) == COMMANDS.keys() - {"prepare", "blends", "zoo"}
 
 
 def test_a_report_outside_a_checkout_is_refused_in_one_line(tmp_path):

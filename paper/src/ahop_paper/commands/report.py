@@ -11,7 +11,7 @@ from ahop._files import require_writable, write_whole
 from ahop_paper.commands.common import app, console, plain_errors
 from ahop_paper.pages.documents import filled
 
-PAGES = ("zoo", "retrieval", "real-data", "trust", "tables", "bags", "images", "speed")
+PAGES = ("retrieval", "real-data", "trust", "tables", "bags", "images", "speed", "zoo")
 DOCUMENTS = [*(Path(f"docs/results/{name}.md") for name in PAGES), Path("docs/what-we-found.md")]
 
 

@@ -113,7 +113,12 @@ def _by_memory(rows: list[Row], what: str) -> dict[str, list[str]]:
     models = [name for name in each(rows, "model") if name != CEILING]
     common = [world for world in worlds if all((world, name) in found for name in models)]
     better = 1 if what == "calibration_error" else -1
-    models.sort(key=lambda name: better * fmean(found[world, name][what]["mean"] for world in common))
+
+    def rank(name: str) -> float:
+        met = [world for world in common or worlds if (world, name) in found]
+        return better * fmean(found[world, name][what]["mean"] for world in met)
+
+    models.sort(key=rank)
     signs = {row["model"] for row in rows if row.get("signs")}
     return {
         _title(name) + " (signs)" * (name in signs): cells_of(
