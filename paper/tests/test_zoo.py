@@ -141,6 +141,38 @@ def test_units_of_minus_one_and_one_store_signs_around_the_mean():
     assert made.memory.patterns[8:].eq(1).all() and len(made.memory) == 10
 
 
+class Mean:
+    """A network that keeps nothing but a sum, and reads out queries as they are."""
+
+    def __init__(self, patterns):
+        self.sum = patterns.sum(0)
+
+    def add(self, patterns):
+        self.sum = self.sum + patterns.sum(0)
+
+    def remove(self, patterns):
+        self.sum = self.sum - patterns.sum(0)
+
+    def retrieve(self, queries):
+        return queries
+
+    def energy(self, queries):
+        return queries.square().sum(1)
+
+
+def test_a_network_that_keeps_no_patterns_is_asked_for_the_nearest_to_what_it_reads_out(monkeypatch):
+    monkeypatch.setattr(zoo_memories, "create", lambda name, patterns: Mean(patterns))
+    patterns = torch.rand(8, 6, generator=torch.Generator().manual_seed(0))
+    made = zoo_memories.network("mean", patterns, Samples(patterns, torch.arange(8)))
+    first, sure, familiar = zoo_memories.answer(made, patterns)
+    assert first.equal(torch.arange(8)) and sure is None
+    assert familiar.argmax() == patterns.norm(dim=1).argmin()
+    made.store(patterns[:2])
+    assert len(made.memory) == 10 and len(made.memory.remove(torch.arange(8))) == 2
+    torch.testing.assert_close(made.memory.network.sum, patterns[:2].sum(0))
+    assert made.memory.readouts.equal(patterns[:2])
+
+
 def test_a_temperature_is_set_by_labels():
     trial = TRIALS["damaged .5"].draw(0, Size())
     tuned = zoo_memories.parts("distance", "softmax", trial.patterns, trial.seen).memory

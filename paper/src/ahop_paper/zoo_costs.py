@@ -17,7 +17,8 @@ from torch import Tensor
 
 from ahop.memories.base import AssociativeMemory
 from ahop.variants import Mixed, Samples
-from ahop_paper.zoo_memories import Made, Model
+from ahop_paper.baselines import Compared
+from ahop_paper.zoo_memories import Beside, Made, Model
 from ahop_paper.zoo_worlds import uniform
 
 # Dimensions; how many patterns a memory that learns meets before the others are added, and with how many queries.
@@ -77,9 +78,10 @@ def _flipped(patterns: Tensor, count: int, draw: torch.Generator) -> Samples:
     return Samples(torch.where(kept, patterns[origins], -patterns[origins]), origins)
 
 
-def _resized(made: Made, patterns: Tensor, count: int) -> AssociativeMemory:
+def _resized(made: Made, patterns: Tensor, count: int) -> AssociativeMemory | Beside:
     """A copy of the memory with so many patterns."""
-    memory: AssociativeMemory = copy.deepcopy(made.memory)  # type: ignore[assignment]
+    memory = copy.deepcopy(made.memory)
+    assert not isinstance(memory, Compared)
     if count < len(memory):
         return memory.remove(torch.arange(count, len(memory)))
     return memory.add(patterns[len(memory) : count]) if count > len(memory) else memory
@@ -98,11 +100,9 @@ def cost(model: Model, counts: tuple[int, ...], device: str) -> list[dict[str, A
     world = Mixed(0.4, 0.4, 0.4)
     with _one_thread():
         made = model.build(patterns[:LEARNED], world.sample(patterns[:LEARNED], SAMPLES))
-        made = made._replace(
-            memory=made.memory.to(device),  # type: ignore[union-attr]
-            centre=None if made.centre is None else made.centre.to(device),
-        )
-        memory: AssociativeMemory = made.memory  # type: ignore[assignment]
+        assert not isinstance(made.memory, Compared)
+        memory, centre = made.memory.to(device), None if made.centre is None else made.centre.to(device)
+        made = made._replace(memory=memory, centre=centre)
         queries = made.place(world.sample(patterns, BATCH).queries.to(device))
         found = []
         for count in sorted(counts):

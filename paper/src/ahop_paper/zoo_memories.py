@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,6 +25,43 @@ NEAREST = {"nearest by L2": "distance", "nearest by cosine": "cosine"}
 _BETAS = tuple(2.0**power for power in range(-8, 4))
 
 
+class Beside:
+    """A network that keeps no patterns of its own, with them beside it: an answer is the nearest to what it reads out.
+
+    Args:
+        network: What adds and removes patterns, and has ``retrieve`` and ``energy``.
+        patterns: What it was made of, ``(N, d)``.
+    """
+
+    def __init__(self, network: Any, patterns: Tensor) -> None:
+        self.network, self.readouts = network, patterns
+
+    def __len__(self) -> int:
+        return len(self.readouts)
+
+    def add(self, patterns: Tensor) -> Beside:
+        self.network.add(patterns)
+        self.readouts = torch.cat([self.readouts, patterns])
+        return self
+
+    def remove(self, indices: Tensor) -> Beside:
+        self.network.remove(self.readouts[indices])
+        kept = torch.ones(len(self), dtype=torch.bool)
+        kept[indices] = False
+        self.readouts = self.readouts[kept]
+        return self
+
+    def to(self, device: str) -> Beside:
+        return Beside(self.network.to(device), self.readouts.to(device))
+
+    def retrieve(self, queries: Tensor) -> Tensor:
+        found: Tensor = self.network.retrieve(queries)
+        return found
+
+    # All that it can be asked for, and so what a query costs.
+    recall = retrieve
+
+
 class Made(NamedTuple):
     """A memory, or a baseline, that has learned.
 
@@ -35,14 +72,14 @@ class Made(NamedTuple):
         labels: Whether labels have changed its first choices.
     """
 
-    memory: AssociativeMemory | Compared
+    memory: AssociativeMemory | Beside | Compared
     centre: Tensor | None = None
     by_score: bool = False
     labels: bool = False
 
     def store(self, patterns: Tensor) -> None:
         """Add further patterns ``(n, d)`` to a memory."""
-        assert isinstance(self.memory, AssociativeMemory)
+        assert not isinstance(self.memory, Compared)
         self.memory.add(patterns if self.centre is None else signs(patterns - self.centre))
 
     def place(self, queries: Tensor) -> Tensor:
@@ -90,15 +127,17 @@ def _is_ours(kind: type) -> bool:
 
 def network(name: str, patterns: Tensor, seen: Samples) -> Made:
     """By its short name, taught where it learns; of signs around the mean where it takes nothing else."""
+    centre = None
     try:
-        made = Made(create(name, patterns))
+        memory = create(name, patterns)
     except ValueError:
         centre = patterns.mean(0)
-        made = Made(create(name, signs(patterns - centre)), centre)
-    assert isinstance(made.memory, AssociativeMemory)
-    if not made.memory.learns:
-        return made
-    return made._replace(memory=_taught(made.memory, made.place(seen.queries), seen.origins), labels=True)
+        memory = create(name, signs(patterns - centre))
+    if not isinstance(memory, AssociativeMemory):
+        return Made(Beside(memory, patterns))
+    if not memory.learns:
+        return Made(memory, centre)
+    return Made(_taught(memory, seen.queries, seen.origins), labels=True)
 
 
 def unlabelled(patterns: Tensor, seen: Samples) -> Made:
@@ -151,6 +190,9 @@ def answer(made: Made, queries: Tensor) -> Answer:
     if isinstance(memory, Compared):
         best, first = memory.score(memory.patterns, memory.move(asked.double())).max(1)
         return Answer(first, None, best)
+    if isinstance(memory, Beside):
+        first = torch.cdist(memory.retrieve(asked), memory.readouts).argmin(1)
+        return Answer(first, None, -memory.network.energy(asked))
     first, sure = (part.squeeze(1) for part in memory.recall(asked))
     if made.by_score:
         return Answer(first, None, memory.scores(asked).amax(1))
