@@ -112,7 +112,7 @@ def test_every_guide_is_in_the_list_of_guides_and_says_what_it_needs():
     del guides["index"]
     for name, text in guides.items():
         assert f"]({name}.md)" in listed and re.search(rf"^{name}$", listed, re.MULTILINE), name
-        if name not in ("from-hflayers", "many-patterns"):
+        if name not in ("from-hflayers", "from-other-libraries", "many-patterns"):
             assert "**What it needs.**" in text and "**How long it takes.**" in text and "**When not.**" in text, name
 
 
