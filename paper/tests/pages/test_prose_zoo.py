@@ -1,0 +1,57 @@
+"""What the page of every memory advises is what its table says."""
+
+from paper.tests.pages.sentences import one, rows, says
+
+from ahop_paper.zoo_memories import NEAREST
+
+PAGE = "docs/results/zoo.md"
+
+
+def right(world):
+    """Right first choices of every memory in a world."""
+    found = rows("zoo", world=world)
+    return {row["model"]: row["first_choice"]["mean"] for row in found if row["model"] != "oracle"}
+
+
+def worlds():
+    return dict.fromkeys(row["world"] for row in rows("zoo") if "first_choice" in row)
+
+
+def test_with_labels_nobody_is_clearly_ahead_of_b_hop():
+    assert says(PAGE, "**You can label a few hundred queries**: [`b-hop`]")
+    for world in worlds():
+        assert right(world)["b-hop"] > max(right(world).values()) - 0.03, world
+
+
+def test_without_labels_b_hop_misses_what_the_page_says_it_misses():
+    assert says(PAGE, "misled by rounded values, gains nothing on a rotation, and finds nothing in 500 texts")
+    assert right("rounded")["b-hop*"] < right("rounded")["nearest by L2"] - 0.1
+    assert right("rotated")["b-hop*"] < max(right("rotated")[name] for name in NEAREST) + 0.05
+    assert right("text models")["b-hop*"] < 0.1
+    for world in worlds().keys() - {"rounded", "rotated", "text models"}:
+        fixed = [row["first_choice"]["mean"] for row in rows("zoo", world=world, labels=False)]
+        assert right(world)["b-hop*"] > max(fixed) - 0.03, world
+
+
+def test_strangers_are_told_by_familiarity_far_better_than_by_probabilities():
+    assert says(PAGE, "The first probability of the others tells strangers far less well")
+    told = {row["model"]: row["strangers_auroc"]["mean"] for row in rows("zoo") if "strangers_auroc" in row}
+    ours = min(told.pop("b-hop"), told.pop("b-hop*"))
+    assert ours > max(told.values()) + 0.05
+
+
+def test_where_nothing_is_learned_no_network_is_better_than_the_nearest():
+    assert says(PAGE, "No network that learns nothing is better")
+    for world in ("rounded", "mixtures"):
+        fixed = {name: value for name, value in right(world).items() if name not in ("b-hop*", *NEAREST)}
+        learned = {row["model"] for row in rows("zoo", world=world, labels=True)}
+        best = max(value for name, value in fixed.items() if name not in learned)
+        assert best <= max(right(world)[name] for name in NEAREST) + 0.01, world
+
+
+def test_a_classical_network_holds_least_and_an_exponential_one_all():
+    assert says(PAGE, "**Bits, and a network as the textbooks have it**: `e-hop`")
+    hop, dense, exponential = (
+        one("zoo", "capacity", world="capacity", model=name) for name in ("hop", "d-hop", "e-hop")
+    )
+    assert hop < 12 < dense < exponential == 2**17
