@@ -26,7 +26,7 @@ DIM, LEARNED, SAMPLES = 64, 256, 256
 # Of a query's values so many are flipped, and so many of the queries may fail, of how many.
 FLIPPED, FAILING, ASKED = 0.1, 0.01, 200
 # Queries at once, and when enough was measured: repetitions, or seconds.
-BATCH, REPETITIONS, ENOUGH = 8, 3, 2.0
+BATCH, REPETITIONS, ENOUGH = 8, 3, 1.0
 
 
 # --- capacity -------------------------------------------------------------------------------------------------
