@@ -90,3 +90,11 @@ def test_what_it_learned_is_saved_and_said(tmp_path):
     assert torch.equal(ahop.load(tmp_path).scores(queries[400:]), memory.scores(queries[400:]))
     assert "multiplied by a gain, 1" in memory.similarity.describe()
     assert "a random gain" in str(memory.report)
+
+
+def test_it_is_not_looked_for_where_values_become_zero():
+    """No gain makes a zero of what is none: rounding does."""
+    patterns = torch.rand(100, 30, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    noise = torch.randn(200, 30, generator=torch.Generator().manual_seed(1))
+    queries = 2 * torch.round((patterns[torch.arange(200) % 100] + 0.5 * noise) / 2)
+    assert not gain.RandomGain().applies(TrainingData(patterns, queries), 0)

@@ -25,6 +25,8 @@ _LEAST = 1e-3
 _BELIEF, _NARROWEST = 4.0, 1e-3
 # The first guess at the spread, in units of that of the patterns; steps from there; queries x patterns of each.
 _FIRST, _STEPS, _TABLE = 0.5, 30, 2**20
+# The share of values that must be told from zero, stored and asked.
+_NOT_ZERO = 0.9
 # Fewer pairs cannot show that noise grows with the value; so many are looked at; and by how many standard errors.
 _FEWEST, _LOOKED_AT, _CLEARLY = 8, 256, 3.0
 
@@ -177,7 +179,10 @@ class RandomGain(Family):
         spread = data.patterns.std(0, unbiased=False) + 1e-6
         nearest = torch.cdist(some.queries / spread, data.patterns / spread).argmin(1)
         stored = some.patterns[torch.where(some.all_origins < 0, nearest, some.all_origins)]
-        if float((stored - data.zero).abs().gt(empty.least).double().mean()) < 0.9:
+        if float((stored - data.zero).abs().gt(empty.least).double().mean()) < _NOT_ZERO:
+            return False
+        # No gain makes a zero of what is none: rounding does, and loss.
+        if float((some.queries - data.zero).abs().gt(empty.least).double().mean()) < _NOT_ZERO:
             return False
         gaps, ratios = some.queries - stored, empty.size(some.queries) - empty.size(stored)
         gain = _log_normal(ratios) - empty.size(some.queries).sum(1) - _log_normal(gaps)
