@@ -43,8 +43,9 @@ _MORE, _MOST, _SET_ERRORS, _ERRORS = 0.15, 10.0, 3.0, 2.5
 # How much more first choices stand out. Where a query tells so many nats more, surrogates explain none of them, and how
 # sure a model is of what it does not explain says nothing.
 _STANDS_OUT, _BEYOND = 1.05, 7.0
-# So much more evidence, with first choices that stand out so much, needs no further set after two of each.
-_CLEAR, _CLEARLY_OUT = 1.0, 1.3
+# So much more evidence, with first choices that stand out so much, needs no further set after two of each; nor do so
+# many standard errors after three.
+_CLEAR, _CLEARLY_OUT, _CLEAR_ERRORS = 1.0, 1.3, 12.0
 _TINY = 1e-30
 
 
@@ -76,8 +77,10 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
             return False
         if count == 2 and (least > _BEYOND or (least > _CLEAR and out > _CLEARLY_OUT)):
             break
+        if count == 3 and _among_sets(means) > _CLEAR_ERRORS:
+            break
     else:
-        if min(_errors(means[kind::2], 1.0) for kind in (0, 1)) <= _SET_ERRORS:
+        if _among_sets(means) <= _SET_ERRORS:
             return False
     return _clearly_more(gains[int(means.argmin())], own.landed)
 
@@ -134,6 +137,11 @@ def _clearly_more(gains: Tensor, landed: Tensor) -> bool:
     known, group, count = landed.unique(return_inverse=True, return_counts=True)
     each = torch.zeros(len(known)).to(gains).index_add_(0, group, gains) / count
     return len(known) > 1 and _errors(each) > float(t.isf(norm.sf(_ERRORS), len(known) - 1))
+
+
+def _among_sets(means: Tensor) -> float:
+    """By how many standard errors the patterns tell more than a further set would, of the kind where that is less."""
+    return min(_errors(means[kind::2], 1.0) for kind in (0, 1))
 
 
 def _errors(values: Tensor, further: float = 0.0) -> float:
