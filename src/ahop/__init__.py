@@ -1,4 +1,4 @@
-"""Associative memory: ten Hopfield networks in one framework, with similarities that learn."""
+"""Associative memory: thirteen Hopfield networks in one framework, with similarities that learn."""
 
 from importlib import import_module
 from importlib.util import find_spec

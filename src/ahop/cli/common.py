@@ -42,7 +42,7 @@ def version_of(command: str) -> Any:
 
 @app.callback()
 def main(version: Annotated[bool, version_of("ahop")] = False) -> None:
-    """Associative memory: ten Hopfield networks in one framework, with similarities that learn."""
+    """Associative memory: thirteen Hopfield networks in one framework, with similarities that learn."""
 
 
 def say(key: str, text: str) -> None:

@@ -184,6 +184,7 @@ def test_a_floor_is_seen(labels):
     assert right(memory, test, asked) > distance
 
 
+@pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
 @pytest.mark.parametrize("hidden_causes", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_an_origin_of_minus_one_is_unknown(hidden_causes):
     seen = Mixed(0.3, 0.3, 0.5).sample(PATTERNS, 120)

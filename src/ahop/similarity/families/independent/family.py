@@ -57,11 +57,7 @@ class Independent(Family):
 
     def _candidate(self, fit: Fit, data: TrainingData, held_out: HeldOut | None = None) -> Candidate:
         def again(other: TrainingData) -> Refit:
-            if other is data:
-                return fit.relearned
-            # Beside other patterns it begins from what all queries say of those, as it did beside its own.
-            begun = fit.on(other)
-            return (begun if other.patterns.equal(data.patterns) else begun.resettled()).relearned
+            return fit.relearned if other is data else fit.on(other).learned_anew
 
         report = fit.report()
         return Candidate(

@@ -145,11 +145,11 @@ class Problem:
         priors = patterns.new_full(origins.shape, level) if log_prior is None else log_prior[origins]
         return Evidence(queries, patterns[origins], owner, priors, self.data.observed)
 
-    def forget_dimensions(self, state: State, rows: Tensor) -> None:
-        """Begin anew, in place, with what differs between dimensions, from these pairs alone."""
-        data = self.data.part(rows)
-        assert data.origins is not None
-        bias = replace(self, data=data).mean(data.queries - data.patterns[data.origins])
+    def forget_dimensions(self, state: State) -> None:
+        """Begin anew, in place, with what differs between dimensions, from these queries alone."""
+        data = self.data
+        stored = data.patterns[data.origins] if data.origins is not None and data.labelled else data.patterns.mean(0)
+        bias = self.mean(data.queries - stored)
         for regime in state.regimes:
             regime.bias.copy_(bias)
             regime.log_scale.zero_()
@@ -202,10 +202,6 @@ class Fit:
         data = data if kept is None else data.part(kept)
         return replace(self, problem=replace(self.problem, data=data))
 
-    def resettled(self) -> Fit:
-        """The same after a few rounds more, on all queries."""
-        return settled(self.problem, copy.deepcopy(self.state), 10)
-
     def relearned(self, rows: Tensor) -> Likelihood | Regimes:
         """The corruption as these queries alone show it, as a similarity; of the same form."""
         state = copy.deepcopy(self.state)
@@ -213,11 +209,20 @@ class Fit:
             rows = torch.isin(self.problem.kept, rows).nonzero().squeeze(1)
         if self.problem.data.labelled:
             # What is learned of each dimension is learned anew: the start must not know the pairs that are left out.
-            self.problem.forget_dimensions(state, rows)
+            replace(self.problem, data=self.problem.data.part(rows)).forget_dimensions(state)
             self.problem.iterate(state, self.evidence.part(rows), steps=60)
             return self.problem.similarity(state)
         fewer = replace(self.problem, data=self.problem.data.part(rows), kept=None)
         return settled(fewer, state, 3).similarity()
+
+    def learned_anew(self, rows: Tensor) -> Likelihood | Regimes:
+        """The same for judging by the other queries: what was learned of each dimension knows them, and is forgotten."""
+        state = copy.deepcopy(self.state)
+        if self.problem.kept is not None:
+            rows = torch.isin(self.problem.kept, rows).nonzero().squeeze(1)
+        fewer = replace(self.problem, data=self.problem.data.part(rows), kept=None)
+        fewer.forget_dimensions(state)
+        return settled(fewer, state, 10).similarity()
 
 
 # --- the first fit ---------------------------------------------------------------------------------------------------
