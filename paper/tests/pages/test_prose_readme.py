@@ -123,12 +123,6 @@ def hubs():
     return f"self-learning as in VecMap finds {theirs} of old image vectors without a pair, `b-hop` {ours}"
 
 
-def too_sure():
-    (row,) = rows("real", data="wifi", model="b-hop*")
-    sure, right = (figure(row[what]["mean"], 2) for what in ("confidence", "accuracy"))
-    return f"a mean confidence of {sure} at an accuracy of {right} on Wi-Fi"
-
-
 def rounded():
     without, labelled = (figure(untuned("fraction_of_oracle", ROUNDED, model)) for model in LEARNED)
     return (
@@ -149,7 +143,6 @@ SENTENCES = {
         ten_million,
         gas_sensors,
         hubs,
-        too_sure,
         rounded,
     ),
 }

@@ -16,6 +16,7 @@ from ahop._checks import Observed, as_matrix, as_origins, as_queries, as_tensor
 from ahop._progress import progress
 from ahop.comparison.baselines import BASELINES, RIDGE, Fold
 from ahop.comparison.table import Comparison, Row
+from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.kernel import KernelHopfield
 from ahop.memories.names import create, known_names
@@ -86,6 +87,8 @@ def _baseline(name: str, fold: Fold) -> tuple[Tensor, None]:
 def _memory(name: str, seed: int, fold: Fold) -> tuple[Tensor, Tensor]:
     """The first choices of a memory that has learned, where it can."""
     memory = create(name, fold.patterns)
+    if not isinstance(memory, AssociativeMemory):
+        raise ValueError("it keeps no patterns to choose from")
     if isinstance(memory, KernelHopfield) and memory.loss == "separation":
         memory.fit()
     elif memory.learns:
