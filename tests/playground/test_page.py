@@ -178,22 +178,39 @@ def test_two_pictures_and_a_query_leave_footprints(page):
     assert "B is more alike, which is wrong" in shown.inner_text() and "A, the right one" in shown.inner_text()
 
 
-def test_a_file_of_yours_is_scored_and_a_bad_one_is_refused(page):
+def test_tables_of_yours_are_matched_and_bad_ones_are_refused(page, tmp_path):
     page.get_by_role("tab", name="Your data").click()
-    drop = page.locator('.drop input[accept=".csv,.npz"]')
-    drop.set_input_files({"name": "x.npz", "mimeType": "application/zip", "buffer": b"PK nothing"})
+    stored, incoming, pairs = (
+        page.locator(f'.drop input[aria-label^="{name}"]') for name in ("Stored", "Inc", "Known")
+    )
+    go, shown = page.locator("#yours-go"), page.locator("#yours-shown")
+    go.click()
+    page.get_by_role("alert").get_by_text("Two tables are needed").wait_for()
+    stored.set_input_files({"name": "x.npz", "mimeType": "application/zip", "buffer": b"PK nothing"})
+    incoming.set_input_files({"name": "y.csv", "mimeType": "text/csv", "buffer": b"${1},<b>\n1,2\n3\n"})
+    page.locator(".drop").get_by_text("x.npz").wait_for()
+    go.click()
     page.get_by_role("alert").get_by_text("x.npz is not an NPZ file").wait_for()
-    drop.set_input_files({"name": "x.csv", "mimeType": "text/csv", "buffer": b"kind,x\nquery,${1},<b>\n"})
-    page.get_by_role("alert").get_by_text("Line 2 has 3 cells").wait_for()
 
     draw, file = np.random.default_rng(0), io.BytesIO()
     patterns, origins = draw.normal(size=(12, 4)), draw.integers(12, size=60)
-    np.savez(file, patterns=patterns, queries=patterns[origins] + 0.5, origins=origins)
+    np.savez(file, patterns=patterns)
     # Mended, and under the name of the bad one.
-    drop.set_input_files({"name": "x.npz", "mimeType": "application/zip", "buffer": file.getvalue()})
-    page.wait_for_selector("#yours-shown pre.code")
-    shown = page.locator("#yours-shown")
-    assert shown.locator("tbody tr").count() == 7 and "np.load('x.npz'" in shown.inner_text()
+    stored.set_input_files({"name": "x.npz", "mimeType": "application/zip", "buffer": file.getvalue()})
+    go.click()
+    page.get_by_role("alert").get_by_text("y.csv, line 3 must have 2 cells").wait_for()
+    rows = "\n".join(";".join(f"{value:.4f}" for value in row) for row in patterns[origins] + 0.5).replace(".", ",")
+    incoming.set_input_files({"name": "y.csv", "mimeType": "text/csv", "buffer": rows.encode()})
+    known = "\n".join(f"{row},{origin}" for row, origin in enumerate(origins[:50]))
+    pairs.set_input_files({"name": "known.csv", "mimeType": "text/csv", "buffer": known.encode()})
+    go.click()
+    page.wait_for_selector("#yours-shown .film .models")
+    assert shown.locator(".film tbody tr").count() == 9 and "ridge regression" in shown.inner_text()
+    assert "ahop match x.npz y.csv --pairs known.csv" in shown.inner_text()
+    with page.expect_download() as saving:
+        page.get_by_role("link", name="matches.csv").click()
+    saving.value.save_as(tmp_path / "matches.csv")
+    assert len((tmp_path / "matches.csv").read_text().splitlines()) == 61
 
 
 def test_the_page_is_there_for_this_computer_alone(server):

@@ -50,5 +50,6 @@ def test_the_best_figures_of_a_table_are_bold_and_a_problem_is_said():
         Row("a-hop", "x", problem="no <b>"),
     ]
     text = views.table(rows, total=4)
+    assert views.table([Row("ridge regression", "x", 0.95)], 1).count("&ndash;") == 2
     assert "<b>0.900</b>" in text and "<b>0.100</b>" in text and "<b>0.500</b>" not in text
-    assert "no &lt;b&gt;" in text and "3 of 4 models done" in text
+    assert "no &lt;b&gt;" in text and "3 of 4 methods done" in text

@@ -58,21 +58,33 @@ def alternatives(
     """
     draw = np.random.default_rng(seed)
     known = np.flatnonzero((origins >= 0).numpy())
-    spread = _spread(stored)
-    patterns = _rows(stored, stored.mean(0), spread)
-    centre = np.nan_to_num(np.nanmean(incoming, 0)) if len(incoming) else 0.0
     found = []
     judged = draw.permutation(known if len(known) else len(incoming))[:_JUDGED]
     if shared:
-        choices = nearest(patterns, _rows(incoming[judged], centre, spread))
+        choices = by_cosine(stored, incoming, judged)
         if len(known):
             found.append(Alternative(NEAREST, int((choices == origins[judged]).sum()), len(judged)))
         else:
             found.append(Alternative(NEAREST, agreement=float((choices == first[judged]).double().mean())))
     if len(known) >= _PAIRS and len(origins[known].unique()) >= _FOLDS:
-        queries = _rows(incoming[known], centre, _spread(incoming))
-        found.append(_ridge(patterns, queries, origins[known], seed))
+        found.append(_cross_validated(stored, incoming, origins, known, seed))
     return tuple(found)
+
+
+def by_cosine(stored: np.ndarray, incoming: np.ndarray, judged: np.ndarray) -> Tensor:
+    """The nearest stored row by cosine, for the rows ``judged`` of ``incoming``."""
+    spread = _spread(stored)
+    return nearest(_rows(stored, stored.mean(0), spread), _rows(incoming[judged], _centre(incoming), spread))
+
+
+def by_ridge(
+    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, learned: np.ndarray, judged: np.ndarray
+) -> Tensor:
+    """The stored row that a ridge regression leads to, for the rows ``judged``; it learns from the rows ``learned``."""
+    patterns = _rows(stored, stored.mean(0), _spread(stored))
+    centre, spread = _centre(incoming), _spread(incoming)
+    rows, asked = (_rows(incoming[part], centre, spread) for part in (learned, judged))
+    return nearest(patterns, regressed(rows, patterns[origins[learned]], asked))
 
 
 def nearest(patterns: Tensor, queries: Tensor) -> Tensor:
@@ -90,17 +102,22 @@ def regressed(rows: Tensor, wanted: Tensor, asked: Tensor) -> Tensor:
     return torch.from_numpy(model.predict(asked.cpu().numpy())).to(wanted).reshape(len(asked), -1)
 
 
-def _ridge(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int) -> Alternative:
+def _cross_validated(
+    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, known: np.ndarray, seed: int
+) -> Alternative:
     from sklearn.model_selection import GroupKFold
 
-    folds = GroupKFold(_FOLDS, shuffle=True, random_state=seed)
     right = labels = 0
-    for learn, judge in folds.split(queries, groups=origins):
-        judge = judge[: _JUDGED // _FOLDS]
-        guess = regressed(queries[learn], patterns[origins[learn]], queries[judge])
-        right += int((nearest(patterns, guess) == origins[judge]).sum())
-        labels += len(judge)
+    for learn, judge in GroupKFold(_FOLDS, shuffle=True, random_state=seed).split(known, groups=origins[known]):
+        judged = known[judge[: _JUDGED // _FOLDS]]
+        right += int((by_ridge(stored, incoming, origins, known[learn], judged) == origins[judged]).sum())
+        labels += len(judged)
     return Alternative(RIDGE, right, labels)
+
+
+def _centre(rows: np.ndarray) -> np.ndarray:
+    """Means of columns, zero where a column has no values."""
+    return np.nan_to_num(np.nanmean(rows, 0))
 
 
 def _spread(rows: np.ndarray) -> np.ndarray:
@@ -109,6 +126,6 @@ def _spread(rows: np.ndarray) -> np.ndarray:
     return np.where(spread > 0, spread, 1.0)
 
 
-def _rows(rows: np.ndarray, centre: np.ndarray | float, spread: np.ndarray) -> Tensor:
+def _rows(rows: np.ndarray, centre: np.ndarray, spread: np.ndarray) -> Tensor:
     """Rows in standard units, at the mean where a value is missing."""
     return torch.from_numpy(np.nan_to_num((rows - centre) / spread)).float()

@@ -28,26 +28,30 @@ def known_pairs(path: str | os.PathLike[str], stored: Table, incoming: Table) ->
             and the second that of a stored one. A first line that holds no id is a line of names.
         stored, incoming: The tables, whose ids these are.
     """
-    rows = cells(path)
+    return paired(cells(path), str(path), stored, incoming)
+
+
+def paired(rows: list[list[str]], name: str, stored: Table, incoming: Table) -> Known:
+    """The pairs in rows of text, as :func:`known_pairs` reads them from a file of this name."""
     if any(len(row) < 2 for row in rows):
-        raise ValueError(f"{path} must have two columns: the id of an incoming row, and that of a stored one")
+        raise ValueError(f"{name} must have two columns: the id of an incoming row, and that of a stored one")
     first, second = _columns(rows[0], incoming.id, stored.id)
     names = rows[0][first], rows[0][second]
     ours, theirs = incoming.places(), stored.places()
     header = names[0] not in ours and names[1] not in theirs
     pairs = [(row[first], row[second]) for row in rows[header:]]
     if not pairs:
-        raise ValueError(f"{path} has no pairs")
-    _require_known(path, [asked for asked, _ in pairs], ours, incoming)
-    _require_known(path, [found for _, found in pairs], theirs, stored)
+        raise ValueError(f"{name} has no pairs")
+    _require_known(name, [asked for asked, _ in pairs], ours, incoming)
+    _require_known(name, [found for _, found in pairs], theirs, stored)
     origins = torch.full((len(incoming),), -1)
     for asked, found in pairs:
         before = int(origins[ours[asked]])
         if before not in (-1, theirs[found]):
-            raise ValueError(f"{path} pairs {asked!r} with both {str(stored.ids[before])!r} and {found!r}")
+            raise ValueError(f"{name} pairs {asked!r} with both {str(stored.ids[before])!r} and {found!r}")
         origins[ours[asked]] = theirs[found]
     told = f"incoming: {names[0]!r}, stored: {names[1]!r}" if header else "incoming first, stored second"
-    return Known(origins, f"{len(pairs):,} in {path} ({told})")
+    return Known(origins, f"{len(pairs):,} in {name} ({told})")
 
 
 def _columns(names: Sequence[str], incoming: str | None, stored: str | None) -> tuple[int, int]:
@@ -57,6 +61,6 @@ def _columns(names: Sequence[str], incoming: str | None, stored: str | None) -> 
     return 0, 1
 
 
-def _require_known(path: str | os.PathLike[str], ids: list[str], places: Mapping[str, int], table: Table) -> None:
+def _require_known(name: str, ids: list[str], places: Mapping[str, int], table: Table) -> None:
     if unknown := list(dict.fromkeys(id for id in ids if id not in places)):
-        raise ValueError(f"{path} names ids that {table.name} does not have: {listed(unknown)}")
+        raise ValueError(f"{name} names ids that {table.name} does not have: {listed(unknown)}")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -129,6 +130,19 @@ def chart(
     keys = f'<p class="keys">{keys}</p>' if keys else ""
     picture = f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{safe(title)}">{"".join(drawn)}</svg>'
     return f'<figure class="chart"><figcaption>{safe(title)}</figcaption>{keys}{picture}</figure>'
+
+
+def spark(curves: np.ndarray, kinds: Sequence[str], about: str) -> str:
+    """Curves ``(c, d)`` over each other in a small picture; NaN leaves a gap."""
+    low, high = float(np.nanmin(curves)), float(np.nanmax(curves))
+    up = 31 - 28 * (curves - low) / (high - low or 1.0)
+    across = np.linspace(2, 148, curves.shape[1])
+    drawn = []
+    for kind, line in zip(kinds, up, strict=True):
+        for part in np.ma.clump_unmasked(np.ma.masked_invalid(line)):
+            points = " ".join(f"{x:.0f},{y:.1f}" for x, y in zip(across[part], line[part], strict=True))
+            drawn.append(f'<polyline class="line {kind}" points="{points}"/>')
+    return f'<svg class="spark" viewBox="0 0 150 34" role="img" aria-label="{safe(about)}">{"".join(drawn)}</svg>'
 
 
 def ticks(low: float, high: float) -> list[float]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import torch
 
+from ahop.linkage import Linkage, lines
 from ahop.playground import draw
 from ahop.playground.draw import Line, safe
 from ahop.playground.footprint import Comparison
 from ahop.playground.learn import Point, Told
 from ahop.playground.pictures import Pictures
 from ahop.playground.recall import MEMORIES, Answer, Task, Walk
-from ahop.playground.yours import Row
+from ahop.playground.upload import File
+from ahop.playground.yours import Row, link
 
 _FRAMES = 7
+# Of a table that is matched: rows that are shown, and columns of a small picture.
+_ROWS, _COLUMNS = 50, 150
 
 
 def image(address: str, about: str, size: str = "") -> str:
@@ -206,15 +211,62 @@ def _winner(title: str, scores: torch.Tensor) -> str:
 # --- your data ---------------------------------------------------------------------------------------------------
 
 
+def linkage(found: Linkage) -> str:
+    """What was read, what happened, how right the matches are and what else there is."""
+    told = "".join(f"<tr><th>{safe(word)}</th><td>{safe(text)}</td></tr>" for word, text in lines(found))
+    described = words(found.memory.similarity.describe())
+    return f'<table class="told">{told}</table><h4>What happened to the rows</h4>{described}'
+
+
+def matches(found: Linkage) -> str:
+    """Some rows with the match of each, drawn over each other where columns are the same; known ones come last."""
+    rows = (found.origins >= 0).int().argsort(stable=True)[:_ROWS].tolist()
+    columns = {name: [values[row] for row in rows] for name, values in found.table().items() if name != "verified"}
+    drawn = [_over(found, row) if found.model.shared else "" for row in rows]
+    head = "".join(f"<th>{safe(name.replace('_', ' '))}</th>" for name in columns) + "<th>row over its match</th>"
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in cells) + f"<td>{picture}</td></tr>"
+        for *cells, picture in zip(*columns.values(), drawn, strict=True)
+    )
+    return (
+        f'<h4>Your rows</h4><p class="note">{len(rows)} of {len(found.incoming):,}; matches.csv has all.</p>'
+        f'<div class="scroll rows"><table class="models"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(value: object) -> str:
+    return percent(value) if isinstance(value, float) else safe("" if value is None else value)
+
+
+def _over(found: Linkage, row: int) -> str:
+    """A row and its match in units of the stored columns; nothing where it has no match."""
+    match = int(found.indices[row])
+    if match < 0:
+        return ""
+    # As many columns as a small picture can show.
+    values = found.stored.values[:, :_COLUMNS]
+    spread = np.where(values.std(0) > 0, values.std(0), 1.0)
+    both = np.stack([values[match], found.incoming.values[row, :_COLUMNS]])
+    return draw.spark((both - values.mean(0)) / spread, ("m-hop", "b-hop"), "blue: the match, orange: the row")
+
+
+def saved(files: Iterable[File]) -> str:
+    """Files to save, which are part of the page."""
+    return ", ".join(
+        f'<a class="save" href="{link(file)}" download="{safe(file.name)}">{safe(file.name)}</a>' for file in files
+    )
+
+
 def table(rows: Iterable[Row], total: int) -> str:
-    """A line a model; the best figures are bold."""
+    """A line a method; the best figures are bold."""
     rows = list(rows)
     sound = [row for row in rows if not row.problem]
     right = max((row.right for row in sound), default=math.nan)
-    gap = min((row.calibration for row in sound), default=math.nan)
+    gap = min((row.calibration for row in sound if not math.isnan(row.calibration)), default=math.nan)
     lines = "".join(_line(row, right, gap) for row in rows)
-    head = "<tr><th>model</th><th>learns from</th><th>right</th><th>sure</th><th>calibration error</th></tr>"
-    rest = waiting(f"{len(rows)} of {total} models done …") if len(rows) < total else ""
+    head = "<tr><th>method</th><th>learns from</th><th>right</th><th>sure</th><th>calibration error</th></tr>"
+    rest = waiting(f"{len(rows)} of {total} methods done …") if len(rows) < total else ""
     return f'<div class="scroll"><table class="models"><thead>{head}</thead><tbody>{lines}</tbody></table></div>{rest}'
 
 
@@ -224,6 +276,8 @@ def _line(row: Row, right: float, gap: float) -> str:
         return f'{begin}<td colspan="3">{safe(row.problem)}</td></tr>'
 
     def cell(value: float, best: bool) -> str:
+        if math.isnan(value):
+            return "<td>&ndash;</td>"
         return f"<td>{'<b>' if best else ''}{value:.3f}{'</b>' if best else ''}</td>"
 
     figures = (

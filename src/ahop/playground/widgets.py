@@ -23,8 +23,8 @@ data-columns="${columns}" role="img" aria-label="paint on this picture"></canvas
 <button data-shade="0" style="background:#808080" aria-label="grey brush"></button>
 <button data-shade="1" style="background:#fff" aria-label="white brush"></button>
 <button>clean</button></div></div>"""
-_DROP = """<label class="drop">${invitation}<input type="file" accept="${accept}" data-bytes="${bytes}"
-${several} aria-label="${invitation}"></label>"""
+_DROP = """<label class="drop">${invitation}<b class="sent"></b><input type="file" accept="${accept}"
+data-bytes="${bytes}" ${several} aria-label="${invitation}"></label>"""
 
 
 class Range(NamedTuple):
@@ -126,7 +126,9 @@ def canvas(pictures: Pictures, index: int) -> dict[str, Any]:
     return {"picture": address, "rows": pictures.shape[0], "columns": pictures.shape[1]}
 
 
-def drop(invitation: str, accept: str, *, several: bool = False, visible: bool | str = True) -> Any:
+def drop(
+    invitation: str, accept: str, *, bytes: int = MOST_BYTES, several: bool = False, visible: bool | str = True
+) -> Any:
     """A place for files; the value is what :func:`ahop.playground.upload.files` reads.
 
     One that is "hidden" is on the page and not seen: of one that is not there Gradio forgets what it says.
@@ -143,7 +145,7 @@ def drop(invitation: str, accept: str, *, several: bool = False, visible: bool |
         invitation=invitation,
         accept=accept,
         several="multiple" if several else "",
-        bytes=MOST_BYTES,
+        bytes=bytes,
     )
 
 

@@ -1,26 +1,34 @@
-"""Memories on data of your own: learned on some origins, scored on others."""
+"""Two tables of your own: matched, and every method judged on origins that it has not learned from."""
 
 from __future__ import annotations
 
 import base64
+import shlex
 import warnings
 from collections.abc import Iterator
+from math import nan
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
+from ahop.linkage import Linkage, page
+from ahop.linkage.alternatives import NEAREST, RIDGE, by_cosine, by_ridge
 from ahop.memories import create
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.metrics import calibration_gap
 from ahop.playground import pictures
 from ahop.playground.damage import Damage, Sliders
-from ahop.playground.upload import Data, File, UploadError
+from ahop.playground.upload import File, UploadError
+from ahop.tables import as_csv
 
-# The memories of the table, and what each learns from.
+# What is compared, and what each learns from.
 MODELS = {
+    NEAREST: "means of columns",
+    RIDGE: "queries and origins",
     "m-hop": "nothing",
     "u-hop": "nothing",
     "s-hop": "nothing",
@@ -29,24 +37,28 @@ MODELS = {
     "b-hop*": "queries alone",
     "b-hop": "queries and origins",
 }
-_LEAST = 10
+# Those that stay out where more values are stored, and those that find their way between unlike columns.
+_SLOW, _MANY = ("k2-hop", "a-hop"), 256_000
+_FREE = (RIDGE, "b-hop*", "b-hop")
+# Queries that a half needs, and those that are taken of a large one: to learn from, and to score.
+_LEAST, _LEARNED, _SCORED = 10, 2000, 1000
 _BINS = 5
 
 
 class Split(NamedTuple):
-    """Which queries are learned from and which are scored, ``(n,)`` each; no origin is on both sides."""
+    """Which rows are learned from and which are scored, as their numbers; no origin is on both sides."""
 
-    learn: Tensor
-    score: Tensor
+    learn: np.ndarray
+    score: np.ndarray
 
 
 class Row(NamedTuple):
-    """How a memory did on queries of origins that it had not learned from.
+    """How a method did on queries of origins that it had not learned from.
 
     Attributes:
-        name, learns: The memory, and what it learned from.
+        name, learns: The method, and what it learned from.
         right: The share of first choices that are right.
-        calibration: How far its probabilities are from that.
+        calibration: How far its probabilities are from that; NaN where it has none.
         confidence: The mean probability of first choices.
         curve: Mean confidence and share right in bins of confidence.
         problem: Why it could not take part; the figures mean nothing then.
@@ -55,58 +67,57 @@ class Row(NamedTuple):
     name: str
     learns: str
     right: float = 0.0
-    calibration: float = 0.0
-    confidence: float = 0.0
+    calibration: float = nan
+    confidence: float = nan
     curve: tuple[tuple[float, float], ...] = ()
     problem: str = ""
 
 
-def split(data: Data, seed: int = 0) -> Split:
-    """Half of the origins to learn from and half to score."""
-    if data.origins is None:
-        raise UploadError("No origin is known, so nothing can be scored.")
-    known = data.origins >= 0
-    some = data.origins[known].unique()
-    drawn = some[torch.randperm(len(some), generator=torch.Generator().manual_seed(seed))]
-    first = torch.isin(data.origins, drawn[: len(drawn) // 2])
-    halves = Split(first, known & ~first)
-    if min(int(half.sum()) for half in halves) < _LEAST or len(some) < 4:
+def split(origins: Tensor, seed: int = 0) -> Split:
+    """Half of the known origins to learn from and half to score."""
+    draw = np.random.default_rng(seed)
+    known = draw.permutation(np.flatnonzero((origins >= 0).numpy()))
+    some = draw.permutation(np.unique(origins.numpy()[known]))
+    first = np.isin(origins.numpy()[known], some[: len(some) // 2])
+    halves = Split(known[first][:_LEARNED], known[~first][:_SCORED])
+    if min(map(len, halves)) < _LEAST or len(some) < 4:
         raise UploadError(
             f"To hold origins out, at least four must be known and each half must have {_LEAST} queries or more; "
-            f"here {len(some)} are known, of {int(known.sum())} queries."
+            f"here {len(some)} are known, of {len(known)} queries."
         )
     return halves
 
 
-def rows(data: Data, halves: Split) -> Iterator[Row]:
-    """How each memory does, one after the other."""
+def rows(found: Linkage, halves: Split) -> Iterator[Row]:
+    """How each method does, one after the other."""
     for name, learns in MODELS.items():
         try:
-            yield _row(name, learns, _learned(name, data, halves), data, halves)
+            yield _plain(name, learns, found, halves) if name in (NEAREST, RIDGE) else _row(name, learns, found, halves)
         except ValueError as error:
             yield Row(name, learns, problem=str(error))
 
 
-def _learned(name: str, data: Data, halves: Split) -> AssociativeMemory:
-    assert data.origins is not None
-    memory = create(name.rstrip("*"), data.patterns)
-    if not memory.learns:
-        return memory
-    origins = None if name.endswith("*") else data.origins[halves.learn]
-    return _fitted(memory, data.queries[halves.learn], origins)
+def _plain(name: str, learns: str, found: Linkage, halves: Split) -> Row:
+    stored, incoming = found.stored.values, found.incoming.values
+    if name == RIDGE:
+        choices = by_ridge(stored, incoming, found.origins, *halves)
+    else:
+        _require_able(name, found)
+        choices = by_cosine(stored, incoming, halves.score)
+    return Row(name, learns, float((choices == found.origins[halves.score]).double().mean()))
 
 
-def _fitted(memory: AssociativeMemory, queries: Tensor, origins: Tensor | None) -> AssociativeMemory:
-    options: dict[str, Any] = {"verbose": False} if isinstance(memory, BayesianHopfield) else {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return memory.fit(queries, origins, **options)
-
-
-def _row(name: str, learns: str, memory: AssociativeMemory, data: Data, halves: Split) -> Row:
-    assert data.origins is not None
-    found = memory.recall(data.queries[halves.score])
-    confidence, right = found.probabilities[:, 0], found.indices[:, 0] == data.origins[halves.score]
+def _row(name: str, learns: str, found: Linkage, halves: Split) -> Row:
+    _require_able(name, found)
+    patterns = found.memory.patterns
+    queries = torch.from_numpy(found.incoming.values).to(patterns.dtype)
+    observed: Any = "not-nan" if bool(queries.isnan().any()) else None
+    memory = create(name.rstrip("*"), patterns)
+    if memory.learns:
+        origins = None if name.endswith("*") else found.origins[halves.learn]
+        _fit(memory, queries[halves.learn], origins, observed)
+    best = memory.recall(queries[halves.score], observed=observed)
+    confidence, right = best.probabilities[:, 0], best.indices[:, 0] == found.origins[halves.score]
     bins = (confidence * _BINS).long().clamp(0, _BINS - 1)
     curve = tuple(
         (float(confidence[bins == bin].mean()), float(right[bins == bin].float().mean()))
@@ -116,51 +127,61 @@ def _row(name: str, learns: str, memory: AssociativeMemory, data: Data, halves: 
     return Row(name, learns, float(right.float().mean()), gap, float(confidence.mean()), curve)
 
 
-def told(data: Data) -> tuple[str, str]:
-    """What b-hop learns from all there is, in words, and what it tried and expects of itself."""
-    memory = _fitted(create("b-hop", data.patterns), data.queries, data.origins)
-    assert isinstance(memory, BayesianHopfield)
-    return memory.similarity.describe(), str(memory.report)
+def _require_able(name: str, found: Linkage) -> None:
+    if name not in _FREE and not found.model.shared:
+        raise ValueError("the two tables have no columns in common")
+    if name in _SLOW and found.stored.values.size > _MANY:
+        raise ValueError(f"left out: it takes long with more than {_MANY:,} stored values")
 
 
-def code(name: str, labelled: bool) -> str:
-    """Five lines that do the same with a file of this name, in single precision as here."""
-    if name.lower().endswith(".npz"):
-        origins = ', data["origins"]' if labelled else ""
-        return f"""import ahop, numpy as np
-data = np.load({name!r}, allow_pickle=False)
-memory = ahop.BayesianHopfield(data["patterns"].astype("f4")).fit(data["queries"].astype("f4"){origins})
-found = memory.recall(data["queries"].astype("f4"), k=5, reject=0.05)  # indices and probabilities; -1: none of these
-print(memory.similarity.describe(), memory.report, sep="\\n\\n")
-"""
-    numbers = (
-        'set_index("item").drop(columns="kind")' if labelled else 'drop(columns=["kind", "item"], errors="ignore")'
-    )
-    origins = ", stored.index.get_indexer(asked.index)" if labelled else ""
-    return f"""import ahop, pandas as pd
-table = pd.read_csv({name!r}, sep=None, engine="python")
-stored, asked = (table[table.kind == kind].{numbers} for kind in ("pattern", "query"))
-memory = ahop.BayesianHopfield(stored.to_numpy("f4")).fit(asked.to_numpy("f4"){origins})
-print(memory.similarity.describe(), memory.report, sep="\\n\\n")
-"""
+def _fit(memory: AssociativeMemory, queries: Tensor, origins: Tensor | None, observed: Any) -> None:
+    options: dict[str, Any] = {"verbose": False} if isinstance(memory, BayesianHopfield) else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        memory.fit(queries, origins, observed=observed, **options)
 
 
-def example() -> File:
-    """A CSV file to try: digits, and damaged ones that are dim, noisy and cut off at the top."""
+def downloads(found: Linkage) -> tuple[File, File]:
+    """The matches as a table, and the page on them."""
+    return File("matches.csv", as_csv(found.table()).encode()), File("report.html", page(found).encode())
+
+
+def command(stored: str, incoming: str, pairs: str | None = None, *, once: bool = False) -> str:
+    """What does the same in a terminal.
+
+    Example:
+        >>> command("stored.csv", "my rows.csv", once=True)
+        "ahop match stored.csv 'my rows.csv' --one-to-one --out matches.csv --report report.html"
+    """
+    options = [*(() if pairs is None else ("--pairs", pairs)), *(("--one-to-one",) if once else ())]
+    return shlex.join(["ahop", "match", stored, incoming, *options, "--out", "matches.csv", "--report", "report.html"])
+
+
+def example() -> tuple[File, File, File]:
+    """Three files to try: digits; damaged ones, dim, noisy, cut off at the top and with gaps; and half of the pairs."""
     digits = pictures.digits()
     seen = Damage(digits.shape, Sliders(top=0.25, noise=0.5, light=-0.4), seed=3).sample(digits.patterns, 240)
-    lines = ["kind,item," + ",".join(f"x{place}" for place in range(digits.patterns.shape[1]))]
-    for kind, values, items in (
-        ("pattern", digits.patterns, range(len(digits))),
-        ("query", seen.queries, seen.origins.tolist()),
-    ):
-        lines += [
-            f"{kind},{item}," + ",".join(f"{value:.3g}" for value in row)
-            for item, row in zip(items, values.tolist(), strict=True)
-        ]
-    return File("example.csv", "\n".join(lines).encode())
+    draw = np.random.default_rng(0)
+    lost = draw.random(seen.queries.shape) < 0.02
+    pixels = [f"x{place}" for place in range(digits.patterns.shape[1])]
+    stored = ["digit," + ",".join(pixels)]
+    stored += [
+        f"d{row}," + ",".join(f"{value:.3g}" for value in one) for row, one in enumerate(digits.patterns.tolist())
+    ]
+    # As spreadsheets of half of Europe write it.
+    asked = ["query;" + ";".join(pixels)]
+    for row, one in enumerate(seen.queries.tolist()):
+        cells = ["" if gone else f"{value:.3g}" for value, gone in zip(one, lost[row], strict=True)]
+        asked.append(f"q{row};" + ";".join(cells).replace(".", ","))
+    pairs = ["query,digit", *(f"q{row},d{origin}" for row, origin in enumerate(seen.origins.tolist()[:120]))]
+    names = ("digits.csv", "damaged.csv", "known.csv")
+    first, second, third = (
+        File(name, "\n".join(lines).encode()) for name, lines in zip(names, (stored, asked, pairs), strict=True)
+    )
+    return first, second, third
 
 
 def link(file: File) -> str:
     """The address of a file that holds the file itself."""
-    return f"data:text/csv;base64,{base64.b64encode(file.content).decode()}"
+    kind = "text/html" if file.name.endswith(".html") else "text/csv"
+    return f"data:{kind};base64,{base64.b64encode(file.content).decode()}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 from ahop._extras import require
 from ahop.tables import delimited
@@ -22,10 +23,16 @@ def cells(path: str | os.PathLike[str]) -> list[list[str]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist")
     if path.suffix.lower() != ".parquet":
-        return [[cell.strip() for cell in row] for row in delimited.cells(path)]
+        with path.open("rb") as file:
+            return stripped(file, str(path))
     require("pyarrow", extra="tables")
     from pyarrow import parquet
 
     table = parquet.read_table(path)
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     return [table.column_names, *(["" if cell is None else str(cell) for cell in row] for row in rows)]
+
+
+def stripped(file: BinaryIO, name: str) -> list[list[str]]:
+    """All rows of a file of text that is open, without blanks around its cells; messages call it ``name``."""
+    return [[cell.strip() for cell in row] for row in delimited.cells(file, name)]

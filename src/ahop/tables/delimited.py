@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, BinaryIO
 
 from ahop._extras import require
 
@@ -57,52 +57,54 @@ class Dialect:
         return cell in MISSING or _DECIMAL[self.decimal].fullmatch(cell.strip()) is not None
 
 
-def read(path: Path, id: str | None = None) -> tuple[pyarrow.Table, Dialect]:
+def read(file: BinaryIO, name: str, id: str | None = None) -> tuple[pyarrow.Table, Dialect]:
     """The cells of a file, as numbers or as text, and how they were written.
 
     Args:
-        path: The file, text in UTF-8.
+        file: Text in UTF-8.
+        name: What messages call it.
         id: A column that is text, whatever it looks like: ids keep their leading zeros.
     """
     require("pyarrow", extra="tables")
     import pyarrow
     from pyarrow import csv as arrow
 
-    lines = _sample(path)
+    lines = _sample(file, name)
     separator = _separator(lines)
     cells = list(csv.reader(lines, delimiter=separator))
     dialect = Dialect(separator, _decimal(cells), header=not _all_numbers(cells[0]))
     body = cells[1:] if dialect.header else cells
     if not body:
-        raise ValueError(f"{path} has a line of names and no rows")
+        raise ValueError(f"{name} has a line of names and no rows")
     places = [f"column {place + 1}" for place in range(len(cells[0]))]
-    names = [name.strip() or place for name, place in zip(cells[0], places, strict=True)] if dialect.header else places
+    names = [cell.strip() or place for cell, place in zip(cells[0], places, strict=True)] if dialect.header else places
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{path} has more than one column {twice!r}; each needs a name of its own")
+        twice = next(one for one in names if names.count(one) > 1)
+        raise ValueError(f"{name} has more than one column {twice!r}; each needs a name of its own")
     columns = [[row[place] for row in body if place < len(row)] for place in range(len(names))]
-    numbers = [name != id and _is_number(dialect, column) for name, column in zip(names, columns, strict=True)]
+    numbers = [one != id and _is_number(dialect, column) for one, column in zip(names, columns, strict=True)]
     # Arrow calls columns as the file does, or f0, f1, ...
     keys = cells[0] if dialect.header else [f"f{place}" for place in range(len(names))]
     kinds = {key: pyarrow.float64() if number else pyarrow.string() for key, number in zip(keys, numbers, strict=True)}
+    file.seek(0)
     try:
         table = arrow.read_csv(
-            path,
+            file,
             arrow.ReadOptions(autogenerate_column_names=not dialect.header),
             arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
             arrow.ConvertOptions(column_types=kinds, null_values=MISSING, decimal_point=dialect.decimal),
         )
     except pyarrow.ArrowInvalid as error:
-        _complain(path, dialect, names, numbers)
-        raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+        _complain(file, name, dialect, names, numbers)
+        raise ValueError(f"{name} cannot be read: {' '.join(str(error).split())}") from error
     return table.rename_columns(names), dialect
 
 
-def _sample(path: Path) -> list[str]:
+def _sample(file: BinaryIO, name: str) -> list[str]:
     """The first lines that are not empty."""
-    with path.open("rb") as file:
-        start = file.read(_SAMPLE_BYTES)
-        more = bool(file.read(1))
+    file.seek(0)
+    start = file.read(_SAMPLE_BYTES)
+    more = bool(file.read(1))
     if more:
         # No line that is cut short.
         start = start[: start.rfind(b"\n") + 1] or start
@@ -111,11 +113,11 @@ def _sample(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         line = start[: error.start].count(b"\n") + 1
         raise ValueError(
-            f"{path}, line {line} is not text in UTF-8; save it as UTF-8 (in Excel: 'CSV UTF-8')"
+            f"{name}, line {line} is not text in UTF-8; save it as UTF-8 (in Excel: 'CSV UTF-8')"
         ) from error
     lines = [line for line in text.splitlines(keepends=True) if line.strip()]
     if not lines:
-        raise ValueError(f"{path} is empty")
+        raise ValueError(f"{name} is empty")
     return lines
 
 
@@ -151,16 +153,16 @@ def _is_number(dialect: Dialect, cells: list[str]) -> bool:
     return 2 * like >= len(given) and not any(map(_CODE.fullmatch, given))
 
 
-def _complain(path: Path, dialect: Dialect, names: list[str], numbers: list[bool]) -> None:
+def _complain(file: BinaryIO, name: str, dialect: Dialect, names: list[str], numbers: list[bool]) -> None:
     """Refuse the first line that is not as the others, or the first cell that is no number."""
-    for line, row in _rows(path, dialect.separator):
+    for line, row in _rows(file, name, dialect.separator):
         if len(row) != len(names):
-            raise ValueError(f"{path}, line {line} must have {len(names)} cells, as line 1 has; it has {len(row)}")
+            raise ValueError(f"{name}, line {line} must have {len(names)} cells, as line 1 has; it has {len(row)}")
         if line == 1 and dialect.header:
             continue
-        for name, number, cell in zip(names, numbers, row, strict=True):
+        for column, number, cell in zip(names, numbers, row, strict=True):
             if number and not dialect.number(cell):
-                place = f"{path}, line {line}, column {name!r}"
+                place = f"{name}, line {line}, column {column!r}"
                 if _THOUSANDS.fullmatch(cell.strip()):
                     raise ValueError(
                         f"{place}: {cell.strip()!r} may have a thousands separator; write numbers without any"
@@ -170,18 +172,21 @@ def _complain(path: Path, dialect: Dialect, names: list[str], numbers: list[bool
                 )
 
 
-def _rows(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(file: BinaryIO, name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Rows that are not empty, and the line on which each ends."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=separator)
-        try:
-            for row in reader:
-                if row:
-                    yield reader.line_num, row
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} cannot be read after line {reader.line_num}: {error}") from error
+    file.seek(0)
+    reader = csv.reader(text := TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=separator)
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{name} cannot be read after line {reader.line_num}: {error}") from error
+    finally:
+        # The file is somebody else's to close.
+        text.detach()
 
 
-def cells(path: Path) -> list[list[str]]:
+def cells(file: BinaryIO, name: str) -> list[list[str]]:
     """All rows of a small file, as text."""
-    return [row for _, row in _rows(path, _separator(_sample(path)))]
+    return [row for _, row in _rows(file, name, _separator(_sample(file, name)))]

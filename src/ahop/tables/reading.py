@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -33,52 +33,71 @@ def read(path: str | os.PathLike[str], id: str | None = None) -> Table:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} is a folder, not a file" if path.is_dir() else f"{path} does not exist")
-    if path.suffix.lower() not in _READERS:
-        raise ValueError(f"{path} must end in one of {', '.join(_READERS)}")
-    if not path.stat().st_size:
-        raise ValueError(f"{path} is empty")
-    return _READERS[path.suffix.lower()](path, id)
+    with path.open("rb") as file:
+        return parsed(file, str(path), id)
 
 
-def _csv(path: Path, id: str | None) -> Table:
-    frame, dialect = delimited.read(path, id)
-    table = Table.of(frame, id, name=str(path), dialect=str(dialect))
+def parsed(file: BinaryIO, name: str, id: str | None = None) -> Table:
+    """As :func:`read`, of a file that is open, on disk or in memory.
+
+    Args:
+        file: Bytes that can be read from their start again.
+        name: How it ends says what it is; messages call it so.
+        id: The column of the ids.
+
+    Example:
+        >>> from io import BytesIO
+        >>> parsed(BytesIO(b"x,y\\n1,2\\n3,\\n"), "small.csv").values.tolist()
+        [[1.0, 2.0], [3.0, nan]]
+    """
+    suffix = Path(name).suffix.lower()
+    if suffix not in _READERS:
+        raise ValueError(f"{name} must end in one of {', '.join(_READERS)}")
+    if not file.seek(0, os.SEEK_END):
+        raise ValueError(f"{name} is empty")
+    file.seek(0)
+    return _READERS[suffix](file, name, id)
+
+
+def _csv(file: BinaryIO, name: str, id: str | None) -> Table:
+    frame, dialect = delimited.read(file, name, id)
+    table = Table.of(frame, id, name=name, dialect=str(dialect))
     return table if dialect.header else replace(table, named=False)
 
 
-def _parquet(path: Path, id: str | None) -> Table:
+def _parquet(file: BinaryIO, name: str, id: str | None) -> Table:
     require("pyarrow", extra="tables")
     from pyarrow import parquet
 
-    return Table.of(_whole(path, "Parquet", parquet.read_table), id, name=str(path))
+    return Table.of(_whole(file, name, "Parquet", parquet.read_table), id, name=name)
 
 
-def _feather(path: Path, id: str | None) -> Table:
+def _feather(file: BinaryIO, name: str, id: str | None) -> Table:
     require("pyarrow", extra="tables")
     from pyarrow import feather
 
-    return Table.of(_whole(path, "Feather", feather.read_table), id, name=str(path))
+    return Table.of(_whole(file, name, "Feather", feather.read_table), id, name=name)
 
 
-def _excel(path: Path, id: str | None) -> Table:
+def _excel(file: BinaryIO, name: str, id: str | None) -> Table:
     require("pandas", "openpyxl", extra="tables")
     import pandas
 
     missing = list(delimited.MISSING)
     kinds = {} if id is None else {id: str}
-    sheet = _whole(path, "Excel", lambda file: pandas.read_excel(file, dtype=kinds, na_values=missing))
-    return Table.of(sheet, id, name=str(path))
+    sheet = _whole(file, name, "Excel", lambda file: pandas.read_excel(file, dtype=kinds, na_values=missing))
+    return Table.of(sheet, id, name=name)
 
 
-def _numpy(path: Path, id: str | None) -> Table:
+def _numpy(file: BinaryIO, name: str, id: str | None) -> Table:
     # Rows of an array have no names, whatever column holds the ids of the other table.
-    return Table.of_array(_whole(path, "NumPy", _array), name=str(path))
+    return Table.of_array(_whole(file, name, "NumPy", _array), name=name)
 
 
-def _array(path: Path) -> np.ndarray:
+def _array(file: BinaryIO) -> np.ndarray:
     """An array, or the one of an archive that is alone or named ``patterns``."""
     try:
-        loaded = np.load(path, allow_pickle=False)
+        loaded = np.load(file, allow_pickle=False)
     except ValueError as error:
         # NumPy's own advice is to unpickle it.
         raise ValueError("it holds no array of numbers, and Python objects are never unpickled") from error
@@ -90,15 +109,15 @@ def _array(path: Path) -> np.ndarray:
         return loaded["patterns" if "patterns" in loaded.files else loaded.files[0]]
 
 
-def _whole(path: Path, kind: str, reader: Callable[[Path], Any]) -> Any:
+def _whole(file: BinaryIO, name: str, kind: str, reader: Callable[[BinaryIO], Any]) -> Any:
     """What a reader makes of a file; whatever it complains of is said in one sentence."""
     try:
-        return reader(path)
+        return reader(file)
     except Exception as error:  # Damaged files fail in many ways.
-        raise ValueError(f"{path} cannot be read as {kind}: {' '.join(str(error).split())}") from error
+        raise ValueError(f"{name} cannot be read as {kind}: {' '.join(str(error).split())}") from error
 
 
-_READERS: dict[str, Callable[[Path, str | None], Table]] = {
+_READERS: dict[str, Callable[[BinaryIO, str, str | None], Table]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), _csv),
     ".parquet": _parquet,
     **dict.fromkeys((".feather", ".arrow"), _feather),

@@ -44,8 +44,18 @@ def write(columns: Mapping[str, Sequence[Any]], path: str | os.PathLike[str]) ->
 
             parquet.write_table(pyarrow.table(dict(columns)), file)
         else:
-            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
-            text.detach()
+            file.write(as_csv(columns).encode())
+
+
+def as_csv(columns: Mapping[str, Sequence[Any]]) -> str:
+    """What :func:`write` puts into a CSV file.
+
+    Example:
+        >>> as_csv({"id": ["a", "b"], "match": ["x", None]})
+        'id,match\\na,x\\nb,\\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()

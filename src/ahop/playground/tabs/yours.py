@@ -1,21 +1,26 @@
-"""Your data: a file of patterns and queries, and how each memory does on origins that it has not learned from."""
+"""Your data: two tables, which row is which, and how other methods do on origins that they have not learned from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from ahop import linkage
 from ahop._extras import require
+from ahop.linkage import Linkage
 from ahop.playground import upload, views, widgets, yours
 from ahop.playground.draw import safe
-from ahop.playground.upload import Data, File
+from ahop.playground.upload import File
 from ahop.playground.yours import Row
 
 _INTRODUCTION = f"""
-Drop a file of things that were stored and of what came to ask for them. Memories learn on half of the origins and
-are scored on the other half. At most {upload.MOST_PATTERNS} patterns, {upload.MOST_QUERIES} queries,
-{upload.MOST_COLUMNS} columns and {upload.MOST_BYTES // 2**20} MB; nothing is written to disk.
+Drop a table of things that are stored, and one of rows that came in. **b-hop** learns what happened to the rows on
+their way and finds the stored row that each one is; known pairs, if there are any, judge it beside plain methods. At
+most {upload.MOST_ROWS:,} rows of {upload.MOST_COLUMNS:,} columns and {upload.MOST_TABLE_BYTES // 2**20} MB a table;
+nothing is written to disk. Hundreds of rows take seconds, tens of thousands many minutes. It compares numbers, not
+names, streets and dates: for these, take Splink.
 """
+_TABLES = ".csv,.tsv,.txt,.npy,.npz"
 
 
 def lay_out() -> None:
@@ -27,61 +32,67 @@ def lay_out() -> None:
     gr.Markdown(_INTRODUCTION)
     with gr.Row():
         with gr.Column(min_width=280):
-            drop = widgets.drop("Drop a CSV or NPZ file here, or choose it", ".csv,.npz")
-            go = gr.Button("Try it with an example", elem_id="yours-example")
-            save = f'<a class="save" href="{yours.link(example)}" download="{example.name}">Save the example</a>'
-            gr.HTML(save, apply_default_css=False)
+            stored = widgets.drop("Stored: a table of what you have", _TABLES, bytes=upload.MOST_TABLE_BYTES)
+            incoming = widgets.drop("Incoming: a table of what came in", _TABLES, bytes=upload.MOST_TABLE_BYTES)
+            pairs = widgets.drop("Known pairs, if you have any", ".csv,.tsv,.txt")
+            once = gr.Checkbox(False, label="Each stored row is meant at most once")
+            go = gr.Button("Match", variant="primary", elem_id="yours-go")
         with gr.Column(min_width=280):
             gr.Markdown(upload.FORMATS)
+            try_it = gr.Button("Try it with an example", elem_id="yours-example")
+            gr.HTML("Save it: " + views.saved(example), apply_default_css=False)
     shown = gr.HTML(apply_default_css=False, elem_id="yours-shown")
 
     heavy: dict[str, Any] = {"show_progress": "minimal", "api_visibility": "private", "concurrency_id": "work"}
-    # A file that is dropped while another is scored is next, not lost.
-    drop.upload(_sent, drop, shown, trigger_mode="always_last", **heavy)
-    go.click(lambda: (yield from scored(example)), None, shown, **heavy)
+    go.click(_sent, [stored, incoming, pairs, once], shown, **heavy)
+    try_it.click(lambda once: (yield from matched(*example, once=bool(once))), once, shown, **heavy)
 
 
-def _sent(text: str) -> Iterator[str]:
+def _sent(stored: str, incoming: str, pairs: str, once: bool) -> Iterator[str]:
     try:
-        (file,) = upload.files(text)
+        if not stored or not incoming:
+            raise upload.UploadError("Two tables are needed: what is stored, and what came in.")
+        (first,), (second,) = (upload.files(text, bytes=upload.MOST_TABLE_BYTES) for text in (stored, incoming))
+        third = upload.files(pairs)[0] if pairs else None
     except upload.UploadError as error:
         yield views.message(str(error))
         return
-    yield from scored(file)
+    yield from matched(first, second, third, once=bool(once))
 
 
-def scored(file: File) -> Iterator[str]:
+def matched(stored: File, incoming: File, pairs: File | None = None, *, once: bool = False) -> Iterator[str]:
     """The page after each step; what is wrong with a file is said in a sentence."""
     try:
-        data = upload.data(file)
-        head = _summary(file, data)
-        if data.origins is None:
-            yield head + views.waiting("learning from queries alone …")
-            yield head + _end(file, data)
-            return
-        halves = yours.split(data)
-        rows: list[Row] = []
-        yield head + views.waiting("the first memory is asked …")
-        for row in yours.rows(data, halves):
-            rows.append(row)
-            yield head + views.table(rows, len(yours.MODELS))
-        scores = f'<div class="film">{views.table(rows, len(rows))}{views.calibration(rows)}</div>'
-        yield head + scores + views.waiting("learning from all queries, to say what happened …")
-        yield head + scores + _end(file, data)
+        held, asked = upload.table(stored), upload.table(incoming)
+        origins = None if pairs is None else upload.origins(pairs, held, asked)
+        head = f"<p>{safe(held)}</p><p>{safe(asked)}</p>"
+        yield head + views.waiting("learning what happened to the rows …")
+        found = linkage.link(held, asked, origins, one_to_one=once, verbose=False)
+        head += views.linkage(found) + views.matches(found)
+        yield head + views.waiting("drawing the report …")
+        head += f"<p>Save: {views.saved(yours.downloads(found))}</p>"
+        command = yours.command(stored.name, incoming.name, None if pairs is None else pairs.name, once=once)
+        end = f'<h4>The same in a terminal</h4><pre class="code"><code>{safe(command)}</code></pre>'
+        for compared in _compared(found):
+            yield head + compared + end
     except ValueError as error:
         yield views.message(str(error))
 
 
-def _summary(file: File, data: Data) -> str:
-    known = 0 if data.origins is None else int((data.origins >= 0).sum())
-    counts = f"{len(data.patterns)} patterns, {len(data.queries)} queries, {data.patterns.shape[1]} columns"
-    return f"<p><b>{safe(file.name)}</b>: {counts}; the origins of {known} queries are known.</p>"
-
-
-def _end(file: File, data: Data) -> str:
-    description, report = yours.told(data)
-    code = safe(yours.code(file.name, data.origins is not None))
-    return (
-        f"<h4>What happened to the queries</h4>{views.words(description)}<pre>{safe(report)}</pre>"
-        f'<h4>The same in five lines</h4><pre class="code"><code>{code}</code></pre>'
+def _compared(found: Linkage) -> Iterator[str]:
+    """Every method on held-out origins, if enough pairs are known."""
+    try:
+        halves = yours.split(found.origins)
+    except upload.UploadError as error:
+        yield f'<p class="note">{safe(error)}</p>'
+        return
+    head = (
+        f"<h4>Other methods, on {len(halves.score):,} known pairs</h4>"
+        f'<p class="note">Each has learned from {len(halves.learn):,} pairs of other stored rows.</p>'
     )
+    rows: list[Row] = []
+    yield head + views.waiting("the first method is asked …")
+    for row in yours.rows(found, halves):
+        rows.append(row)
+        yield head + views.table(rows, len(yours.MODELS))
+    yield head + f'<div class="film">{views.table(rows, len(rows))}{views.calibration(rows)}</div>'

@@ -1,4 +1,7 @@
 // Files go to the server as text in the value, and never to its disk: [{"name": ..., "data": base64}, ...].
+let names = "";
+const tell = () => (element.querySelector(".sent").textContent = names);
+
 element.addEventListener("change", async (event) => {
   const chosen = [...event.target.files];
   const most = Number(event.target.dataset.bytes);
@@ -13,6 +16,9 @@ element.addEventListener("change", async (event) => {
     });
   // Of one that is too large only the name is sent, and the server says so.
   const small = chosen.map((file) => (file.size <= most ? read(file) : { name: file.name, data: null }));
+  names = chosen.map((file) => file.name).join(", ");
   props.value = JSON.stringify(await Promise.all(small));
   trigger("upload");
 });
+// The label is written anew with the value.
+watch("value", tell);
