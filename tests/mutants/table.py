@@ -33,6 +33,7 @@ FOLDS = "tests/similarity/families/test_validation.py::test_folds_know_nothing_o
 HALVES = "tests/similarity/families/test_validation.py::test_a_half_is_asked_about_the_other_one"
 SMOOTHNESS = "tests/learning/test_footprint.py::test_smoothness_is_judged_by_samples_that_were_not_learned_from"
 PAIRS = "tests/linkage/test_linking.py::test_pairs_that_judge_are_hidden_from_the_fit_and_each_judges_once"
+YOURS = "tests/playground/test_yours.py::test_no_origin_is_learned_from_and_scored"
 RIDGE = "tests/linkage/test_alternatives.py::test_a_regression_is_judged_by_stored_rows_that_it_did_not_learn_from"
 TRANSFER = (
     "tests/estimators/test_transfer.py::test_no_pair_judges_what_has_learned_from_it_be_it_repeated_or_in_the_library"
@@ -81,9 +82,16 @@ MUTANTS = (
     Mutant(
         "ridge regression learns from the pairs that judge it",
         "src/ahop/linkage/alternatives.py",
-        "regressed(queries[learn], patterns[origins[learn]], queries[judge])",
-        "regressed(queries, patterns[origins], queries[judge])",
+        "by_ridge(stored, incoming, origins, known[learn], judged)",
+        "by_ridge(stored, incoming, origins, known, judged)",
         (RIDGE,),
+    ),
+    Mutant(
+        "what the playground compares learns from the origins that it is scored on",
+        "src/ahop/playground/yours.py",
+        "first = np.isin(origins.numpy()[known], some[: len(some) // 2])",
+        "first = np.arange(len(known)) < len(known) // 2",
+        (YOURS,),
     ),
     # --- every memory side by side ----------------------------------------------------------------------------
     Mutant(

@@ -141,6 +141,8 @@ def link(
     known = torch.full((len(incoming),), -1) if origins is None else origins
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
+        # What other threads of a server leave open is no note on these tables.
+        warnings.simplefilter("ignore", ResourceWarning)
         notes: tuple[str, ...] = ()
         if isinstance(stored, Model):
             if origins is not None:

@@ -19,8 +19,8 @@ from ahop.playground.upload import File
 from ahop.playground.yours import Row, link
 
 _FRAMES = 7
-# Of a table that is matched: rows that are shown, and columns of a small picture.
-_ROWS, _COLUMNS = 50, 150
+# Of a table that is matched: rows that are shown, and columns and standard deviations of a small picture.
+_ROWS, _COLUMNS, _FAR = 50, 150, 4.0
 
 
 def image(address: str, about: str, size: str = "") -> str:
@@ -248,7 +248,8 @@ def _over(found: Linkage, row: int) -> str:
     values = found.stored.values[:, :_COLUMNS]
     spread = np.where(values.std(0) > 0, values.std(0), 1.0)
     both = np.stack([values[match], found.incoming.values[row, :_COLUMNS]])
-    return draw.spark((both - values.mean(0)) / spread, ("m-hop", "b-hop"), "blue: the match, orange: the row")
+    units = ((both - values.mean(0)) / spread).clip(-_FAR, _FAR)
+    return draw.spark(units, ("m-hop", "b-hop"), "blue: the match, orange: the row")
 
 
 def saved(files: Iterable[File]) -> str:

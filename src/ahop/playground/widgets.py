@@ -23,7 +23,7 @@ data-columns="${columns}" role="img" aria-label="paint on this picture"></canvas
 <button data-shade="0" style="background:#808080" aria-label="grey brush"></button>
 <button data-shade="1" style="background:#fff" aria-label="white brush"></button>
 <button>clean</button></div></div>"""
-_DROP = """<label class="drop">${invitation}<b class="sent"></b><input type="file" accept="${accept}"
+_DROP = """<label class="drop">${invitation}<b class="sent">{{{sent}}}</b><input type="file" accept="${accept}"
 data-bytes="${bytes}" ${several} aria-label="${invitation}"></label>"""
 
 
@@ -143,6 +143,7 @@ def drop(
         apply_default_css=False,
         visible=visible,
         invitation=invitation,
+        sent="",
         accept=accept,
         several="multiple" if several else "",
         bytes=bytes,

@@ -1,6 +1,6 @@
 // Files go to the server as text in the value, and never to its disk: [{"name": ..., "data": base64}, ...].
-let names = "";
-const tell = () => (element.querySelector(".sent").textContent = names);
+// Gradio runs the filled template as code: every sign of a file's name becomes a number.
+const safe = (name) => [...name].map((sign) => `&#${sign.codePointAt(0)};`).join("");
 
 element.addEventListener("change", async (event) => {
   const chosen = [...event.target.files];
@@ -16,9 +16,7 @@ element.addEventListener("change", async (event) => {
     });
   // Of one that is too large only the name is sent, and the server says so.
   const small = chosen.map((file) => (file.size <= most ? read(file) : { name: file.name, data: null }));
-  names = chosen.map((file) => file.name).join(", ");
+  props.sent = chosen.map((file) => safe(file.name)).join(", ");
   props.value = JSON.stringify(await Promise.all(small));
   trigger("upload");
 });
-// The label is written anew with the value.
-watch("value", tell);
