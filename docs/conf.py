@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "mathml",
     "names",
+    "notebooks",
 ]
 exclude_patterns = ["_extensions", "pictures"]
 suppress_warnings = ["myst.header"]

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -128,3 +129,60 @@ def test_every_public_name_is_in_the_reference():
     for module in map(import_module, sorted(documented - {"ahop.memory_budget"})):
         for name in getattr(module, "__all__", ()):
             assert not callable(getattr(module, name)) or getattr(module, name).__doc__, f"{module.__name__}.{name}"
+
+
+def test_every_guide_and_every_page_of_results_has_a_small_picture_and_each_is_on_a_page():
+    pages = [ROOT / "docs/index.md", *ROOT.glob("docs/guides/*.md"), *ROOT.glob("docs/results/*.md")]
+    shown = {}
+    for page in pages:
+        pictures = [
+            (page.parent / name).resolve() for name in re.findall(r"^!\[[^]]+\]\((.+)\)$", page.read_text(), re.M)
+        ]
+        assert pictures and all(picture.is_file() for picture in pictures), page
+        shown.update(dict.fromkeys(pictures, page))
+    for picture in (ROOT / "docs/pictures").glob("*.*g"):
+        assert picture in shown and picture.stat().st_size < 2**16, picture
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("hubness", "CSLS", "VecMap", "calibration transfer", "standardisation", "record linkage", "entity matching"),
+        "open-set recognition",
+    ],
+)
+def test_a_word_of_the_field_is_a_term_of_the_glossary_which_search_shows_first(word):
+    _, terms, _ = (ROOT / "docs/glossary.md").read_text().split("```")
+    assert re.search(rf"^{word}$", terms, re.MULTILINE)
+
+
+def as_notebook(text):
+    """The notebook that the site offers of a guide."""
+    spec = spec_from_file_location("notebooks", ROOT / "docs/_extensions/notebooks.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.notebook(text)
+
+
+@pytest.mark.parametrize("guide", sorted(path.stem for path in ROOT.glob("docs/guides/*.md")))
+def test_a_notebook_is_the_code_and_the_text_of_its_guide(guide):
+    text = (ROOT / f"docs/guides/{guide}.md").read_text()
+    cells = as_notebook(text)["cells"]
+    code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+    assert code == [block.strip("\n") for block in BLOCK.findall(text)]
+    prose = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
+    assert prose.startswith("# ") and not re.search(r"\]\((?!https?:)", prose), "a link to what is not beside it"
+    assert len({cell["id"] for cell in cells}) == len(cells)
+
+
+@pytest.mark.slow
+def test_notebooks_are_as_their_format_says():
+    nbformat = pytest.importorskip("nbformat", reason="notebooks were NOT validated: nbformat is not installed")
+    for page in ROOT.glob("docs/guides/*.md"):
+        nbformat.validate(as_notebook(page.read_text()))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/guides/two-files.md"])
+def test_where_tables_are_matched_it_is_said_what_they_must_not_hold(page):
+    text = " ".join((ROOT / page).read_text().split())
+    assert re.search(r"names, streets and dates", text, re.IGNORECASE) and "Splink" in text

@@ -33,8 +33,9 @@ def as_text(path: Path) -> None:
 def as_pixels(path: Path) -> None:
     """The picture that was drawn last, as PNG on white."""
     file = io.BytesIO()
-    plt.savefig(file, dpi=64, facecolor="white")
-    Image.open(file).convert("RGB").quantize(16, dither=Image.Dither.NONE).save(path, optimize=True)
+    plt.savefig(file, dpi=72, facecolor="white")
+    few = Image.open(file).convert("RGB").quantize(64, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -34,13 +34,15 @@ class Separation(Component):
 
     @property
     def takes_prior(self) -> bool:
-        """Whether a log prior may be added to the scores: a uniform one must then change nothing."""
+        """Whether a log prior may be added to the scores, of which a uniform one must change nothing."""
         return self.probabilistic
 
     @property
     def margin(self) -> float:
-        r"""The lead at which weights become exact: those of the best ``total`` patterns are 1 and all others 0 once
-        :math:`\beta` times the worst of these scores is ahead of :math:`\beta` times every other by as much.
+        r"""The lead at which weights become exact.
+
+        Those of the best ``total`` patterns are 1 and all others 0 once :math:`\beta` times the worst of these scores
+        is ahead of :math:`\beta` times every other by as much.
 
         Infinite where no lead is enough, as for softmax.
         """

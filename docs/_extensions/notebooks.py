@@ -1,0 +1,55 @@
+"""Every guide as a notebook to download: its text and its code, without outputs, made while the site is built."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+FOLDER = "guides"
+BLOCK = re.compile(r"```python\n(.*?)```\n?", re.DOTALL)
+# Pictures and other pages lie beside the site, not beside a notebook.
+PICTURE, LINK = (
+    re.compile(r"^!\[[^]]*\]\([^)]*\)\n*", re.MULTILINE),
+    re.compile(r"(?<!!)\[([^]]+)\]\((?!https?:)[^)]*\)"),
+)
+
+
+def notebook(text: str) -> dict[str, Any]:
+    """The notebook of a page in Markdown: a cell for each block of Python, and one for each text between them."""
+    cells = []
+    # Every second part is a block.
+    for place, part in enumerate(BLOCK.split(text)):
+        code = place % 2 == 1
+        source = (part if code else LINK.sub(r"\1", PICTURE.sub("", part))).strip("\n")
+        if source:
+            kind = {"cell_type": "code", "execution_count": None, "outputs": []} if code else {"cell_type": "markdown"}
+            cells.append({**kind, "id": f"cell-{place}", "metadata": {}, "source": source})
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _offer(app: Sphinx, page: str, source: list[str]) -> None:
+    """Put a link below the title of a guide with code."""
+    if page.startswith(f"{FOLDER}/") and BLOCK.search(source[0]) and app.builder.format == "html":
+        name = f"{page.removeprefix(f'{FOLDER}/')}.ipynb"
+        title, _, rest = source[0].partition("\n")
+        source[0] = f'{title}\n\n<p class="notebook"><a href="{name}" download>As a notebook</a></p>\n{rest}'
+
+
+def _write(app: Sphinx, error: Exception | None) -> None:
+    if error is None and app.builder.format == "html":
+        for page in sorted(Path(app.srcdir, FOLDER).glob("*.md")):
+            if BLOCK.search(text := page.read_text()):
+                Path(app.outdir, FOLDER, f"{page.stem}.ipynb").write_text(json.dumps(notebook(text), indent=1))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Let Sphinx know it."""
+    app.connect("source-read", _offer)
+    app.connect("build-finished", _write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
