@@ -39,7 +39,9 @@ pygments_dark_style = "monokai"
 
 autosummary_generate = False
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+maximum_signature_line_length = 110
 autodoc_inherit_docstrings = False
 autodoc_default_options = {"members": True}
 autodoc_preserve_defaults = True
@@ -50,4 +52,7 @@ toc_object_entries_show_parents = "hide"
 
 nitpicky = True
 # Other libraries' pages are not asked for while building.
-nitpick_ignore_regex = [("py:.*", r"(torch|numpy|sklearn)\..*")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(torch|numpy|np|sklearn|pandas|collections|os)\..*"),
+    ("py:class", "Tensor|Axes|Figure|Observed"),
+]
