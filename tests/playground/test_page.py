@@ -213,6 +213,21 @@ def test_tables_of_yours_are_matched_and_bad_ones_are_refused(page, tmp_path):
     assert len((tmp_path / "matches.csv").read_text().splitlines()) == 61
 
 
+def test_tables_as_large_as_the_page_says_are_sent_and_read(chromium, server, tmp_path):
+    page = chromium.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto(server)
+    page.get_by_role("tab", name="Your data").click()
+    np.save(tmp_path / "x.npy", np.zeros((20_000, 1_000), np.float32))
+    for name, file in (("Stored", "x.npy"), ("Incoming", "x.npy")):
+        page.locator(f'.drop input[aria-label^="{name}"]').set_input_files(tmp_path / file)
+        page.locator(f'.drop:has(input[aria-label^="{name}"])').get_by_text("x.npy").wait_for()
+    page.locator("#yours-go").click()
+    # Both were read: nothing but constant columns is what is wrong with them.
+    page.get_by_role("alert").get_by_text("constant").wait_for()
+    page.close()
+
+
 def test_the_page_is_there_for_this_computer_alone(server):
     port = int(server.rstrip("/").rpartition(":")[2])
     # Another address of the same computer: it would answer to a server that listens everywhere.

@@ -1,7 +1,5 @@
-import base64
 import contextlib
 import io
-import json
 import struct
 import tracemalloc
 import zipfile
@@ -14,17 +12,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from ahop.playground import upload
-from ahop.playground.upload import File, UploadError
+from ahop.playground.sent import File, UploadError
 
 
 def npz(**arrays):
     file = io.BytesIO()
     np.savez(file, **arrays)
     return file.getvalue()
-
-
-def sent(*pairs):
-    return json.dumps([{"name": name, "data": base64.b64encode(content).decode()} for name, content in pairs])
 
 
 def png(size=(20, 10), shade=200):
@@ -35,35 +29,6 @@ def png(size=(20, 10), shade=200):
 
 ROWS = np.arange(12.0).reshape(4, 3)
 CSV = "sku,x,y\na,1,2\nb,3,4.5\nc,0.5,\n"
-
-
-# --- what the page sends -----------------------------------------------------------------------------------------
-
-
-def test_files_arrive_as_they_were():
-    assert upload.files(sent(("a.npz", b"12\x00"), ("b", b"")), most=2) == [File("a.npz", b"12\x00"), File("b", b"")]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "no", "[]", "{}", "3", '[{"name": "a"}]', '[{"name": "a", "data": "%"}]', "[null]"),
-        *("[" * 10**5, '[{"name": "a", "data": "é"}]'),
-    ],
-    ids=lambda text: text[:40],
-)
-def test_what_is_no_list_of_files_is_refused_in_a_sentence(text):
-    with pytest.raises(UploadError, match=r"\.$"):
-        upload.files(text)
-
-
-def test_a_file_that_is_too_large_and_files_that_are_too_many_are_refused():
-    with pytest.raises(UploadError, match=r"^big is too large: at most 8 MB are read\.$"):
-        upload.files(json.dumps([{"name": "big", "data": "A" * (12 * 2**20)}]))
-    with pytest.raises(UploadError, match="big is too large"):
-        upload.files(json.dumps([{"name": "big", "data": None}]))
-    with pytest.raises(UploadError, match="Choose one file, not 2"):
-        upload.files(sent(("a", b""), ("b", b"")))
 
 
 # --- pictures ----------------------------------------------------------------------------------------------------

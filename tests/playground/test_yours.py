@@ -11,8 +11,8 @@ import torch
 from ahop import linkage
 from ahop.linkage.alternatives import NEAREST, RIDGE, by_ridge
 from ahop.playground import upload, views, yours
+from ahop.playground.sent import File, UploadError
 from ahop.playground.tabs.yours import matched
-from ahop.playground.upload import File, UploadError
 from ahop.tables import Table
 
 DRAW = np.random.default_rng(2)

@@ -7,7 +7,7 @@ import socket
 from typing import Any
 
 from ahop._extras import require
-from ahop.playground import widgets
+from ahop.playground import sent, widgets
 from ahop.playground.tabs import footprint, learn, recall, yours
 
 _HEAD = """
@@ -63,9 +63,10 @@ def start(host: str = "127.0.0.1", port: int = 7860, *, browser: bool = True) ->
         # Not as ``css``, of which Gradio lets no rule reach the frame around its pieces.
         head=f"<style>{widgets.read('style.css')}</style>",
         footer_links=[],
-        # Files come as text in an event and stay in memory: nobody is to write to the disk.
+        # Files come to the address below and stay in memory: nobody is to write to the disk.
         max_file_size=1,
     )
+    page.app.router.add_route(f"/{sent.ADDRESS}", sent.keep, methods=["POST"])
     return page
 
 

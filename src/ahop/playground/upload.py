@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import io
-import json
 import math
 import zipfile
-from typing import IO, NamedTuple
+from typing import IO
 
 import numpy as np
 import torch
@@ -16,11 +14,10 @@ from torch import Tensor
 from ahop._extras import require
 from ahop.linkage.pairs import paired
 from ahop.playground.pictures import Pictures
+from ahop.playground.sent import File, UploadError
 from ahop.tables import Table, parsed
 from ahop.tables.cells import stripped
 
-# Of a picture or a list of pairs, and of a table: two of these, as text, are the longest that a browser can send.
-MOST_BYTES, MOST_TABLE_BYTES = 8 * 2**20, 180 * 2**20
 MOST_PICTURES = 64
 MOST_ROWS, MOST_COLUMNS = 20_000, 1_000
 _MOST_PIXELS = 25_000_000
@@ -28,46 +25,6 @@ _SIDE = 12
 # Bytes in which the head of an array must end, and a line of text.
 _HEAD, _LINE = 2**14, 2**18
 _KINDS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
-
-
-class UploadError(ValueError):
-    """A file that cannot be used, and why, in a sentence for the page."""
-
-
-class File(NamedTuple):
-    """A file as it came: its name, and what is in it."""
-
-    name: str
-    content: bytes
-
-
-def files(text: str, most: int = 1, bytes: int = MOST_BYTES) -> list[File]:
-    """What the page sends: a list of names and contents, the latter in base64.
-
-    Args:
-        text: JSON, ``[{"name": ..., "data": ...}, ...]``.
-        most: How many files are taken.
-        bytes: How long each may be.
-    """
-    try:
-        sent = json.loads(text)
-        pairs = [(str(one["name"]), one["data"]) for one in sent]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise UploadError("The page sent no files that can be read.") from error
-    if not 1 <= len(pairs) <= most:
-        raise UploadError(
-            f"Choose one file, not {len(pairs)}." if most == 1 else f"Choose 1 to {most} files, not {len(pairs)}."
-        )
-    found = []
-    for name, data in pairs:
-        # The page sends nothing of a file that it sees is too large.
-        if not isinstance(data, str) or len(data) > bytes * 4 / 3 + 4:
-            raise UploadError(f"{name} is too large: at most {bytes // 2**20} MB are read.")
-        try:
-            found.append(File(name, base64.b64decode(data, validate=True)))
-        except ValueError as error:
-            raise UploadError(f"{name} did not arrive whole. Please try again.") from error
-    return found
 
 
 # --- pictures ----------------------------------------------------------------------------------------------------

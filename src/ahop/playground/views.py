@@ -15,7 +15,7 @@ from ahop.playground.footprint import Comparison
 from ahop.playground.learn import Point, Told
 from ahop.playground.pictures import Pictures
 from ahop.playground.recall import MEMORIES, Answer, Task, Walk
-from ahop.playground.upload import File
+from ahop.playground.sent import File
 from ahop.playground.yours import Row, link
 
 _FRAMES = 7

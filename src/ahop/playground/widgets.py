@@ -9,7 +9,7 @@ from ahop._extras import require
 from ahop.playground import draw
 from ahop.playground.damage import Sliders
 from ahop.playground.pictures import SETS, Pictures
-from ahop.playground.upload import MOST_BYTES
+from ahop.playground.sent import MOST_BYTES
 
 TEXT = Path(__file__).parent / "text"
 YOURS = "yours"
@@ -129,7 +129,7 @@ def canvas(pictures: Pictures, index: int) -> dict[str, Any]:
 def drop(
     invitation: str, accept: str, *, bytes: int = MOST_BYTES, several: bool = False, visible: bool | str = True
 ) -> Any:
-    """A place for files; the value is what :func:`ahop.playground.upload.files` reads.
+    """A place for files; the value is what :func:`ahop.playground.sent.files` reads.
 
     One that is "hidden" is on the page and not seen: of one that is not there Gradio forgets what it says.
     """

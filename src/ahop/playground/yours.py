@@ -22,7 +22,7 @@ from ahop.memories.bayesian import BayesianHopfield
 from ahop.metrics import calibration_gap
 from ahop.playground import pictures
 from ahop.playground.damage import Damage, Sliders
-from ahop.playground.upload import File, UploadError
+from ahop.playground.sent import File, UploadError
 from ahop.tables import as_csv
 
 # What is compared, and what each learns from.

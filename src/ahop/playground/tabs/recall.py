@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ahop._extras import require
-from ahop.playground import recall, upload, views, widgets
+from ahop.playground import recall, sent, upload, views, widgets
 from ahop.playground.damage import Sliders, paint_of
 from ahop.playground.pictures import SETS, Pictures
 from ahop.playground.recall import MEMORIES, Answer, Task
@@ -82,8 +82,8 @@ def lay_out(uploaded: Any) -> None:
 
     def dropped(text: str, before: Pictures | None) -> tuple[Any, ...]:
         try:
-            pictures = upload.pictures(upload.files(text, upload.MOST_PICTURES))
-        except upload.UploadError as error:
+            pictures = upload.pictures(sent.files(text, upload.MOST_PICTURES))
+        except sent.UploadError as error:
             return before, gr.HTML(views.message(str(error)), visible=True), gr.HTML(), gr.HTML()
         return (
             pictures,
@@ -100,10 +100,9 @@ def lay_out(uploaded: Any) -> None:
     show = (seen, asked, [preview, cards, film])
     kind.change(stored, [kind, uploaded], [drop, said, picker, painter], **quick).then(*show, **shown)
     picker.input(picked, [kind, uploaded, picker], [picker, painter], **quick).then(*show, **shown)
-    sent = drop.upload(
-        dropped, [drop, uploaded], [uploaded, said, picker, painter], trigger_mode="always_last", **quick
+    drop.upload(dropped, [drop, uploaded], [uploaded, said, picker, painter], trigger_mode="always_last", **quick).then(
+        *show, **shown
     )
-    sent.then(*show, **shown)
     again.click(lambda seed: seed + 1, seed, seed, **quick).then(*show, **shown)
     gr.on([*(slider.change for slider in sliders), painter.input, forget.change], *show, **shown)
 

@@ -8,15 +8,15 @@ from typing import Any
 from ahop import linkage
 from ahop._extras import require
 from ahop.linkage import Linkage
-from ahop.playground import upload, views, widgets, yours
+from ahop.playground import sent, upload, views, widgets, yours
 from ahop.playground.draw import safe
-from ahop.playground.upload import File
+from ahop.playground.sent import File
 from ahop.playground.yours import Row
 
 _INTRODUCTION = f"""
 Drop a table of things that are stored, and one of rows that came in. **b-hop** learns what happened to the rows on
 their way and finds the stored row that each one is; known pairs, if there are any, judge it beside plain methods. At
-most {upload.MOST_ROWS:,} rows of {upload.MOST_COLUMNS:,} columns and {upload.MOST_TABLE_BYTES // 2**20} MB a table;
+most {upload.MOST_ROWS:,} rows of {upload.MOST_COLUMNS:,} columns and {sent.MOST_TABLE_BYTES // 2**20} MB a table;
 nothing is written to disk. Hundreds of rows take seconds, tens of thousands many minutes. It compares numbers, not
 names, streets and dates: for these, take Splink.
 """
@@ -32,8 +32,8 @@ def lay_out() -> None:
     gr.Markdown(_INTRODUCTION)
     with gr.Row():
         with gr.Column(min_width=280):
-            stored = widgets.drop("Stored: a table of what you have", _TABLES, bytes=upload.MOST_TABLE_BYTES)
-            incoming = widgets.drop("Incoming: a table of what came in", _TABLES, bytes=upload.MOST_TABLE_BYTES)
+            stored = widgets.drop("Stored: a table of what you have", _TABLES, bytes=sent.MOST_TABLE_BYTES)
+            incoming = widgets.drop("Incoming: a table of what came in", _TABLES, bytes=sent.MOST_TABLE_BYTES)
             pairs = widgets.drop("Known pairs, if you have any", ".csv,.tsv,.txt")
             once = gr.Checkbox(False, label="Each stored row is meant at most once")
             go = gr.Button("Match", variant="primary", elem_id="yours-go")
@@ -51,10 +51,10 @@ def lay_out() -> None:
 def _sent(stored: str, incoming: str, pairs: str, once: bool) -> Iterator[str]:
     try:
         if not stored or not incoming:
-            raise upload.UploadError("Two tables are needed: what is stored, and what came in.")
-        (first,), (second,) = (upload.files(text, bytes=upload.MOST_TABLE_BYTES) for text in (stored, incoming))
-        third = upload.files(pairs)[0] if pairs else None
-    except upload.UploadError as error:
+            raise sent.UploadError("Two tables are needed: what is stored, and what came in.")
+        (first,), (second,) = (sent.files(text, bytes=sent.MOST_TABLE_BYTES) for text in (stored, incoming))
+        third = sent.files(pairs)[0] if pairs else None
+    except sent.UploadError as error:
         yield views.message(str(error))
         return
     yield from matched(first, second, third, once=bool(once))
@@ -83,7 +83,7 @@ def _compared(found: Linkage) -> Iterator[str]:
     """Every method on held-out origins, if enough pairs are known."""
     try:
         halves = yours.split(found.origins)
-    except upload.UploadError as error:
+    except sent.UploadError as error:
         yield f'<p class="note">{safe(error)}</p>'
         return
     head = (
