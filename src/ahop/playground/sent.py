@@ -91,15 +91,20 @@ def files(text: str, most: int = 1, bytes: int = MOST_BYTES) -> list[File]:
 
 
 async def keep(request: Any) -> Any:
-    """The answer of the server to a file: its key, or that it is too large."""
-    require("starlette", extra="playground")
-    from starlette.responses import PlainTextResponse
-
+    """What the server answers to a file that is sent: its key, or why it is not kept."""
     if request.headers.get("content-type") != KIND:
-        return PlainTextResponse(f"a file comes as {KIND}", 415)
+        return _answer(f"a file comes as {KIND}", 415)
     content = bytearray()
     async for part in request.stream():
         content += part
         if len(content) > MOST_TABLE_BYTES:
-            return PlainTextResponse(f"at most {MOST_TABLE_BYTES:,} bytes are kept", 413)
-    return PlainTextResponse(SHELF.put(bytes(content)))
+            return _answer(f"at most {MOST_TABLE_BYTES:,} bytes are kept", 413)
+    return _answer(SHELF.put(bytes(content)))
+
+
+def _answer(text: str, status: int = 200) -> Any:
+    # It comes with Gradio.
+    require("starlette", extra="playground")
+    from starlette.responses import PlainTextResponse
+
+    return PlainTextResponse(text, status)
