@@ -17,8 +17,8 @@ _INTRODUCTION = f"""
 Drop a table of things that are stored, and one of rows that came in. **b-hop** learns what happened to the rows on
 their way and finds the stored row that each one is; known pairs, if there are any, judge it beside plain methods. At
 most {upload.MOST_ROWS:,} rows of {upload.MOST_COLUMNS:,} columns and {sent.MOST_TABLE_BYTES // 2**20} MB a table;
-nothing is written to disk. Hundreds of rows take seconds, tens of thousands many minutes. It compares numbers, not
-names, streets and dates: for these, take Splink.
+nothing is written to disk. Hundreds of rows take seconds, thousands minutes, and the largest tables may take hours. It
+compares numbers, not names, streets and dates: for these, take Splink.
 """
 _TABLES = ".csv,.tsv,.txt,.npy,.npz"
 
