@@ -46,7 +46,6 @@ def measured() -> None:
         "ms2": "mass spectra of laboratories",
         "wifi": "Wi-Fi of another phone",
         "gas": "gas sensors, years later",
-        "embeddings-new": "a later embedding model",
     }
     marks = {
         "centred cosine": ("centred cosine", GREY, "x"),
