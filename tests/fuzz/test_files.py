@@ -16,8 +16,8 @@ from PIL import Image
 
 import ahop
 from ahop.datasets.files import DataFile, fetch
-from ahop.playground import upload
-from ahop.playground.upload import File, UploadError
+from ahop.playground import sent, upload
+from ahop.playground.sent import File, UploadError
 from ahop_paper.publishers.given import Given
 
 DIM = 5
@@ -71,15 +71,14 @@ def whole(kind):
                 archive.writestr("deep/data.csv", "a,b\n1,2\n" * 50)
         elif kind == "csv":
             lines = [
-                "kind,item,a,b",
-                *(f"pattern,{n},{n},1" for n in range(5)),
-                *(f"query,{n},{n},2" for n in range(5)),
+                "item,a,b",
+                *(f"x{n},{n},1" for n in range(5)),
             ]
             (folder / "x.csv").write_text("\n".join(lines))
         elif kind == "picture":
             Image.fromarray((drawn(16, 16).abs() * 99).byte().numpy()).save(folder / "x.png")
         else:
-            (folder / "x.json").write_text(json.dumps([{"name": "a.csv", "data": "AAAA"}]))
+            (folder / "x.json").write_text(json.dumps([{"name": "a.csv", "key": "AAAA"}]))
         return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
@@ -178,12 +177,11 @@ def reads_upload(path, kind):
             found = upload.pictures([File(path.name, content), File("<b>.png", whole(kind)["x.png"])])
             assert found.patterns.shape == (2, 144) and found.patterns.abs().max() <= 1
         elif kind == "page":
-            assert all(isinstance(file.content, bytes) for file in upload.files(content.decode(errors="replace")))
+            assert all(isinstance(file.content, bytes) for file in sent.files(content.decode(errors="replace")))
         else:
-            data = upload.data(File(path.name, content))
-            assert torch.isfinite(data.patterns).all() and torch.isfinite(data.queries).all()
-            assert data.patterns.shape[1] == data.queries.shape[1]
-            assert data.origins is None or (data.origins.min() >= -1 and data.origins.max() < len(data.patterns))
+            table = upload.table(File(path.name, content))
+            # What is missing is NaN; infinite it must not be.
+            assert not np.isinf(table.values).any() and table.values.shape == (len(table), len(table.columns))
     except UploadError as error:
         one_line(error)
         assert str(error).endswith(".")
