@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ def as_tensor(value: Any, name: str, *, whole: bool = False) -> Tensor:
         Traceback (most recent call last):
         ValueError: patterns must be numbers, and these columns are not: 'colour'
     """
-    if hasattr(value, "columns") and hasattr(value, "to_numpy"):
+    if hasattr(value, "to_numpy") and hasattr(value, "columns"):
         value = _of_frame(value, name)
     try:
         # Copied when NumPy marks the array read-only: torch cannot promise not to write to it.
@@ -37,12 +38,19 @@ def as_tensor(value: Any, name: str, *, whole: bool = False) -> Tensor:
 
 def _of_frame(frame: Any, name: str) -> np.ndarray:
     """The numbers of a frame of pandas or polars, whose columns may be of several types."""
-    columns = [frame[column].to_numpy() for column in frame.columns]
+    columns = [_floats(frame[column].to_numpy()) for column in frame.columns]
     if bad := [
         column for column, values in zip(frame.columns, columns, strict=True) if values.dtype.kind not in "iufb"
     ]:
         raise ValueError(f"{name} must be numbers, and these columns are not: {', '.join(map(repr, bad))}")
     return np.column_stack(columns) if columns else np.empty((len(frame), 0))
+
+
+def _floats(values: np.ndarray) -> np.ndarray:
+    """Decimals, which polars and databases keep as objects, as floats; all else as it is."""
+    if values.dtype.kind != "O" or not all(value is None or isinstance(value, Decimal) for value in values):
+        return values
+    return values.astype(np.float64)
 
 
 def require_finite(tensor: Tensor, name: str) -> None:

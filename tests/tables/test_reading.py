@@ -45,6 +45,15 @@ def test_a_sheet_is_a_table(tmp_path):
     same(read(tmp_path / "a.xlsx"))
 
 
+def test_a_sheet_keeps_leading_zeros_and_reads_numbers_that_are_text(tmp_path):
+    pytest.importorskip("openpyxl")
+    codes = {"sku": ["007", "008", "009"], "x": ["1.5", "-", "2"], "when": pandas.to_datetime(["2020-01-01"] * 3)}
+    pandas.DataFrame(codes).to_excel(tmp_path / "a.xlsx", index=False)
+    table = read(tmp_path / "a.xlsx")
+    assert table.ids.tolist() == codes["sku"] and table.ignored == ("when",)
+    np.testing.assert_array_equal(table.values, [[1.5], [np.nan], [2.0]])
+
+
 @pytest.mark.parametrize(("missing", "name"), [("openpyxl", "a.xlsx"), ("pyarrow", "a.csv"), ("narwhals", "a.csv")])
 def test_what_is_not_installed_is_said_in_one_line(tmp_path, monkeypatch, missing, name):
     (tmp_path / name).write_text("x\n1\n")

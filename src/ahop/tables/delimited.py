@@ -146,11 +146,16 @@ def _all_numbers(cells: list[str]) -> bool:
     return any(cell not in MISSING for cell in cells) and any(all(map(number, cells)) for number in numbers)
 
 
+def is_code(cell: str) -> bool:
+    """Whether a cell has leading zeros, as no number has."""
+    return _CODE.fullmatch(cell.strip()) is not None
+
+
 def _is_number(dialect: Dialect, cells: list[str]) -> bool:
     """Whether a column is one of numbers: most of it, so that a cell that is none is an error, and no code among it."""
     given = [cell.strip() for cell in cells if cell not in MISSING]
     like = sum(dialect.number(cell) or _THOUSANDS.fullmatch(cell) is not None for cell in given)
-    return 2 * like >= len(given) and not any(map(_CODE.fullmatch, given))
+    return 2 * like >= len(given) and not any(map(is_code, given))
 
 
 def _complain(file: BinaryIO, name: str, dialect: Dialect, names: list[str], numbers: list[bool]) -> None:

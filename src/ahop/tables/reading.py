@@ -6,13 +6,16 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from ahop._extras import require
 from ahop.tables import delimited
 from ahop.tables.table import Table, listed
+
+if TYPE_CHECKING:
+    import pandas
 
 
 def read(path: str | os.PathLike[str], id: str | None = None) -> Table:
@@ -84,9 +87,21 @@ def _excel(file: BinaryIO, name: str, id: str | None) -> Table:
     import pandas
 
     missing = list(delimited.MISSING)
-    kinds = {} if id is None else {id: str}
-    sheet = _whole(file, name, "Excel", lambda file: pandas.read_excel(file, dtype=kinds, na_values=missing))
-    return Table.of(sheet, id, name=name)
+    # As cells are: pandas would take codes such as 007 for numbers, and lose their zeros.
+    sheet = _whole(file, name, "Excel", lambda file: pandas.read_excel(file, dtype=object, na_values=missing))
+    return Table.of(sheet.apply(_typed), id, name=name)
+
+
+def _typed(cells: pandas.Series) -> pandas.Series:
+    """A column as numbers where all cells are, also such as were typed in as text; but no codes."""
+    import pandas
+
+    if any(isinstance(cell, str) and delimited.is_code(cell) for cell in cells):
+        return cells
+    try:
+        return pandas.to_numeric(cells)
+    except (TypeError, ValueError):
+        return cells.infer_objects()
 
 
 def _numpy(file: BinaryIO, name: str, id: str | None) -> Table:
