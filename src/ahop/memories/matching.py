@@ -26,8 +26,8 @@ from torch import Tensor
 from ahop._blocks import budget, split
 from ahop._component import single
 from ahop._queries import Queries
-from ahop.memories.assignment import assigned
-from ahop.memories.transport import Plan, shared_out
+from ahop.learning.assignment import assigned
+from ahop.learning.transport import Plan, shared_out
 from ahop.similarity.codes import NoCodesError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ahop.memories.transport import shared_out
+from ahop.learning.transport import shared_out
 
 
 def drawn(seed, count, columns, scale):
@@ -56,7 +56,7 @@ def test_columns_may_be_others_for_each_query():
 
 def test_a_plan_that_has_not_converged_says_so(monkeypatch):
     scores, columns, _ = drawn(4, 30, 8, 3.0)
-    monkeypatch.setattr("ahop.memories.transport._STEPS", 1)
+    monkeypatch.setattr("ahop.learning.transport._STEPS", 1)
     assert not shared_out(scores, columns, torch.tensor([1] * 7 + [30])).converged
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahop import memory_budget
-from ahop.memories.assignment import assigned
+from ahop.learning.assignment import assigned
 
 
 def of(table, room, floor=-float("inf"), k=None):
