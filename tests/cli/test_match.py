@@ -63,6 +63,7 @@ def test_a_model_matches_the_next_batch_and_checked_answers_decide(folder, tmp_p
     out = tmp_path / "next.csv"
     code, text = said(*model, "--out", out, "--ask", "20")
     assert code == 0 and f"{tmp_path / 'next-check.csv'} (rows to check)" in text
+    assert "20 rows of " in (tmp_path / "next-check.html").read_text()
     rows = read(tmp_path / "next-check.csv")
     truth = dict(zip(INCOMING["order"], WANTED, strict=True))
     write({"id": [row["id"] for row in rows], "answer": [truth[row["id"]] for row in rows]}, tmp_path / "checked.csv")

@@ -20,6 +20,29 @@ def test_checked_answers_certify_what_was_matched(found, tmp_path):
     assert (proved.right, proved.labels, proved.strangers) == (17, 19, 1)
 
 
+@pytest.mark.parametrize("one_to_one", [False, True])
+def test_checked_answers_make_probabilities_as_sure_as_they_were_right(found, tmp_path, one_to_one):
+    before = linkage.link(found.model, tables()[1], one_to_one=one_to_one)
+    columns, path = linkage.asked(before, 20), tmp_path / "check.csv"
+    columns["answer"] = [*columns["candidate"][:10], *["none"] * 10]
+    write(columns, path)
+    after = linkage.answered(before, path)
+    assert float(before.probabilities.mean()) > 0.9 and 0.3 < float(after.probabilities.mean()) < 0.7
+    assert after.indices.tolist() == before.indices.tolist()
+    # What was given is as it was, and what is saved for the next batch knows.
+    assert float(before.memory.similarity.doubt) < 0.1 < float(after.memory.similarity.doubt)
+
+
+def test_rows_to_check_are_a_page_that_shows_each_beside_its_candidates(found):
+    columns = linkage.asked(found, 5)
+    text = linkage.check_page(found, columns, "out-check.csv")
+    for row, id in enumerate(columns["id"]):
+        assert f"<h2>{id}</h2>" in text and f"<th>{columns['candidate'][row]}</th>" in text
+        value = found.incoming.values[found.incoming.places()[id], 0]
+        assert f"<td>{value:.6g}</td>" in text
+    assert "out-check.csv" in text and "http" not in text and "<script" not in text
+
+
 def test_what_is_known_already_is_not_asked_about(found):
     known = found.indices.clone()
     known[24:] = -1

@@ -7,7 +7,7 @@ from tests.linkage.data import tables
 
 from ahop import BayesianHopfield, linkage
 from ahop.linkage import holdout
-from ahop.linkage.linking import _answers
+from ahop.linkage.answers import answers
 from ahop.memories.checking import Certificate
 
 
@@ -26,7 +26,7 @@ def test_a_known_pair_is_its_own_answer_whatever_the_memory_would_say(taught):
     assert table["second"] == [None] * 30
     wrong = torch.full((30,), -1)
     wrong[0] = 5
-    kept, *_ = _answers(taught.memory, torch.from_numpy(taught.incoming.values).float(), wrong, False, None)
+    kept, *_ = answers(taught.memory, torch.from_numpy(taught.incoming.values).float(), wrong, False)
     assert kept.tolist() == [5, *origins[1:]]
 
 
@@ -50,14 +50,15 @@ def test_pairs_that_judge_are_hidden_from_the_fit_and_each_judges_once(monkeypat
             told.append(origins)
             return self
 
-        def recall(self, queries, **options):
+        def recall(self, queries, *k, **options):
             judged.append(queries[:, 0].tolist())
-            return super().recall(queries, **options)
+            return super().recall(queries, *k, **options)
 
     judged = []
     monkeypatch.setattr(holdout, "BayesianHopfield", Recorded)
     origins = torch.tensor([0, 0, 1, 2, 3, -1, 4])
-    found = holdout.held_out(patterns, patterns[origins], origins, observed=None, seed=0, verbose=False)
+    how = {"one_to_one": False, "observed": None, "seed": 0, "verbose": False}
+    found = holdout.held_out(patterns, patterns[origins], origins, **how)
     assert found.labels == 6
     values = patterns[origins][:, 0]
     for known, asked in zip(told, judged, strict=True):
@@ -124,19 +125,42 @@ def test_a_verdict_goes_by_the_lower_end_of_the_interval(found, right, labels, w
 
 def test_what_nobody_has_checked_does_not_pass_however_sure_the_model_is(found):
     memory = BayesianHopfield(found.memory.patterns)
-    unchecked = replace(found, model=replace(found.model, memory=memory))
+    unchecked = replace(found, model=replace(found.model, memory=memory), judged=None)
     verdict = linkage.verdict(unchecked, 0.95)
     assert not verdict.passed and "59 answers, all right, would do" in verdict.text
     assert not unchecked.verified and not any(unchecked.table()["verified"])
 
 
-def test_one_to_one_no_stored_row_is_given_away_twice_and_what_is_known_is_taken(found):
+def test_one_to_one_no_stored_row_is_given_away_twice_and_what_is_known_is_taken(monkeypatch):
+    monkeypatch.setattr("ahop.linkage.linking.held_out", lambda *given, **options: Certificate(4, 5))
     stored, incoming, origins = tables(noise=0.8)
     known = torch.full((30,), -1)
     known[:5] = torch.from_numpy(origins)[:5]
     told = linkage.link(stored, incoming, known, one_to_one=True, verbose=False)
     given = told.indices[told.indices >= 0].tolist()
     assert len(set(given)) == len(given) and told.indices[:5].tolist() == origins[:5].tolist()
+
+
+def test_one_to_one_pairs_judge_the_assignment_and_not_first_choices(monkeypatch):
+    """Two rows lie nearest to the same stored one; together, each gets its own, whether or not its pair is hidden."""
+    patterns = torch.tensor([[0.0], [1.0], [5.0], [9.0]])
+    queries, origins = torch.tensor([[0.7], [1.1], [5.0], [9.0]]), torch.tensor([0, 1, 2, 3])
+    monkeypatch.setattr(BayesianHopfield, "fit", lambda self, *given, **options: self)
+    how = {"observed": None, "seed": 0, "verbose": False}
+    by_themselves = holdout.held_out(patterns, queries, origins, one_to_one=False, **how)
+    together = holdout.held_out(patterns, queries, origins, one_to_one=True, **how)
+    assert (by_themselves.right, together.right, together.labels) == (3, 4, 4)
+    assert "4 matches were right" in str(together) and "4 first choices were right" in str(by_themselves)
+
+
+def test_one_to_one_what_is_said_is_that_of_the_assignment(monkeypatch):
+    stored, incoming, origins = tables()
+    judge = {}
+    monkeypatch.setattr("ahop.linkage.linking.held_out", lambda *_, **how: judge.update(how) or Certificate(21, 30))
+    found = linkage.link(stored, incoming, torch.from_numpy(origins), one_to_one=True, verbose=False)
+    assert judge["one_to_one"] and found.evidence == Certificate(21, 30)
+    # The model keeps what holds for rows by themselves, as the next batch may come.
+    assert found.memory.report.accuracy > 0.9
 
 
 def test_a_given_model_learns_no_more(found):

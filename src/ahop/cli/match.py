@@ -75,14 +75,17 @@ def match(
     tables.write(found.table(), out)
     if asked is not None:
         tables.write(asked, checks)
+        write_whole(linkage.check_page(found, asked, checks.name), checks.with_suffix(".html"))
     if report is not None and shown is not None:
         write_whole(shown, report)
     if save is not None:
         found.model.save(save)
     for line in linkage.lines(found):
         say(*line)
-    written = ((out, "matches"), (checks if ask is not None else None, "rows to check"), (report, "what to look at"))
-    for path, what in (*written, (save, "the model")):
+    say("wrote", f"{out} (matches)")
+    if ask is not None:
+        say("wrote", f"{checks} (rows to check), {checks.with_suffix('.html')} (the same to read)")
+    for path, what in ((report, "what to look at"), (save, "the model")):
         if path is not None:
             say("wrote", f"{path} ({what})")
     if require is not None:

@@ -2,7 +2,7 @@
 
 from ahop.linkage.adapt import adapted
 from ahop.linkage.alternatives import Alternative
-from ahop.linkage.checks import answered, asked
+from ahop.linkage.checks import answered, asked, check_page
 from ahop.linkage.correct import Corrected, corrected
 from ahop.linkage.linking import Linkage, link
 from ahop.linkage.model import Model
@@ -18,6 +18,7 @@ __all__ = [
     "adapted",
     "answered",
     "asked",
+    "check_page",
     "corrected",
     "known_pairs",
     "lines",

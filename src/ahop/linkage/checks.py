@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import os
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 import torch
 
 from ahop._recall import Recall
+from ahop.linkage.answers import answers
+from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
-from ahop.memories.checking import certified, questions
+from ahop.memories.checking import FIRST, MATCHES, certified, questions
 from ahop.tables.cells import cells
-from ahop.tables.table import listed
+from ahop.tables.table import counted, listed
 
 NONE = "none"
+# Columns of a row that are shown.
+_COLUMNS = 30
 
 
 def asked(linkage: Linkage, count: int, *, seed: int = 0) -> dict[str, list[Any]]:
@@ -44,8 +51,45 @@ def asked(linkage: Linkage, count: int, *, seed: int = 0) -> dict[str, list[Any]
     }
 
 
+def check_page(linkage: Linkage, asked: dict[str, list[Any]], file: str) -> str:
+    """The rows to check as a page of its own: each beside its two candidates, column by column.
+
+    Args:
+        linkage: What was matched.
+        asked: Those rows (:func:`asked`).
+        file: The name of the file that takes the answers.
+    """
+    title = f"{counted(len(asked['id']), 'row')} of {linkage.incoming.name} to check"
+    how = (
+        f"Which stored row is each? Write its id into the column 'answer' of {file}; {NONE!r} if it is none of the "
+        "stored ones, not only none of the two shown; nothing if you cannot say. Then give the file to --answers. The "
+        "rows were drawn so that what they prove holds for all: leave none out because it is hard."
+    )
+    rows, stored = linkage.incoming.places(), linkage.stored.places()
+    parts = [f"<h1>{escape(title)}</h1>", f"<p>{escape(how)}</p>"]
+    for id, *candidates in zip(asked["id"], asked["candidate"], asked["second"], strict=True):
+        named = [name for name in candidates if name is not None]
+        parts.append(f"<h2>{escape(str(id))}</h2>")
+        seen = linkage.incoming.values[rows[str(id)]]
+        beside = [linkage.stored.values[stored[str(name)]] for name in named]
+        if linkage.model.shared:
+            head = ("column", str(id), *(str(name) for name in named))
+            body = zip(linkage.incoming.columns, *(map(_number, values) for values in (seen, *beside)), strict=True)
+            parts.append(grid(head, list(body)[:_COLUMNS]))
+        else:
+            parts.append(f"<p>{escape(' or '.join(map(str, named)) or 'no candidate')}</p>")
+    return document(title, parts)
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"
+
+
 def answered(linkage: Linkage, path: str | os.PathLike[str]) -> Linkage:
     """The same with a certificate, from a file of :func:`asked` whose column ``answer`` somebody has filled in.
+
+    Probabilities are then as sure as the answers were right (:meth:`ahop.BayesianHopfield.verify`), also those of the
+    model, for the next batch. What is given is left as it is.
 
     Args:
         linkage: What was matched.
@@ -63,6 +107,15 @@ def answered(linkage: Linkage, path: str | os.PathLike[str]) -> Linkage:
         raise ValueError(f"{path} has answers that {linkage.stored.name} does not have as ids: {listed(unknown)}")
     if not given:
         raise ValueError(f"{path} has no answers yet: fill in the column 'answer'")
-    first = linkage.indices[[ours[one] for one in given]]
-    certificate = certified(first, [theirs[one] for one in given.values()], len(linkage.stored), None)
-    return replace(linkage, certificate=certificate)
+    checked, truth = [ours[one] for one in given], [theirs[one] for one in given.values()]
+    certificate = certified(linkage.indices[checked], truth, len(linkage.stored), None)
+    of = MATCHES if linkage.one_to_one else FIRST
+    return replace(_recalibrated(linkage, checked, truth), certificate=replace(certificate, of=of))
+
+
+def _recalibrated(linkage: Linkage, rows: list[int], truth: list[int]) -> Linkage:
+    memory = copy.copy(linkage.memory)
+    queries = torch.from_numpy(linkage.incoming.values).to(memory.patterns.dtype)
+    memory.verify(queries[rows], truth, observed="not-nan" if bool(queries.isnan().any()) else None)
+    found = answers(memory, queries, linkage.origins, linkage.one_to_one, linkage.reject)
+    return replace(linkage, model=replace(linkage.model, memory=memory), **found._asdict())

@@ -7,22 +7,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ahop.linkage.answers import answers
 from ahop.memories.bayesian import BayesianHopfield
-from ahop.memories.checking import Certificate
+from ahop.memories.checking import FIRST, MATCHES, Certificate
 
 # Each costs a fit: half of the pairs judge what the other half teaches.
 _FOLDS = 2
 
 
 def held_out(
-    patterns: Tensor, queries: Tensor, origins: Tensor, *, observed: Any, seed: int, verbose: bool
+    patterns: Tensor, queries: Tensor, origins: Tensor, *, one_to_one: bool, observed: Any, seed: int, verbose: bool
 ) -> Certificate:
-    """First choices for known pairs that were hidden, a fold at a time; folds share no stored row.
+    """Matches of known pairs that were hidden, a fold at a time; folds share no stored row.
+
+    One to one, they are matched together with all rows that nobody knows, as these will be.
 
     Args:
         patterns: ``(N, d)``.
         queries: ``(n, q)``.
         origins: ``(n,)``, -1 where nobody knows.
+        one_to_one: As in :func:`ahop.linkage.link`.
         observed: As in :meth:`~ahop.memories.BayesianHopfield.fit`.
         seed: For folds and fits.
         verbose: Whether to show progress when it takes long.
@@ -33,7 +37,9 @@ def held_out(
     for fold in range(_FOLDS):
         hidden = torch.isin(origins, items[fold::_FOLDS])
         memory = BayesianHopfield(patterns)
-        memory.fit(queries, origins.masked_fill(hidden, -1), observed=observed, seed=seed, verbose=verbose)
-        first = memory.recall(queries[hidden], observed=observed).indices[:, 0]
-        right, labels = right + int((first == origins[hidden]).sum()), labels + int(hidden.sum())
-    return Certificate(right, labels)
+        shown = origins.masked_fill(hidden, -1)
+        memory.fit(queries, shown, observed=observed, seed=seed, verbose=verbose)
+        asked = hidden | one_to_one
+        found = answers(memory, queries[asked], shown[asked], one_to_one).indices[hidden[asked]]
+        right, labels = right + int((found == origins[hidden]).sum()), labels + int(hidden.sum())
+    return Certificate(right, labels, of=MATCHES if one_to_one else FIRST)

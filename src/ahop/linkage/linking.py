@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ahop.learning.report import VERIFIED
 from ahop.linkage.alternatives import Alternative, alternatives
+from ahop.linkage.answers import answers
 from ahop.linkage.holdout import held_out
 from ahop.linkage.model import Model
 from ahop.memories.bayesian import BayesianHopfield
@@ -42,6 +43,7 @@ class Linkage:
         alternatives: What is plainer, and how it does.
         notes: What was left out, filled in or warned of, in sentences.
         seconds: How long it took.
+        judged: How often matches are right, by known pairs that were held out, or None.
         certificate: What checked answers prove, or None.
     """
 
@@ -58,6 +60,7 @@ class Linkage:
     alternatives: tuple[Alternative, ...]
     notes: tuple[str, ...]
     seconds: float
+    judged: Certificate | None = None
     certificate: Certificate | None = None
 
     @property
@@ -73,10 +76,7 @@ class Linkage:
     @property
     def evidence(self) -> Certificate | None:
         """How often matches are right, by labels that were checked or held out; nothing was learned from them."""
-        report = self.memory.report
-        if self.certificate is not None or report is None or not report.labels:
-            return self.certificate
-        return Certificate(round(report.accuracy * report.labels), report.labels)
+        return self.certificate or self.judged
 
     @property
     def verified(self) -> bool:
@@ -144,69 +144,52 @@ def link(
         # What other threads of a server leave open is no note on these tables.
         warnings.simplefilter("ignore", ResourceWarning)
         notes: tuple[str, ...] = ()
+        judged = None
         if isinstance(stored, Model):
             if origins is not None:
                 raise ValueError("known pairs are learned from, and a given model learns no more: leave one out")
             model, rows = stored, fitted(incoming, stored.columns, stored.named)
         else:
-            model, rows, notes = _learned(stored, incoming, known, seed, verbose)
+            model, rows, notes, judged = _learned(stored, incoming, known, one_to_one, seed, verbose)
         queries = torch.from_numpy(rows.values).to(model.memory.patterns.dtype)
-        answers = _answers(model.memory, queries, known, one_to_one, reject)
-    beside = alternatives(model.stored.values, rows.values, known, answers[0], shared=model.shared, seed=seed)
+        found = answers(model.memory, queries, known, one_to_one, reject)
+    beside = alternatives(model.stored.values, rows.values, known, found.indices, shared=model.shared, seed=seed)
     notes = (*notes, *dict.fromkeys(str(one.message) for one in warned))
     seconds = time.monotonic() - start
-    return Linkage(model, rows, known, *answers, one_to_one, reject, beside, notes, seconds)
+    judged = _by_report(model.memory) if judged is None else judged
+    return Linkage(model, rows, known, *found, one_to_one, reject, beside, notes, seconds, judged)
 
 
 def _learned(
-    stored: Table, incoming: Table, origins: Tensor, seed: int, verbose: bool
-) -> tuple[Model, Table, tuple[str, ...]]:
+    stored: Table, incoming: Table, origins: Tensor, one_to_one: bool, seed: int, verbose: bool
+) -> tuple[Model, Table, tuple[str, ...], Certificate | None]:
+    """A model, the rows it is asked with, notes, and what pairs held out say where the fit itself has not judged."""
     stored, incoming, shared, notes = aligned(stored, incoming)
     dtype = _precision(stored.values)
-    queries = torch.from_numpy(incoming.values).to(dtype)
-    given = origins if bool((origins >= 0).any()) else None
+    queries, labels = torch.from_numpy(incoming.values).to(dtype), int((origins >= 0).sum())
     observed: Any = "not-nan" if bool(queries.isnan().any()) else None
     memory = BayesianHopfield(torch.from_numpy(stored.values).to(dtype))
-    memory.fit(queries, given, observed=observed, seed=seed, verbose=verbose)
-    if memory.report is not None and memory.report.labels < VERIFIED <= int((origins >= 0).sum()):
-        # Where values are missing, a fit of known and unknown rows judges none.
-        judged = held_out(memory.patterns, queries, origins, observed=observed, seed=seed, verbose=verbose)
-        memory.report = replace(memory.report, accuracy=judged.accuracy, labels=judged.labels)
-    return Model(memory, stored, incoming.columns, incoming.named, shared), incoming, notes
+    memory.fit(queries, origins if labels else None, observed=observed, seed=seed, verbose=verbose)
+    judged = None
+    assert memory.report is not None
+    # A fit judges first choices, not what is matched together; and where values are missing, it may judge none.
+    if (one_to_one and memory.report.labels) or labels >= VERIFIED > memory.report.labels:
+        how = {"one_to_one": one_to_one, "observed": observed, "seed": seed, "verbose": verbose}
+        judged = held_out(memory.patterns, queries, origins, **how)
+        if not one_to_one:
+            memory.report = replace(memory.report, accuracy=judged.accuracy, labels=judged.labels)
+    return Model(memory, stored, incoming.columns, incoming.named, shared), incoming, notes, judged
+
+
+def _by_report(memory: BayesianHopfield) -> Certificate | None:
+    """What the fit itself says of first choices that it had not learned from."""
+    report = memory.report
+    if report is None or not report.labels:
+        return None
+    return Certificate(round(report.accuracy * report.labels), report.labels)
 
 
 def _precision(values: np.ndarray) -> torch.dtype:
     """float32, which is fast, unless it would round values that lie far from zero."""
     far = np.abs(values).max(0) > _FAR * values.std(0)
     return torch.float64 if far.any() else torch.float32
-
-
-def _answers(
-    memory: BayesianHopfield, queries: Tensor, origins: Tensor, one_to_one: bool, reject: float | None
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Best and second best of each row with their probabilities, and strangers; what is known is its own answer."""
-    open = (origins < 0).nonzero().squeeze(1)
-    first, second = origins.clone(), torch.full_like(origins, -1)
-    sure, less = (origins >= 0).double(), torch.zeros(len(origins), dtype=torch.float64)
-    strangers = torch.zeros_like(origins, dtype=torch.bool)
-    if len(open):
-        asked = queries[open]
-        observed: Any = "not-nan" if bool(asked.isnan().any()) else None
-        if one_to_one:
-            # What is known is taken: the others share what is left.
-            room = torch.ones(len(memory), dtype=torch.long)
-            room[origins[origins >= 0]] = 0
-            found = memory.match(asked, room, observed=observed, reject=reject)
-            first[open], second[open] = found.indices, found.second
-            sure[open], less[open] = found.probabilities.double(), found.second_probabilities.double()
-            if reject is not None:
-                # Where there is less room than rows, some that have no match are no strangers.
-                short = len(open) > int(room.sum())
-                strangers[open] = (found.indices < 0) & (found.strangers >= (0.5 if short else 0.0))
-        else:
-            best = memory.recall(asked, min(2, len(memory)), observed=observed, reject=reject)
-            first[open], sure[open] = best.indices[:, 0], best.probabilities[:, 0].double()
-            strangers[open] = best.indices[:, 0] < 0
-            if best.indices.shape[1] > 1:
-                second[open], less[open] = best.indices[:, 1], best.probabilities[:, 1].double()
-    return first, sure, second, less, strangers

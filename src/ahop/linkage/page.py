@@ -6,7 +6,7 @@ The page is one file. It needs no network, its pictures are part of it, and it f
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import torch
 
 from ahop import plot
 from ahop._extras import require
+from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
 from ahop.linkage.words import lines, verdict
 from ahop.plot.canvas import BLUE, figure
@@ -28,22 +29,6 @@ _DOUBTFUL, _EXPLAINED, _CURVES, _HUBS = 12, 3, 6, 8
 # Rows whose confidence makes a histogram.
 _COUNTED = 20_000
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1f2328; --paper: #fff; --faint: #6a737d; --line: #d8dee4; --mark: #3a87c8; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --paper: #0d1117; --faint: #8b949e; --line: #30363d; }
-}
-body { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto;
-  max-width: 60rem; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { border-top: 1px solid var(--line); font-size: 1.15rem; margin-top: 2rem;
-  padding-top: 1rem; }
-.verdict { border-left: .4rem solid var(--mark); font-size: 1.1rem; padding: .6rem 1rem; }
-table { border-collapse: collapse; width: 100%; } td, th { border-bottom: 1px solid var(--line); padding: .25rem .6rem;
-  text-align: left; vertical-align: top; }
-th { font-weight: 600; white-space: nowrap; } td.number { font-variant-numeric: tabular-nums; text-align: right; }
-p.faint { color: var(--faint); } svg { height: auto; max-width: 100%; } .scroll { overflow-x: auto; }
-"""
-
 
 def page(linkage: Linkage, wanted: float | None = None, asked: dict[str, list[Any]] | None = None) -> str:
     """The page, in HTML.
@@ -57,7 +42,7 @@ def page(linkage: Linkage, wanted: float | None = None, asked: dict[str, list[An
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="verdict">{escape(_verdict(linkage, wanted))}</p>',
-        _grid(None, lines(linkage)),
+        grid(None, lines(linkage)),
         *_learned(linkage),
         *_confidence(linkage),
         *_doubtful(linkage),
@@ -67,12 +52,7 @@ def page(linkage: Linkage, wanted: float | None = None, asked: dict[str, list[An
         "<h2>What to do next</h2>",
         f"<p>{escape(_next(linkage))}</p>",
     ]
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
-    return (
-        f'<!doctype html>\n<html lang="en"><head>{head}<style>{_STYLE}</style></head>\n<body>\n'
-        + "\n".join(parts)
-        + ("\n</body></html>\n")
-    )
+    return document(title, parts)
 
 
 def _verdict(linkage: Linkage, wanted: float | None) -> str:
@@ -116,7 +96,7 @@ def _doubtful(linkage: Linkage) -> Iterable[str]:
         return
     yield "<h2>Matches to look at first</h2>"
     yield "<p>The least sure ones, with the runner-up of each.</p>"
-    yield _grid(
+    yield grid(
         ("row", "match", "probability", "runner-up", "its probability"),
         [
             (
@@ -164,7 +144,7 @@ def _hubs(linkage: Linkage) -> Iterable[str]:
     if rows:
         yield "<h2>Stored rows that were matched more than once</h2>"
         yield "<p>They are meant often, or they are hubs: near to many rows. --one-to-one allows each once.</p>"
-        yield _grid(("stored row", "matches"), rows)
+        yield grid(("stored row", "matches"), rows)
 
 
 def _strangers(linkage: Linkage) -> Iterable[str]:
@@ -180,7 +160,7 @@ def _to_check(asked: dict[str, list[Any]] | None) -> Iterable[str]:
         return
     yield "<h2>Rows to check</h2>"
     yield "<p>Drawn so that what they prove holds for all rows. Fill in the file, and give it to --answers.</p>"
-    yield _grid(tuple(asked), zip(*asked.values(), strict=True))
+    yield grid(tuple(asked), zip(*asked.values(), strict=True))
 
 
 def _next(linkage: Linkage) -> str:
@@ -193,17 +173,6 @@ def _next(linkage: Linkage) -> str:
 
 
 # --- parts of a page ------------------------------------------------------------------------------------------
-
-
-def _grid(head: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> str:
-    """A table; the first column of one without a head names its rows."""
-    body = []
-    for first, *rest in rows:
-        cells = "".join(f"<td>{escape('' if cell is None else str(cell))}</td>" for cell in rest)
-        tag = "th" if head is None else "td"
-        body.append(f"<tr><{tag}>{escape(str(first))}</{tag}>{cells}</tr>")
-    top = "" if head is None else f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in head)}</tr>"
-    return f'<div class="scroll"><table>{top}{"".join(body)}</table></div>'
 
 
 def _drawn(draw: Callable[[Axes], Any], width: float, height: float) -> str:

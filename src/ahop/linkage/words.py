@@ -108,10 +108,9 @@ def _beside(linkage: Linkage) -> list[str]:
 
 
 def _advice(linkage: Linkage, judged: list[Alternative]) -> str:
-    report = linkage.memory.report
-    if report is None or report.labels < VERIFIED:
+    if linkage.judged is None or linkage.judged.labels < VERIFIED:
         return f"too few known pairs to compare: {VERIFIED} or more would tell"
-    low, high = report.interval
+    low, high = linkage.judged.interval
     # The simplest that is as good.
     for one in judged:
         if one.accuracy >= low:

@@ -24,6 +24,10 @@ from ahop.learning.report import clopper_pearson
 _GROUPS, _ENDLESS = 10, 100_000
 
 
+# What may have been checked: answers to each query by itself, or to all of them together.
+FIRST, MATCHES = "first choices", "matches"
+
+
 class Question(NamedTuple):
     """A query to check, by its row; the patterns that it may come from, likeliest first, and how likely each is."""
 
@@ -40,6 +44,7 @@ class Certificate:
         right, labels: How many first choices were right, of how many that were checked.
         strangers: How many of these come from no stored pattern.
         wanted: The accuracy that is asked for, or None.
+        of: What was checked, in words.
 
     Example:
         >>> found = Certificate(right=19, labels=20, strangers=0, wanted=0.9)
@@ -53,6 +58,7 @@ class Certificate:
     labels: int
     strangers: int = 0
     wanted: float | None = None
+    of: str = FIRST
 
     @property
     def accuracy(self) -> float:
@@ -81,7 +87,7 @@ class Certificate:
 
     def __str__(self) -> str:
         low, high = self.interval
-        told = f"{self.accuracy:.0%} of {self.labels} first choices were right (90 % confidence interval "
+        told = f"{self.accuracy:.0%} of {self.labels} {self.of} were right (90 % confidence interval "
         told = told.replace("%", " %", 1) + f"{100 * low:.0f} to {100 * high:.0f} %)"
         lost = clopper_pearson(self.strangers, self.labels)
         lines = [told, f"strangers: {self.strangers} of {self.labels} ({100 * lost[0]:.0f} to {100 * lost[1]:.0f} %)"]

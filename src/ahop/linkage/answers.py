@@ -1,0 +1,58 @@
+"""What a memory answers to rows of which some are known: each by itself, or all together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ahop.memories.bayesian import BayesianHopfield
+
+
+class Answers(NamedTuple):
+    """Best and second best of each row with their probabilities, -1 and 0 for none, and strangers; all ``(n,)``."""
+
+    indices: Tensor
+    probabilities: Tensor
+    second: Tensor
+    second_probabilities: Tensor
+    strangers: Tensor
+
+
+def answers(
+    memory: BayesianHopfield, queries: Tensor, origins: Tensor, one_to_one: bool, reject: float | None = None
+) -> Answers:
+    """What is known is its own answer, and taken where each stored row is given away once.
+
+    Args:
+        memory: What was learned.
+        queries: ``(n, q)``, NaN where a value is missing.
+        origins: The stored row of each ``(n,)``, -1 where nobody knows.
+        one_to_one, reject: As in :func:`ahop.linkage.link`.
+    """
+    open = (origins < 0).nonzero().squeeze(1)
+    first, second = origins.clone(), torch.full_like(origins, -1)
+    sure, less = (origins >= 0).double(), torch.zeros(len(origins), dtype=torch.float64)
+    strangers = torch.zeros_like(origins, dtype=torch.bool)
+    if len(open):
+        asked = queries[open]
+        observed: Any = "not-nan" if bool(asked.isnan().any()) else None
+        if one_to_one:
+            # What is known is taken: the others share what is left.
+            room = torch.ones(len(memory), dtype=torch.long)
+            room[origins[origins >= 0]] = 0
+            found = memory.match(asked, room, observed=observed, reject=reject)
+            first[open], second[open] = found.indices, found.second
+            sure[open], less[open] = found.probabilities.double(), found.second_probabilities.double()
+            if reject is not None:
+                # Where there is less room than rows, some that have no match are no strangers.
+                short = len(open) > int(room.sum())
+                strangers[open] = (found.indices < 0) & (found.strangers >= (0.5 if short else 0.0))
+        else:
+            best = memory.recall(asked, min(2, len(memory)), observed=observed, reject=reject)
+            first[open], sure[open] = best.indices[:, 0], best.probabilities[:, 0].double()
+            strangers[open] = best.indices[:, 0] < 0
+            if best.indices.shape[1] > 1:
+                second[open], less[open] = best.indices[:, 1], best.probabilities[:, 1].double()
+    return Answers(first, sure, second, less, strangers)
