@@ -34,7 +34,8 @@ def _some(count: int, most: int, generator: torch.Generator, device: torch.devic
 def first_choices(model: Density, patterns: Tensor, queries: Tensor) -> Tensor:
     """The likeliest pattern of each query, ``(n,)``."""
     like = next(model.parameters())
-    parts = split(len(queries), 2 * len(patterns) * like.element_size())
+    # Of a half, no origin may be known.
+    parts = split(len(queries), 2 * len(patterns) * like.element_size()) or [slice(0, 0)]
     return torch.cat([model(patterns.to(like), queries[part].to(like)).argmax(-1) for part in parts])
 
 
