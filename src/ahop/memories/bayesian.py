@@ -116,6 +116,7 @@ class BayesianHopfield(Verifiable):
         observed: Observed = None,
         hidden_causes: int | None = None,
         order: int | Sequence[int] | None = None,
+        room: Any = None,
         learn_prior: bool = False,
         seed: int = 0,
         verbose: bool = True,
@@ -139,6 +140,8 @@ class BayesianHopfield(Verifiable):
                 what there is.
             order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, row by row, whose
                 slopes are then tried, too; 0 for none, None to find out.
+            room: How many queries a pattern takes, as in :meth:`match`, where that is known: origins are shared out
+                under that constraint. None for any number.
             learn_prior: Learn too how often each pattern is asked for.
             seed: For what is held out.
             verbose: Whether to show progress when it takes long.
@@ -158,6 +161,7 @@ class BayesianHopfield(Verifiable):
                 log_prior=None if learn_prior else now._log_prior(),
                 hidden_causes=hidden_causes,
                 order=order,
+                room=None if room is None else as_room(room, len(now)).to(now.patterns.device),
                 seed=seed,
                 verbose=verbose,
             )

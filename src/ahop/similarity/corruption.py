@@ -115,6 +115,7 @@ class Corruption(Density):
         log_prior: Tensor | None = None,
         hidden_causes: int | None = None,
         order: int | Sequence[int] | None = None,
+        room: Tensor | None = None,
         seed: int = 0,
         verbose: bool = True,
     ) -> FitReport:
@@ -129,6 +130,7 @@ class Corruption(Density):
                 what there is.
             order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, 0 for none; None to
                 find out.
+            room: How many queries come from each pattern at most, ``(N,)``; None for any number.
             seed: For what is held out.
             verbose: Whether to show progress when it takes long.
         """
@@ -137,7 +139,7 @@ class Corruption(Density):
             raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
         if hidden_causes and observed is not None:
             raise ValueError(f"hidden_causes must be 0 or None where values are missing, got {hidden_causes}")
-        data = TrainingData(patterns, queries, origins, observed, log_prior, order=shape)
+        data = TrainingData(patterns, queries, origins, observed, log_prior, order=shape, room=room)
         learned = fitting.learn(data, fitting.wanted(hidden_causes), seed, verbose)
         self.model, self.query_dim = learned.model, learned.model.query_dim
         self.log_beta.fill_(learned.log_beta)

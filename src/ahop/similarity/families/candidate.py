@@ -43,6 +43,7 @@ class Candidate:
         expected: How often its first choice should be right, where learning it has found that on the way.
         iterations: How many steps the last run of it took.
         warning: What its user should hear if it is chosen.
+        anew: Learns its family from the beginning, from data of which more origins are known, where few are.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Candidate:
     expected: float = math.nan
     iterations: int = 1
     warning: str = ""
+    anew: Callable[[TrainingData], Density] | None = None
 
     @property
     def refit(self) -> Refit | None:

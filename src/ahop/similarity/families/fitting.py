@@ -37,6 +37,7 @@ from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, null, with_labels, without_labels
 from ahop.similarity.families.candidate import Candidate, halves
 from ahop.similarity.families.correlated.family import HiddenCauses
+from ahop.similarity.families.crowding import within_room
 from ahop.similarity.families.family import FAMILIES, Family, evidence
 from ahop.similarity.families.independent.family import Independent
 from ahop.similarity.families.training import TrainingData
@@ -92,6 +93,7 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
     with progress("learning a corruption", show=show) as bar:
         choose = with_labels.choose if measured.labelled else without_labels.choose
         chosen, tried, expected = choose(measured, families, seed, bar)
+        chosen = within_room(measured, chosen)
         bar.advance("how sure to be")
         learned = _calibrated(measured, chosen, seed)
         if chosen.found and chosen.held_out is None and not _told_by_labels(measured, learned):

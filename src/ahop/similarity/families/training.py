@@ -22,7 +22,7 @@ class TrainingData:
 
     An origin of -1 is one that nobody knows; None: nobody knows any. ``zero`` is where values of nought lie, and
     ``order`` what was said of the order of columns: ``(d,)`` of a curve, ``(height, width)`` of an image, ``()`` for
-    none; None: nobody has said.
+    none; None: nobody has said. ``room`` ``(N,)`` is how many queries come from each pattern at most; None: any number.
     """
 
     patterns: Tensor
@@ -32,6 +32,7 @@ class TrainingData:
     log_prior: Tensor | None = None
     zero: float = 0.0
     order: tuple[int, ...] | None = None
+    room: Tensor | None = None
 
     @cached_property
     def step(self) -> float:

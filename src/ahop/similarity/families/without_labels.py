@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 
 from ahop._progress import Bar
 from ahop.learning.report import Trial
+from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, completed
 from ahop.similarity.families.candidate import Candidate, Outcome, Refit, halves
 from ahop.similarity.families.family import Family
@@ -41,6 +43,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         learned = family.without_labels(data, seed, bar.advance, None if best is None else best.completed)
         if learned is None:
             continue
+        learned = replace(learned, anew=partial(_anew, family, seed))
         tried.append(learned.trial)
         if learned.settles or not data.same_width:
             best = learned
@@ -57,6 +60,11 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
     if best is None:
         raise ValueError("queries must allow one of the families that are asked for; none applies to them")
     return Outcome(best, tried, best.expected)
+
+
+def _anew(family: Family, seed: int, data: TrainingData) -> Density:
+    """What a family that was chosen learns from further data."""
+    return (family.without_labels(data, seed, lambda _: None) or family.unvalidated(data, seed)).model
 
 
 def _nearest(data: TrainingData) -> Candidate:

@@ -99,10 +99,11 @@ class HiddenCauses(Family):
         some = data if len(order) <= few else data.part(order[:few])
         ranks = learning.ladder(len(some.queries), data.patterns.shape[1]) if self.rank is None else [self.rank]
         stored = data.patterns.double()
-        model = learning.by_information(stored, some.queries.double(), some.origins, ranks, lambda: advance(self.name))
+        asked, prior = some.queries.double(), data.log_prior
+        model = learning.by_information(stored, asked, some.origins, prior, ranks, lambda: advance(self.name))
         if len(order) > few:
-            more = data.part(order[:most])
-            model = learning.fit_queries(stored, more.queries.double(), Form.of(model), _POLISH, model, more.origins)
+            more, form = data.part(order[:most]), Form.of(model)
+            model = learning.fit_queries(stored, more.queries.double(), form, _POLISH, model, more.origins, prior)
         return model.to(data.patterns)
 
     def follow(self, model: Density, data: TrainingData) -> Density:
@@ -164,7 +165,8 @@ def _from_queries(data: TrainingData, model: Correlated) -> Callable[[Tensor], C
     def refit(rows: Tensor) -> Correlated:
         # From where all queries led to: what is there by chance does not stay in every half of them.
         some, start = data.part(rows[:most]), copy.deepcopy(model).double()
-        found = learning.fit_queries(stored, some.queries.double(), form, _REFIT_STEPS, start, some.origins)
+        asked = some.queries.double()
+        found = learning.fit_queries(stored, asked, form, _REFIT_STEPS, start, some.origins, data.log_prior)
         return found.to(data.patterns)
 
     return refit
@@ -176,7 +178,8 @@ def _plain_noise(data: TrainingData, shared: bool) -> Refit:
 
     def refit(rows: Tensor) -> Correlated:
         some = data.part(rows[:most])
-        found = learning.fit_queries(stored, some.queries.double(), form, _PLAIN_STEPS, None, some.origins)
+        asked = some.queries.double()
+        found = learning.fit_queries(stored, asked, form, _PLAIN_STEPS, None, some.origins, data.log_prior)
         return found.to(data.patterns)
 
     return refit

@@ -200,6 +200,7 @@ class _OfQueries:
     queries: Tensor
     patterns: Tensor
     origins: Tensor | None = None
+    log_prior: Tensor | None = None
 
     def expect(self) -> tuple[float, Tensor]:
         """The posterior of every origin, times how much the tails let it count, ``(n, N)``."""
@@ -213,13 +214,15 @@ class _OfQueries:
         for part in split(len(asked), 4 * len(stored) * asked.element_size()):
             squares = torch.cdist(asked[part], stored).square()
             scores = model.density(squares, log_determinant.to(squares), model.dim)
+            if self.log_prior is not None:
+                scores = scores + self.log_prior.to(scores)
             if self.origins is not None:
                 known = self.origins[part, None]
                 scores = scores.masked_fill((known >= 0) & (known != torch.arange(len(stored)).to(known)), -torch.inf)
             evidence = scores.logsumexp(-1, keepdim=True)
             weights[part] = (scores - evidence).exp() * student.weight(squares, model.tails, model.dim)
             bound += float(evidence.sum()) / len(asked)
-        return bound - math.log(len(stored)), weights
+        return bound - (math.log(len(stored)) if self.log_prior is None else 0.0), weights
 
     def maximise(self, shares: Tensor) -> None:
         # Few pairs are left once origins are nearly sure; they are much less work than all.
@@ -234,7 +237,13 @@ class _OfQueries:
 
 @torch.no_grad()
 def fit_queries(
-    patterns: Tensor, queries: Tensor, form: Form, steps: int, start: Correlated | None, origins: Tensor | None = None
+    patterns: Tensor,
+    queries: Tensor,
+    form: Form,
+    steps: int,
+    start: Correlated | None,
+    origins: Tensor | None = None,
+    log_prior: Tensor | None = None,
 ) -> Correlated:
     """Fit one form to queries alone; their origins are shared out among all patterns each time.
 
@@ -242,7 +251,7 @@ def fit_queries(
     """
     gap = queries.mean(0) - patterns.mean(0)
     model = _begin(gap, (queries - patterns.mean(0)).var(0, unbiased=False), form, start)
-    em.iterate(_OfQueries(model, form, queries, patterns, origins), steps)
+    em.iterate(_OfQueries(model, form, queries, patterns, origins, log_prior), steps)
     return model
 
 
@@ -251,6 +260,7 @@ def by_information(
     patterns: Tensor,
     queries: Tensor,
     origins: Tensor | None,
+    log_prior: Tensor | None,
     ranks: list[int],
     advance: Callable[[], None],
 ) -> Correlated:
@@ -265,7 +275,7 @@ def by_information(
             model, keep = current, None
             for steps in (15,) if current is None else (4, 4, 4):
                 form = Form(rank, shared_noise=shared)
-                model = fit_queries(patterns, queries, form, steps, model, origins)
+                model = fit_queries(patterns, queries, form, steps, model, origins, log_prior)
                 told = mutual_information(model(patterns, queries))
                 if told > value:
                     keep, value = model, told
