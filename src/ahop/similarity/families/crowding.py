@@ -28,6 +28,7 @@ from ahop.similarity.families.training import TrainingData
 _TABLE, _BELIEVED = 2**23, 0.5
 
 
+@torch.no_grad()
 def within_room(data: TrainingData, chosen: Candidate) -> Candidate:
     """The model that was chosen, learned again with pairs that the constraint makes likely.
 
@@ -42,6 +43,7 @@ def within_room(data: TrainingData, chosen: Candidate) -> Candidate:
     return chosen if origins is None else replace(chosen, model=chosen.anew(replace(data, origins=origins)))
 
 
+@torch.no_grad()
 def _believed(data: TrainingData, model: Density) -> Tensor | None:
     """The origins that are known, and those that are more likely than not under the constraint; -1 elsewhere. None
     where there is room for all as it is."""

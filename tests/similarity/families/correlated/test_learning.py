@@ -112,9 +112,20 @@ def test_the_best_temperature_is_found():
 
 
 def test_a_crowd_on_one_pattern_carries_no_information():
-    crowd = torch.zeros(50, 20)
-    crowd[:, 3] = 99.0
-    assert correlated.mutual_information(crowd) == pytest.approx(0, abs=1e-6)
+    patterns = 100 * torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
+    told = [
+        correlated.mutual_information(correlated.Correlated(4, 0), patterns, queries)
+        for queries in (patterns, patterns[3].repeat(50, 1))
+    ]
+    assert told == pytest.approx([math.log(20), 0], abs=1e-5)
+
+
+def test_information_is_the_same_however_little_memory_there_is(monkeypatch):
+    patterns = torch.rand(30, 4, generator=torch.Generator().manual_seed(0))
+    queries = patterns + 0.1
+    whole = correlated.mutual_information(correlated.Correlated(4, 0), patterns, queries)
+    monkeypatch.setattr(correlated, "split", lambda count, _: [slice(row, row + 7) for row in range(0, count, 7)])
+    assert correlated.mutual_information(correlated.Correlated(4, 0), patterns, queries) == pytest.approx(whole, rel=1e-4)
 
 
 @pytest.mark.slow

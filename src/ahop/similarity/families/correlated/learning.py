@@ -174,21 +174,30 @@ def by_retrieval(validation: CrossValidation, rank: int | None = None) -> Form:
 
 
 @torch.no_grad()
-def mutual_information(scores: Tensor) -> float:
+def mutual_information(model: Correlated, patterns: Tensor, queries: Tensor) -> float:
     r"""How much a query tells of its origin, :math:`H(\text{mean posterior}) - \text{mean}\, H(\text{posterior})`.
 
     It presumes that the queries ask for many different patterns: a model that explains too much away crowds them
     onto a few.
 
     Args:
-        scores: ``(Q, N)``, log-likelihoods.
+        model: A likelihood.
+        patterns: ``(N, d)``.
+        queries: ``(n, d)``.
 
     Example:
-        >>> round(mutual_information(50 * torch.eye(4)), 3), round(mutual_information(torch.zeros(4, 4)), 3)
-        (1.386, 0.0)
+        >>> patterns = 50 * torch.eye(4)
+        >>> round(mutual_information(Correlated(4, 0), patterns, patterns), 3)
+        1.386
+        >>> round(mutual_information(Correlated(4, 0), torch.ones(4, 4), patterns), 3)
+        0.0
     """
-    posterior = torch.softmax(scores, -1)
-    return float(torch.special.entr(posterior.mean(0)).sum() - torch.special.entr(posterior).sum(-1).mean())
+    asked, left = patterns.new_zeros(len(patterns)), 0.0
+    for part in split(len(queries), 4 * len(patterns) * patterns.element_size()):
+        posterior = torch.softmax(model(patterns, queries[part]), -1)
+        asked += posterior.sum(0)
+        left += float(torch.special.entr(posterior).sum())
+    return float(torch.special.entr(asked / len(queries)).sum()) - left / len(queries)
 
 
 @dataclass
@@ -276,7 +285,7 @@ def by_information(
             for steps in (15,) if current is None else (4, 4, 4):
                 form = Form(rank, shared_noise=shared)
                 model = fit_queries(patterns, queries, form, steps, model, origins, log_prior)
-                told = mutual_information(model(patterns, queries))
+                told = mutual_information(model, patterns, queries)
                 if told > value:
                     keep, value = model, told
             current = keep or current

@@ -201,5 +201,5 @@ def _tell_little(data: TrainingData) -> bool:
     asked = data.queries[:: max(1, len(data.queries) // 256)].double()
     stored = data.patterns.double()
     rough = correlated.fit_queries(stored, asked, correlated.Form(), 10, None)
-    told = correlated.mutual_information(rough(stored, asked))
+    told = correlated.mutual_information(rough, stored, asked)
     return told < _INFORMED * math.log(min(len(asked), len(stored)))
