@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 from typing import Any
 
+import numpy as np
 import torch
 
 from ahop._recall import Recall
@@ -65,20 +67,25 @@ def check_page(linkage: Linkage, asked: dict[str, list[Any]], file: str) -> str:
         "stored ones, not only none of the two shown; nothing if you cannot say. Then give the file to --answers. The "
         "rows were drawn so that what they prove holds for all: leave none out because it is hard."
     )
-    rows, stored = linkage.incoming.places(), linkage.stored.places()
     parts = [f"<h1>{escape(title)}</h1>", f"<p>{escape(how)}</p>"]
-    for id, *candidates in zip(asked["id"], asked["candidate"], asked["second"], strict=True):
-        named = [name for name in candidates if name is not None]
+    incoming, stored = linkage.incoming, linkage.stored
+    ours, theirs = incoming.places(), stored.places()
+    for id, *both in zip(asked["id"], asked["candidate"], asked["second"], strict=True):
+        candidates = [str(name) for name in both if name is not None]
         parts.append(f"<h2>{escape(str(id))}</h2>")
-        seen = linkage.incoming.values[rows[str(id)]]
-        beside = [linkage.stored.values[stored[str(name)]] for name in named]
         if linkage.model.shared:
-            head = ("column", str(id), *(str(name) for name in named))
-            body = zip(linkage.incoming.columns, *(map(_number, values) for values in (seen, *beside)), strict=True)
-            parts.append(grid(head, list(body)[:_COLUMNS]))
+            rows = [incoming.values[ours[str(id)]], *(stored.values[theirs[name]] for name in candidates)]
+            parts.append(_beside(("column", str(id), *candidates), incoming.columns, rows))
         else:
-            parts.append(f"<p>{escape(' or '.join(map(str, named)) or 'no candidate')}</p>")
+            parts.append(f"<p>{escape(' or '.join(candidates) or 'no candidate')}</p>")
     return document(title, parts)
+
+
+def _beside(head: Sequence[str], names: Sequence[str], rows: Sequence[np.ndarray]) -> str:
+    """Rows side by side, column by column. No probabilities: they would sway who checks."""
+    body = [(name, *(_number(row[place]) for row in rows)) for place, name in enumerate(names[:_COLUMNS])]
+    left = len(names) - len(body)
+    return grid(head, body) + (f"<p>and {counted(left, 'column')} more</p>" if left else "")
 
 
 def _number(value: float) -> str:

@@ -38,7 +38,8 @@ def held_out(
         hidden = torch.isin(origins, items[fold::_FOLDS])
         memory = BayesianHopfield(patterns)
         shown = origins.masked_fill(hidden, -1)
-        memory.fit(queries, shown, observed=observed, seed=seed, verbose=verbose)
+        room = 1 if one_to_one else None
+        memory.fit(queries, shown, observed=observed, room=room, seed=seed, verbose=verbose)
         asked = hidden | one_to_one
         found = answers(memory, queries[asked], shown[asked], one_to_one).indices[hidden[asked]]
         right, labels = right + int((found == origins[hidden]).sum()), labels + int(hidden.sum())

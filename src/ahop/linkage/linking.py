@@ -169,7 +169,8 @@ def _learned(
     queries, labels = torch.from_numpy(incoming.values).to(dtype), int((origins >= 0).sum())
     observed: Any = "not-nan" if bool(queries.isnan().any()) else None
     memory = BayesianHopfield(torch.from_numpy(stored.values).to(dtype))
-    memory.fit(queries, origins if labels else None, observed=observed, seed=seed, verbose=verbose)
+    known, room = origins if labels else None, 1 if one_to_one else None
+    memory.fit(queries, known, observed=observed, room=room, seed=seed, verbose=verbose)
     judged = None
     assert memory.report is not None
     # A fit judges first choices, not what is matched together; and where values are missing, it may judge none.

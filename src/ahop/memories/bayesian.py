@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -15,13 +15,13 @@ from ahop._blocks import split
 from ahop._checks import Observed, as_matrix, as_queries, as_tensor, within
 from ahop._component import single
 from ahop._precision import Units, reach
-from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.context import Prior
 from ahop.memories.matching import Matching, as_room, matched
 from ahop.memories.moments import of_one_moment
 from ahop.memories.verifiable import Verifiable
+from ahop.memories.window import Window
 from ahop.separation import Softmax
 from ahop.similarity import Corruption, Density, Likelihood, Similarity, quick
 from ahop.similarity.bridge import Adapter
@@ -35,29 +35,6 @@ if TYPE_CHECKING:
 
 # Patterns from which on a recall goes by the index.
 _MANY = 2**16
-# A stream is learned from its last queries.
-_WINDOW = 1024
-
-
-class _Window(NamedTuple):
-    """The last queries of a stream ``(n, d)``, and their origins ``(n,)`` if known."""
-
-    queries: Queries
-    origins: Tensor | None
-
-    def after(self, earlier: _Window | None) -> _Window:
-        """These and earlier ones, if both are labelled or neither is."""
-        both = [self] if earlier is None or (earlier.origins is None) != (self.origins is None) else [earlier, self]
-        asked, like = [some.queries for some in both], self.queries.rows
-        rows = torch.cat([some.rows.to(like) for some in asked])
-        origins = observed = None
-        if self.origins is not None:
-            origins = torch.cat([some.origins.to(self.origins) for some in both if some.origins is not None])[-_WINDOW:]
-        if any(some.observed is not None for some in asked):
-            whole = [torch.ones_like(some.rows, dtype=torch.bool) for some in asked]
-            masks = [all if some.observed is None else some.observed for all, some in zip(whole, asked, strict=True)]
-            observed = torch.cat([mask.to(like.device) for mask in masks])
-        return _Window(Queries(rows, observed)[-_WINDOW:], origins)
 
 
 class BayesianHopfield(Verifiable):
@@ -99,7 +76,7 @@ class BayesianHopfield(Verifiable):
             kind = type(similarity).__name__
             raise TypeError(f"similarity must be a likelihood (a Density), the name of one or None, got {kind}")
         super().__init__(patterns, corruption, Softmax(), values=values, prior=prior)
-        self._recent: _Window | None = None
+        self._recent: Window | None = None
         self._index: Index | None = None
 
     def _unshared(self) -> None:
@@ -151,7 +128,7 @@ class BayesianHopfield(Verifiable):
         queries = as_tensor(queries, "queries")
         width = queries.shape[-1] if queries.ndim else None
         with self.learning() as now:
-            window = _Window(*now._pairs(queries, origins, observed, width))
+            window = Window(*now._pairs(queries, origins, observed, width))
             similarity = copy.deepcopy(now.similarity)
             report = similarity.fit(
                 single(now.patterns),
@@ -187,7 +164,7 @@ class BayesianHopfield(Verifiable):
             observed: As in :meth:`fit`; a memory that has found hidden causes needs whole queries.
         """
         with self.learning() as now:
-            window = _Window(*now._pairs(queries, origins, observed)).after(now._recent)
+            window = Window(*now._pairs(queries, origins, observed)).after(now._recent)
             similarity, log_prior = copy.deepcopy(now.similarity), now._log_prior()
             rows, seen = window.queries.rows, window.queries.observed
             report = similarity.follow(single(now.patterns), rows, window.origins, observed=seen, log_prior=log_prior)
@@ -210,7 +187,7 @@ class BayesianHopfield(Verifiable):
             # Nobody has asked for new ones yet, and none is ruled out.
             self.prior = torch.cat([self.prior[kept], self.prior.new_ones(added)])
 
-    def _frequencies(self, similarity: Similarity, window: _Window, steps: int = 30) -> Tensor:
+    def _frequencies(self, similarity: Similarity, window: Window, steps: int = 30) -> Tensor:
         """How often each pattern is asked for, with one count more for each so that none is ruled out."""
         queries, patterns = window.queries, single(self.patterns)
         ones = torch.ones_like(patterns[:, 0])

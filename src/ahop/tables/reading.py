@@ -94,6 +94,7 @@ def _excel(file: BinaryIO, name: str, id: str | None) -> Table:
 
 def _typed(cells: pandas.Series) -> pandas.Series:
     """A column as numbers where all cells are, also such as were typed in as text; but no codes."""
+    require("pandas", extra="tables")
     import pandas
 
     if any(isinstance(cell, str) and delimited.is_code(cell) for cell in cells):

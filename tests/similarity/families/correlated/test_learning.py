@@ -125,7 +125,9 @@ def test_information_is_the_same_however_little_memory_there_is(monkeypatch):
     queries = patterns + 0.1
     whole = correlated.mutual_information(correlated.Correlated(4, 0), patterns, queries)
     monkeypatch.setattr(correlated, "split", lambda count, _: [slice(row, row + 7) for row in range(0, count, 7)])
-    assert correlated.mutual_information(correlated.Correlated(4, 0), patterns, queries) == pytest.approx(whole, rel=1e-4)
+    assert correlated.mutual_information(correlated.Correlated(4, 0), patterns, queries) == pytest.approx(
+        whole, rel=1e-4
+    )
 
 
 @pytest.mark.slow

@@ -235,8 +235,10 @@ class _OfQueries:
 
     def maximise(self, shares: Tensor) -> None:
         # Few pairs are left once origins are nearly sure; they are much less work than all.
-        query, pattern = (shares > _NOTHING * shares.amax(1, keepdim=True)).nonzero(as_tuple=True)
-        if len(query) * 3 * self.queries.shape[1] <= shares.numel() or len(query) <= 2 * self.queries.shape[1]:
+        likely, dim = shares > _NOTHING * shares.amax(1, keepdim=True), self.queries.shape[1]
+        pairs = int(likely.sum())
+        if pairs * 3 * dim <= shares.numel() or pairs <= 2 * dim:
+            query, pattern = likely.nonzero(as_tuple=True)
             own, count = shares[query, pattern].to(self.queries), len(self.queries)
             moments: Moments = PairMoments(self.queries[query], self.patterns[pattern], own, count)
         else:
