@@ -60,6 +60,24 @@ def test_scoring_takes_the_fast_way_when_terms_are_many(memory, monkeypatch):
     assert float((fast - exact).square().mean().sqrt()) < 0.03
 
 
+def test_codes_of_a_few_patterns_are_held_at_a_time_and_scores_are_the_same(memory, monkeypatch):
+    monkeypatch.setattr(similarity_codes, "_MANY", 1)
+    encode, held, many = similarity_codes.InnerProduct.encode_patterns, [], PATTERNS.repeat(8, 1)
+
+    def recorded(self, patterns):
+        held.append(len(patterns))
+        return encode(self, patterns)
+
+    monkeypatch.setattr(similarity_codes.InnerProduct, "encode_patterns", recorded)
+    with torch.no_grad():
+        table = similarity_codes.quick(memory.similarity.model, many, 200)
+        whole = table(PATTERNS)
+        assert held == [2400]
+        with ahop.memory_budget(2**20):
+            torch.testing.assert_close(table(PATTERNS), whole)
+    assert sum(held) == 4800 and max(held[1:]) < 2400
+
+
 def test_too_sharp_a_noise_is_refused_and_scored_exactly(monkeypatch):
     sharp = Likelihood(16)
     with torch.no_grad():

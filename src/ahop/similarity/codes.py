@@ -277,10 +277,12 @@ def quick(likelihood: ByDimension, patterns: Tensor, queries: int, tolerance: fl
     if wanted > _SHARPEST or queries * len(patterns) < 16 * max(wanted, _FEWEST) ** 2:
         return None
     code = inner_product(likelihood, patterns, tolerance)
-    stored = code.encode_patterns(patterns)
 
     def table(queries: Tensor) -> Tensor:
-        products = code.encode_queries(queries) @ stored.mT
+        asked = code.encode_queries(queries)
+        # Codes are many times as wide as patterns: those of a few patterns at a time.
+        parts = split(len(patterns), 4 * asked.shape[1] * asked.element_size())
+        products = torch.cat([asked @ code.encode_patterns(patterns[part]).mT for part in parts], 1)
         # The constant of each query, from its exact score with one pattern.
         first = likelihood.terms(patterns[:1], queries).sum(-1, keepdim=True)
         return products + (first - products[:, :1])
