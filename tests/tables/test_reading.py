@@ -36,7 +36,9 @@ def test_every_kind_of_file_and_frame_gives_the_same_table(tmp_path):
 
 def test_frames_of_polars_are_tables():
     polars = pytest.importorskip("polars")
-    same(Table.of(polars.DataFrame(COLUMNS)))
+    table = Table.of(polars.DataFrame(COLUMNS))
+    same(table)
+    assert type(table.ids[0]) is str
 
 
 def test_a_sheet_is_a_table(tmp_path):

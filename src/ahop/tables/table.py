@@ -156,7 +156,8 @@ def _own(series: Series) -> bool:
 def _ids(series: Series, name: str) -> np.ndarray:
     if (lost := series.is_null()).any():
         raise ValueError(_no_id(name, int(lost.arg_true()[0]), series.name))
-    return series.to_numpy()
+    # As Python has them, whatever library the frame is of.
+    return np.array(series.to_list(), dtype=object)
 
 
 def _no_id(name: str, row: int, column: str | None) -> str:

@@ -145,3 +145,14 @@ def test_labels_judge_hidden_causes_where_there_are_some(labels, monkeypatch):
     with said:
         memory = BayesianHopfield(PATTERNS).fit(seen.queries, known)
     assert (getattr(memory.similarity.model, "rank", 0) > 0) == bool(labels)
+
+
+def test_a_prior_has_a_say_in_whose_a_query_is():
+    """Between two patterns, queries tell nothing of their origin; a prior then tells where the noise has moved them."""
+    patterns, queries = torch.tensor([[0.0], [2.0]]).double(), torch.ones(50, 1).double()
+    queries += 0.1 * torch.randn(50, 1, generator=torch.Generator().manual_seed(0)).double()
+    biases = [
+        correlated.fit_queries(patterns, queries, correlated.Form(), 10, None, None, prior).bias.detach().item()
+        for prior in (torch.tensor([0.999, 0.001]).log(), torch.tensor([0.001, 0.999]).log())
+    ]
+    assert biases[0] > 0.5 and biases[1] < -0.5
