@@ -28,6 +28,7 @@ def test_every_preset_stands_beside_the_paper(tmp_path, monkeypatch):
     assert all(preset in result.output for preset in PRESETS)
 
 
+@pytest.mark.slow
 def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
     out = tmp_path / "generators.json"
     small = generators.Config(patterns=32, queries=20, runs=2)

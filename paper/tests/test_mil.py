@@ -45,6 +45,7 @@ def test_the_table_of_bags(little, tmp_path):
     assert all(len(one["folds"]) == len(one["chosen"]) == 2 for one in report["done"])
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_was_stopped(little, tmp_path, monkeypatch):
     out = tmp_path / "mil.json"
     # A measure that only counts is other code.

@@ -24,6 +24,7 @@ def test_times_on_a_processor_are_ratios_to_the_first_size(monkeypatch):
     assert rows[2]["paper"] == {"fit": None, "query": None}
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_table(tmp_path, monkeypatch):
     monkeypatch.setattr(timing, "quick", lambda config: replace(config, sizes=((8, 60),), repetitions=1))
     out = tmp_path / "timing.json"

@@ -124,6 +124,7 @@ def test_what_the_caller_gave_does_not_learn(world):
     torch.testing.assert_close(similarity.order_weights(), before)
 
 
+@pytest.mark.slow
 def test_examples_with_missing_values_are_learned_from():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 8))

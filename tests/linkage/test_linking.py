@@ -30,6 +30,7 @@ def test_a_known_pair_is_its_own_answer_whatever_the_memory_would_say(taught):
     assert kept.tolist() == [5, *origins[1:]]
 
 
+@pytest.mark.slow
 def test_a_fit_that_has_judged_nothing_is_judged_by_pairs_held_out(monkeypatch):
     stored, incoming, origins = tables()
     known = torch.from_numpy(origins).clone()

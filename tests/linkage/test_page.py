@@ -69,6 +69,7 @@ def test_names_of_rows_cannot_become_part_of_the_page(found):
     assert "<script>" not in text and "&lt;script&gt;" in text
 
 
+@pytest.mark.slow
 def test_what_nobody_has_checked_is_said_to_be_unchecked():
     stored, incoming, _ = tables()
     told = " ".join(Seen(linkage.page(linkage.link(stored, incoming, verbose=False))).words)

@@ -125,6 +125,7 @@ def test_checked_answers_make_a_memory_as_sure_as_it_is_right_and_leave_its_answ
     assert memory.recall(queries, coverage=0.9).indices.shape[1] > 1
 
 
+@pytest.mark.slow
 def test_twenty_right_answers_do_not_make_a_memory_certain():
     queries, origins = hard(0, 300)
     memory = BayesianHopfield(PATTERNS).fit(queries[:200], origins[:200], hidden_causes=0)

@@ -24,7 +24,10 @@ def test_with_labels_nobody_is_clearly_ahead_of_b_hop():
 
 
 def test_without_labels_b_hop_misses_what_the_page_says_it_misses():
-    assert says(PAGE, "loses to the nearest pattern on rounded values, gains nothing on a rotation, and finds nothing in 500 texts")
+    assert says(
+        PAGE,
+        "loses to the nearest pattern on rounded values, gains nothing on a rotation, and finds nothing in 500 texts",
+    )
     assert right("rounded")["b-hop*"] < right("rounded")["nearest by L2"] - 0.05
     assert right("rotated")["b-hop*"] < max(right("rotated")[name] for name in NEAREST) + 0.05
     assert right("text models")["b-hop*"] < 0.1

@@ -83,6 +83,7 @@ def test_it_is_not_looked_for_where_noise_does_not_grow_with_values():
     assert not gain.RandomGain().applies(TrainingData(patterns, noisy), 0)
 
 
+@pytest.mark.slow
 def test_what_it_learned_is_saved_and_said(tmp_path):
     patterns, queries, _ = drawn(0, 20)
     memory = BayesianHopfield(patterns, similarity="gain").fit(queries[:400], hidden_causes=None)

@@ -60,6 +60,7 @@ def test_their_number_can_be_given(labelled):
     assert memory.similarity.model.rank == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_none_are_found_where_there_are_none(labelled):
     seen = Noisy(0.6).sample(PATTERNS, 150)
@@ -67,6 +68,7 @@ def test_none_are_found_where_there_are_none(labelled):
     assert not isinstance(memory.similarity.model, Correlated)
 
 
+@pytest.mark.slow
 def test_a_stream_with_hidden_causes_is_followed(learned):
     memory = copy.deepcopy(learned[False])
     before = metrics.first_choice_accuracy(memory, drifted(300, 5))
