@@ -116,25 +116,23 @@ def _sureness(scores: Tensor, log_beta: float) -> float:
     return float(torch.softmax(math.exp(log_beta) * scores.double(), 1).amax(1).mean())
 
 
-def mean_confidence(model: Density, patterns: Tensor, queries: Tensor, beta: float, log_prior: Tensor | None) -> float:
-    """How sure the model is of its first choices on average, at an inverse temperature."""
-    like, some = next(model.parameters()), queries[:: max(1, len(queries) // _ASKED)]
-    prior = 0.0 if log_prior is None else log_prior.to(like)
-    scores = model(patterns.to(like), some.to(like))
-    return float(torch.softmax(beta * scores + prior, -1).amax(-1).mean())
-
-
 def no_surer_than(
     share: float, model: Density, patterns: Tensor, queries: Tensor, log_beta: float, log_prior: Tensor | None
 ) -> float:
     """The log inverse temperature, at most ``log_beta``, at which the mean confidence is at most ``share``."""
-    if mean_confidence(model, patterns, queries, math.exp(log_beta), log_prior) <= share:
+    like, some = next(model.parameters()), queries[:: max(1, len(queries) // _ASKED)]
+    prior = 0.0 if log_prior is None else log_prior.to(like)
+    # Once, whatever the temperature: among many patterns, scores take long.
+    scores = model(patterns.to(like), some.to(like))
+
+    def confidence(log_beta: float) -> float:
+        """How sure the model is of its first choices on average."""
+        return float(torch.softmax(math.exp(log_beta) * scores + prior, -1).amax(-1).mean())
+
+    if confidence(log_beta) <= share:
         return log_beta
     low, high = log_beta - 12.0, log_beta
     for _ in range(20):
         middle = (low + high) / 2
-        if mean_confidence(model, patterns, queries, math.exp(middle), log_prior) > share:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if confidence(middle) > share else (middle, high)
     return low
