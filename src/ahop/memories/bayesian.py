@@ -117,8 +117,8 @@ class BayesianHopfield(Verifiable):
                 what there is.
             order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, row by row, whose
                 slopes are then tried, too; 0 for none, None to find out.
-            room: How many queries a pattern takes, as in :meth:`match`, where that is known: origins are shared out
-                under that constraint. None for any number.
+            room: How many queries a pattern takes at most, as in :meth:`match`, if that is known: what is likely under
+                this constraint is learned from (:mod:`ahop.similarity.families.crowding`). None for any number.
             learn_prior: Learn too how often each pattern is asked for.
             seed: For what is held out.
             verbose: Whether to show progress when it takes long.

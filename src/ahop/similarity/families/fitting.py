@@ -10,6 +10,7 @@
    floor, or a map to another space that lands, is a fact and not a choice. Of the other families that apply, from the
    simplest to the richest, one is taken if it finds more of the known origins than the best so far, or explains
    held-out queries and their origins better, by more than chance (:mod:`.completed`).
+   Where it is known how many queries a pattern can be meant by, that is learned from, too (:mod:`.crowding`).
 4. Without labels to tell, nothing counts as found that is not clearly above its null (:mod:`.null`): probabilities are
    then the prior, whatever the model says.
 5. The model is made as sure as it is right (:mod:`.calibration`): by a temperature and a doubt from cross-validation,
