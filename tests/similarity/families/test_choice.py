@@ -220,11 +220,13 @@ def test_memories_that_need_origins_leave_the_others_out():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
 @pytest.mark.parametrize("labelled", [True, False])
 def test_copies_of_a_dimension_make_nobody_surer(labelled):
     """Four copies of every dimension, noise and all, are no more evidence than one: a temperature makes up for it.
 
-    With labels in full; without, at least in part, because the origins themselves were taken for too sure.
+    With labels in full; without, at least in part, because the origins themselves were taken for too sure. Nothing may
+    be found then: such a model is as sure of surrogates.
     """
     world = Mixed(0.0, 0.3, 0.0)
     seen, test = world.sample(PATTERNS[:, :4], 300), world.sample(PATTERNS[:, :4], 500)
@@ -232,6 +234,9 @@ def test_copies_of_a_dimension_make_nobody_surer(labelled):
     memory.fit(seen.queries.repeat(1, 4), seen.origins if labelled else None, hidden_causes=0)
     assert float(memory.similarity.log_beta.exp()) == pytest.approx(0.25, abs=0.05 if labelled else 0.3)
     found = memory.recall(test.queries.repeat(1, 4))
+    if not memory.report.found:
+        assert not labelled and float(found.probabilities.max()) <= 1.01 / len(memory)
+        return
     gap = metrics.calibration_gap(found.probabilities[:, 0], found.indices[:, 0] == test.origins)
     memory.similarity.log_beta.zero_()
     found = memory.recall(test.queries.repeat(1, 4))
