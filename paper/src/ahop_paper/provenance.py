@@ -20,11 +20,7 @@ ROOT = Path(__file__).parents[3]
 SOURCES = {"ahop": Path(ahop.__file__).parents[1], "ahop_paper": Path(__file__).parents[1]}
 # They keep and show figures, and make none. Before the experiments had a package, they were in ahop.paper.
 _KEEPING = ("report", "provenance", "lineage", "plots")
-_ASIDE = {
-    "ahop._progress",
-    "ahop.plot",
-    *(f"{package}.{name}" for package in ("ahop.paper", "ahop_paper") for name in _KEEPING),
-}
+_ASIDE = {"ahop._progress", *(f"{package}.{name}" for package in ("ahop.paper", "ahop_paper") for name in _KEEPING)}
 _OURS = tuple(f"{package}." for package in SOURCES)
 
 

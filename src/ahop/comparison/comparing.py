@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ahop._checks import Observed, as_matrix, as_origins, as_queries, as_tensor
 from ahop._progress import progress
-from ahop.comparison.baselines import BASELINES, RIDGE, Fold
+from ahop.comparison.plain import BASELINES, RIDGE, Fold
 from ahop.comparison.table import Comparison, Row
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ahop.comparison.table import Comparison
 from ahop.plot.canvas import BLUE, GREY, ORANGE, axes, legend
 
 if TYPE_CHECKING:
@@ -15,17 +14,18 @@ if TYPE_CHECKING:
 _LINE = 56
 
 
-def comparison(found: Comparison, *, ax: Axes | None = None) -> Axes:
+def comparison(found: Any, *, ax: Axes | None = None) -> Axes:
     """The share of held-out queries that each memory and baseline has right, with its 90 % confidence interval.
 
     Beside it, how sure a memory was on average: where that lies to the right of the interval, it is too sure. Those
     that have no answers are left out; ``print(found)`` says why.
 
     Args:
-        found: What :func:`ahop.compare` returns.
+        found: The :class:`ahop.Comparison` that :func:`ahop.compare` returns.
         ax: Where to draw; None makes a figure (:mod:`ahop.plot`).
     """
-    if not isinstance(found, Comparison):
+    # By what it has: memories can be drawn, and need nothing of what compares them.
+    if not all(hasattr(found, needed) for needed in ("judged", "best", "verdict")):
         raise TypeError(f"found must be what ahop.compare returns, got {type(found).__name__}")
     rows = found.judged[::-1]
     ax = axes(ax, 6.4, 0.9 + 0.27 * len(rows))
