@@ -20,15 +20,11 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.datasets.files import DataFile, fetch
+from ahop.datasets.files import fetch
 from ahop_paper import real, report
+from ahop_paper.text_models import TEXT
 
 TARGET = Path(__file__).parent.parent / "results" / "trust.json"
-TEXT = DataFile(
-    path="real/text_models.npz",
-    sha256=("4b3b1ba3ab27361478b55139e8bec66567cfc3fe9b91b21abd9547c269e17d95",),
-    source="10,000 definitions of WordNet 3 as two public text models embed them",
-)
 CHECKED, ASKED, LEARNED = 20, 400, 1000
 WAYS = ("no labels", "20 answers checked", "20 labels", "100 labels")
 
