@@ -15,14 +15,22 @@ from paper.tests.pages.sentences import (
 )
 
 from ahop_paper.baselines import ALONE
-from ahop_paper.pages.markdown import figure
 
 INVERTED = "ridge and inverted softmax"
 
 
+def percent(share, digits=1):
+    return f"{100 * share:.{digits}f} %"
+
+
 def moved(data, method="b-hop", labels="all"):
-    """The share of right first choices of queries of another embedding model, as a percentage."""
-    return f"{100 * one('spaces', 'right', data=data, method=method, labels=labels):.1f} %"
+    """The share of right first choices of queries of another embedding model."""
+    return percent(one("spaces", "right", data=data, method=method, labels=labels))
+
+
+def on_real_data(data, model, other=None):
+    """As :func:`measured`."""
+    return percent(float(measured(data, model, other)))
 
 
 def changed_embeddings():
@@ -53,7 +61,7 @@ def text_models():
 
 
 def two_spectrometers():
-    before, after = measured("tablets", "b-hop*", "self-taught projection"), measured("tablets", "b-hop*")
+    before, after = on_real_data("tablets", "b-hop*", "self-taught projection"), on_real_data("tablets", "b-hop*")
     theirs = f"{before} by a projection trained on its own answers (pseudo-labels)"
     (row,) = rows("real", data="tablets", model="b-hop*")
     assert row["difference"]["low"] < 0 < row["difference"]["high"]
@@ -62,9 +70,9 @@ def two_spectrometers():
 
 
 def laboratories():
-    tuned = measured("ms2", "b-hop", "tuned weighted cosine 2000")
-    entropy = measured("ms2", "b-hop*", "spectral entropy of roots")
-    labels, without = (measured("ms2", model) for model in ("b-hop", "b-hop*"))
+    tuned = on_real_data("ms2", "b-hop", "tuned weighted cosine 2000")
+    entropy = on_real_data("ms2", "b-hop*", "spectral entropy of roots")
+    labels, without = (on_real_data("ms2", model) for model in ("b-hop", "b-hop*"))
     return (
         f"| {tuned} by a weighted cosine tuned on 2,000 labels, {entropy} by spectral entropy without | {labels} with"
         f" all labels, ahead on all five splits, but not significantly; {without} without: level |"
@@ -73,8 +81,8 @@ def laboratories():
 
 def half_destroyed():
     models = ("b-hop*", "b-hop", "a-hop", "m-hop", "oracle")
-    ours, labels, adaptive, modern, ceiling = (figure(accuracies([model])[1]) for model in models)
-    distance = figure(accuracies(plain(ALONE))[1])
+    ours, labels, adaptive, modern, ceiling = (percent(accuracies([model])[1]) for model in models)
+    distance = percent(accuracies(plain(ALONE))[1])
     return (
         f"**{ours}** of 2,048 half-destroyed patterns are found by `b-hop` without labels, and {distance} by the best"
         f" plain metric. With labels, `b-hop` finds {labels} and `a-hop` {adaptive}. `m-hop` finds {modern}; the"
@@ -95,8 +103,8 @@ def adult():
     (row,) = rows("tabular-sound", data="adult", model="ours")
     trees = row["beside"]["accuracy"]["best_other"]["accuracy"]["mean"]
     return (
-        f"**{figure(ours, 4)}** is the accuracy of an ensemble of memories on Adult; the best boosted trees have"
-        f" {figure(trees, 4)}."
+        f"**{percent(ours, 2)}** is the accuracy of an ensemble of memories on Adult; the best boosted trees have"
+        f" {percent(trees, 2)}."
     )
 
 
@@ -113,8 +121,8 @@ def ten_million():
 
 
 def gas_sensors():
-    ours, ridge = (measured("gas", model) for model in ("b-hop", "ridge"))
-    best = measured("gas", "b-hop", "CSLS ridge")
+    ours, ridge = (on_real_data("gas", model) for model in ("b-hop", "ridge"))
+    best = on_real_data("gas", "b-hop", "CSLS ridge")
     return f"{ours} with labels, {ridge} by ridge regression, {best} by ridge regression with CSLS"
 
 
@@ -124,10 +132,10 @@ def hubs():
 
 
 def rounded():
-    without, labelled = (figure(untuned("fraction_of_oracle", ROUNDED, model)) for model in LEARNED)
+    without, labelled = (percent(untuned("fraction_of_oracle", ROUNDED, model)) for model in LEARNED)
     return (
         f"`b-hop` reaches {labelled} of the ceiling with labels and {without} without; a centred cosine reaches"
-        f" {figure(best_metric(ROUNDED))}"
+        f" {percent(best_metric(ROUNDED))}"
     )
 
 
