@@ -20,18 +20,19 @@ class Learner(Protocol[Shares]):
     def expect(self) -> tuple[float, Shares]:
         """The bound, by query, and the shares under what is known now."""
 
-    def maximise(self, shares: Shares) -> None:
-        """Solve for what is to be learned, in place, given the shares."""
+    def maximise(self, shares: Shares) -> bool | None:
+        """Solve for what is to be learned, in place, given the shares; True where it hardly moves any more."""
 
 
 @torch.no_grad()
 def iterate(learner: Learner[Shares], steps: int, tolerance: float = -float("inf")) -> list[float]:
-    """Iterate until the bound gains less than ``tolerance``; the bound before each step."""
+    """Iterate until the bound gains less than ``tolerance`` or the learner rests; the bound before each step."""
     trace: list[float] = []
     for _ in range(steps):
         bound, shares = learner.expect()
         trace.append(bound)
         if len(trace) > 1 and trace[-1] - trace[-2] < tolerance:
             break
-        learner.maximise(shares)
+        if learner.maximise(shares):
+            break
     return trace

@@ -1,4 +1,5 @@
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -6,7 +7,9 @@ import torch
 import ahop
 from ahop.similarity import Cosine, Distance, Manhattan, Nearest
 from ahop.similarity.codes import NoCodesError
+from ahop.similarity.families import em
 from ahop.similarity.families.nearest import learning as plain
+from ahop.similarity.families.training import TrainingData
 
 GENERATOR = torch.Generator().manual_seed(0)
 PATTERNS = torch.randn(30, 5, generator=GENERATOR, dtype=torch.float64)
@@ -138,3 +141,12 @@ def test_ridge_is_that_of_scikit_learn():
     theirs = Ridge(alpha=0.01 * float(gaps.square().sum(0).mean())).fit(queries.numpy(), origins.numpy())
     predicted = (model.asked(queries) + model.pattern_centre).detach()
     torch.testing.assert_close(predicted, torch.as_tensor(theirs.predict(queries.numpy())))
+
+
+@pytest.mark.parametrize("metric", ["distance", "manhattan"])
+@torch.no_grad()
+def test_the_evidence_never_falls_until_the_temperature_rests(metric):
+    noise = torch.randn(200, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    data = TrainingData(PATTERNS, PATTERNS[torch.arange(200) % 30] + 0.4 * noise)
+    trace = em.iterate(plain._Temperature(Nearest(5, metric).double(), data), steps=100)
+    assert len(trace) < 100 and min(after - before for before, after in pairwise(trace)) > 0

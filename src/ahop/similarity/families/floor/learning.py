@@ -19,6 +19,7 @@ from torch import Tensor
 from ahop._precision import reach
 from ahop.learning.holdout import holdout_split
 from ahop.learning.report import FitReport
+from ahop.similarity.families import em
 from ahop.similarity.families.floor.model import Floor
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation, HeldOut
@@ -192,15 +193,29 @@ def _first_regimes(cells: Cells, rows: Tensor, regimes: int) -> Tensor:
 # --- with labels ---------------------------------------------------------------------------------------------
 
 
+@dataclass
+class _OfPairs:
+    """A likelihood, learned from queries and the patterns they came from; whose regimes are shared out."""
+
+    model: Floor
+    pairs: Pairs
+
+    def expect(self) -> tuple[float, Tensor]:
+        """The log evidence, and the share of each regime in each pair ``(m, R)``."""
+        scores = self.pairs.scores(self.model) + self.model.log_rho
+        return float(scores.logsumexp(1).mean()), torch.softmax(scores, 1)
+
+    def maximise(self, shares: Tensor) -> None:
+        self.pairs.maximise(self.model, shares)
+
+
 @torch.no_grad()
 def fit_pairs(cells: Cells, rows: Tensor, origins: Tensor, regimes: int = 1) -> Floor:
     """Fit so many regimes to the queries in ``rows`` and the patterns they came from."""
-    model = _of_regimes(cells.empty, regimes)
-    pairs, weights = cells.pairs(rows, origins), _first_regimes(cells, rows, regimes)
-    pairs.maximise(model, weights)
-    for _ in range(_STEPS_OF_PAIRS if regimes > 1 else 0):
-        pairs.maximise(model, torch.softmax(pairs.scores(model) + model.log_rho, 1))
-    return model
+    learner = _OfPairs(_of_regimes(cells.empty, regimes), cells.pairs(rows, origins))
+    learner.maximise(_first_regimes(cells, rows, regimes))
+    em.iterate(learner, _STEPS_OF_PAIRS if regimes > 1 else 0)
+    return learner.model
 
 
 def _of_regimes(empty: Floor, regimes: int) -> Floor:
@@ -230,21 +245,44 @@ def by_retrieval(validation: CrossValidation) -> tuple[Floor, HeldOut]:
 # --- without labels, or with a few ---------------------------------------------------------------------------
 
 
+@dataclass
+class _OfQueries:
+    """A likelihood, learned from the queries in ``rows``; an origin of -1 is shared out among the likeliest patterns.
+
+    Shares are tempered by :func:`trust`, so that the evidence may fall.
+    """
+
+    model: Floor
+    cells: Cells
+    rows: Tensor
+    origins: Tensor
+    log_prior: Tensor
+    generator: torch.Generator
+
+    def expect(self) -> tuple[float, tuple[Tensor, Tensor]]:
+        """The tempered log evidence, and what :func:`_shared_out` says."""
+        model, cells, rows = self.model, self.cells, self.rows
+        scores = model.by_regime(cells.patterns, cells.queries[rows], cells.seen(rows)) + model.log_rho
+        logits = trust(model, cells, rows, scores, self.generator) * scores
+        bound = (logits.logsumexp(-1) + self.log_prior).logsumexp(1).mean()
+        return float(bound), _shared_out(logits, self.origins, self.log_prior)
+
+    def maximise(self, shares: tuple[Tensor, Tensor]) -> None:
+        candidates, weights = shares
+        copies = self.rows.repeat_interleave(candidates.shape[1])
+        self.cells.pairs(copies, candidates.flatten()).maximise(self.model, weights)
+
+
 @torch.no_grad()
 def fit_queries(cells: Cells, rows: Tensor, origins: Tensor, log_prior: Tensor, regimes: int, seed: int) -> Floor:
     """Fit so many regimes to the queries in ``rows``; an origin of -1 is shared out among the likeliest patterns."""
     generator = torch.Generator().manual_seed(seed)
-    model = _of_regimes(cells.empty, regimes)
+    learner = _OfQueries(_of_regimes(cells.empty, regimes), cells, rows, origins, log_prior, generator)
     first = _first_regimes(cells, rows, regimes)[:, None]
     logits = _FIRST_ORIGIN * _cosines(cells, rows)[..., None] + first.log()
-    for step in range(_STEPS_OF_QUERIES):
-        candidates, weights = _shared_out(logits, origins, log_prior)
-        copies = rows.repeat_interleave(candidates.shape[1])
-        cells.pairs(copies, candidates.flatten()).maximise(model, weights)
-        if step < _STEPS_OF_QUERIES - 1:
-            scores = model.by_regime(cells.patterns, cells.queries[rows], cells.seen(rows)) + model.log_rho
-            logits = trust(model, cells, rows, scores, generator) * scores
-    return model
+    learner.maximise(_shared_out(logits, origins, log_prior))
+    em.iterate(learner, _STEPS_OF_QUERIES - 1)
+    return learner.model
 
 
 def _cosines(cells: Cells, rows: Tensor) -> Tensor:

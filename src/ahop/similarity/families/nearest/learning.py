@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop.similarity.density import Density
+from ahop.similarity.families import em
 from ahop.similarity.families.correlated.model import Correlated
 from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.training import TrainingData
@@ -25,8 +26,9 @@ _IN_WORDS = {"distance": "distance", "manhattan": "L1", "cosine": "cosine"}
 _TINY = 1e-12
 # Values' worth of belief that noise is as wide as the patterns are spread.
 _BELIEF = 4.0
-# Steps of expectation maximisation, at most.
+# Steps of expectation maximisation, at most, and by how much the log temperature still moves at the last one.
 _STEPS = 30
+_RESTS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -110,23 +112,36 @@ def _log_beta(model: Nearest, mean: float) -> float:
     return math.log(model.dim / (2 if model.metric == "distance" else 1) / (_TINY * model.dim - mean))
 
 
+class _Temperature:
+    """That of an aligned metric, from queries whose origins are shared out among all patterns, but for those known."""
+
+    def __init__(self, model: Nearest, data: TrainingData) -> None:
+        self.model, self.data = model, data
+        self.similar = model.similarity(model.stored(data.patterns), model.asked(data.queries)).double()
+        # From the nearest patterns, which is too sure, to what explains the queries.
+        self.log_beta = _log_beta(model, float(self.similar.amax(1).mean()))
+        model.log_beta.fill_(self.log_beta)
+
+    def expect(self) -> tuple[float, Tensor]:
+        """The log evidence, and the share of each pattern in each query ``(n, N)``."""
+        data, known = self.data, self.data.known
+        logits = math.exp(self.log_beta) * self.similar + (0.0 if data.log_prior is None else data.log_prior)
+        shares = torch.softmax(logits, 1)
+        shares[known] = nn.functional.one_hot(data.all_origins[known], len(data.patterns)).to(shares)
+        constant = self.model.level(None) + self.model.log_volume(data.queries)
+        return float((logits.logsumexp(1) + constant).mean()), shares
+
+    def maximise(self, shares: Tensor) -> bool:
+        before, self.log_beta = self.log_beta, _log_beta(self.model, float((shares * self.similar).sum(1).mean()))
+        self.model.log_beta.fill_(self.log_beta)
+        return abs(self.log_beta - before) < _RESTS
+
+
 @torch.no_grad()
-def fit_queries(data: TrainingData, alignment: str, metric: str, steps: int = _STEPS) -> Nearest:
-    """A plain metric from queries whose origins are shared out among all patterns, but for those that are known."""
+def fit_queries(data: TrainingData, alignment: str, metric: str) -> Nearest:
+    """A plain metric at the temperature that explains the queries, whether or not their origins are known."""
     model = _aligned(data.patterns, data.queries, data.zero, alignment, metric)
-    similar = model.similarity(model.stored(data.patterns), model.asked(data.queries)).double()
-    log_prior = 0.0 if data.log_prior is None else data.log_prior
-    known = None if data.origins is None else (data.origins >= 0).nonzero().squeeze(1)
-    # From the nearest patterns, which is too sure, to what explains the queries.
-    log_beta = _log_beta(model, float(similar.amax(1).mean()))
-    for _ in range(steps):
-        shares = torch.softmax(math.exp(log_beta) * similar + log_prior, 1)
-        if known is not None and data.origins is not None:
-            shares[known] = nn.functional.one_hot(data.origins[known], len(data.patterns)).to(shares)
-        before, log_beta = log_beta, _log_beta(model, float((shares * similar).sum(1).mean()))
-        if abs(log_beta - before) < 1e-3:
-            break
-    model.log_beta.fill_(log_beta)
+    em.iterate(_Temperature(model, data), _STEPS)
     return model
 
 
