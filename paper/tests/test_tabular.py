@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from ahop import datasets
 from ahop.datasets.tables import Table
 from ahop.estimators import HopfieldClassifier
-from ahop_paper import parallel, table_contestant, table_models, tabular
+from ahop_paper import parallel, table_base, table_models, tabular
 from ahop_paper.commands import app
 from ahop_paper.parallel import TimeUp
 
@@ -40,7 +40,7 @@ def invoke(*arguments):
 # These are in the table below as well, or have a twin.
 LONG = ("default", "adaboost", "extra trees", "random forest", "ours", "a-hop-cases")
 # Those with trials of their own.
-TUNED = [name for name, one in table_models.CONTESTANTS.items() if one.search is None]
+TUNED = [name for name, one in table_models.MODELS.items() if one.search is None]
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,10 @@ def attempted(trial, loss, settings):
 def test_a_vote_of_the_best_settings(model):
     frame, labels, train = small("adult")
     tried = [attempted(trial, loss, {"epochs": 1, "width": 8 + trial}) for trial, loss in enumerate(LOSSES)]
-    chosen = table_models.CONTESTANTS[model].chosen(tabular.likeliest(tried)["ranked"])
+    chosen = table_models.MODELS[model].chosen(tabular.likeliest(tried)["ranked"])
     assert [settings["width"] for settings in chosen["vote"]] == [9, 12, 11, 8, 13, 14]
     fitted = table_models.final(model, chosen, frame[train], labels[train], 0, "cpu")
-    assert [len(one.memories_) for one in fitted.estimators_] == [
-        table_contestant.MEMBERS[model]
-    ] * table_contestant.VOTES
+    assert [len(one.memories_) for one in fitted.estimators_] == [table_base.MEMBERS[model]] * table_base.VOTES
     # No rows are held out in the end.
     assert {memory.temperature for one in fitted.estimators_ for memory in one.memories_} == {1.0}
 
@@ -87,15 +85,15 @@ def test_trees_have_the_vote_of_memories():
     """As many settings, as many seeds each, and what they say is the mean; all from the trials of the single ones."""
     frame, labels, train = small("adult")
     tried = [attempted(trial, loss, {"n_estimators": 3 + trial}) for trial, loss in enumerate(LOSSES)]
-    several = table_models.CONTESTANTS["vote of xgboost"]
+    several = table_models.MODELS["vote of xgboost"]
     fitted = several.fit(several.chosen(tabular.likeliest(tried)["ranked"]), frame[train], labels[train], 1, "cpu")
     sizes = [one.model.n_estimators for one in fitted.models]
-    assert len(sizes) == table_contestant.VOTES * table_contestant.MEMBERS["ours"]
+    assert len(sizes) == table_base.VOTES * table_base.MEMBERS["ours"]
     assert list(dict.fromkeys(sizes)) == [4, 7, 6, 3, 8, 9]
     assert {one.model.random_state for one in fitted.models} == {4, 5, 6, 7}
     single = [table_models.chances(one, frame[~train]) for one in fitted.models]
     np.testing.assert_allclose(table_models.chances(fitted, frame[~train]), np.mean(single, 0))
-    voting = [one for one in table_models.CONTESTANTS.values() if one.search]
+    voting = [one for one in table_models.MODELS.values() if one.search]
     assert [one.title for one in voting] == ["a vote of XGBoost", "a vote of LightGBM", "a vote of CatBoost"]
     assert [one.search for one in voting] == ["xgboost", "lightgbm", "catboost"]
 
@@ -104,8 +102,8 @@ def test_trees_have_the_vote_of_memories():
     ("model", "similarities"), [("a-hop-cases", {"adaptive"}), ("ours", {"adaptive", "euclidean"})]
 )
 def test_the_similarities_of_a_vote(model, similarities):
-    draws = [None, *(table_contestant.Draw(trial) for trial in range(1, 12))]
-    settings = [table_models.CONTESTANTS[model].settings(draw) for draw in draws]
+    draws = [None, *(table_base.Draw(trial) for trial in range(1, 12))]
+    settings = [table_models.MODELS[model].settings(draw) for draw in draws]
     models = [HopfieldClassifier(**one) for one in settings]
     assert {model.similarity for model in models} == similarities
     # Each pair is sorted, which a wide vector would make slow.
@@ -131,7 +129,7 @@ def test_the_table(little, tmp_path):
 def test_the_likeliest_settings_win():
     found = tabular.likeliest([attempted(trial, loss, {"was": loss}) for trial, loss in ((2, 0.5), (0, 0.7), (1, 0.2))])
     assert [one["was"] for one in found["ranked"]] == [0.2, 0.5, 0.7]
-    assert table_models.CONTESTANTS["xgboost"].chosen(found["ranked"]) == {"was": 0.2}
+    assert table_models.MODELS["xgboost"].chosen(found["ranked"]) == {"was": 0.2}
     assert [one["loss"] for one in found["trials"]] == [0.7, 0.2, 0.5]
 
 
@@ -225,7 +223,7 @@ def test_a_trial_learns_from_no_row_that_it_is_judged_by(monkeypatch):
         learned.append(lessons[:2])
         return SimpleNamespace(predict_proba=lambda frame: asked.append(frame) or np.full((len(frame), 2), 0.5))
 
-    monkeypatch.setitem(table_models.CONTESTANTS, "guess", table_contestant.Contestant("guess", lambda draw: {}, fit))
+    monkeypatch.setitem(table_models.MODELS, "guess", table_base.Model("guess", lambda draw: {}, fit))
     table_models.tune("guess", frame, labels, learn, check, 0, "cpu")
     ((table, told),) = learned
     assert rows(table) == set(learn) and (told == labels[learn]).all()

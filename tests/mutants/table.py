@@ -334,8 +334,8 @@ MUTANTS = (
     Mutant(
         "settings were chosen on another split, by what are test rows here",
         "paper/src/ahop_paper/tabular.py",
-        "return name, CONTESTANTS[model].search or model, split",
-        "return name, CONTESTANTS[model].search or model, 0",
+        "return name, MODELS[model].search or model, split",
+        "return name, MODELS[model].search or model, 0",
         ("paper/tests/test_tabular.py::test_each_split_is_tuned_by_itself",),
     ),
     Mutant(

@@ -238,7 +238,7 @@ PARTS = (
             f"tabular-{name}.json",
             f"Table 3, {shows}",
             tabular,
-            _tabular(features=name, models=tuple(model for model in tabular.CONTESTANTS if model not in aside)),
+            _tabular(features=name, models=tuple(model for model in tabular.MODELS if model not in aside)),
             5,
             resumable=True,
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ahop_paper.lineage import picks
-from ahop_paper.table_contestant import MEMBERS, VOTES, Contestant, Draw, Settings, log, of
+from ahop_paper.table_base import MEMBERS, VOTES, Draw, Model, Settings, log, one_of
 from ahop_paper.table_plain import PLAIN
 from ahop_paper.table_trees import TREES
 
@@ -17,9 +17,9 @@ LEARNERS = ("ahop.estimators", "sklearn.compose", "sklearn.ensemble", "sklearn.i
 
 
 @picks
-def named(model: str) -> Contestant:
+def named(model: str) -> Model:
     """A model of the comparison by its name."""
-    return CONTESTANTS[model]
+    return MODELS[model]
 
 
 def chances(model: Any, frame: Any) -> np.ndarray:
@@ -33,14 +33,14 @@ def tune(
     """One trial: its settings and how likely the validation rows are under it."""
     from sklearn.metrics import log_loss
 
-    contestant = named(model)
-    settings = contestant.settings(None if trial == 0 else Draw(trial))
+    entry = named(model)
+    settings = entry.settings(None if trial == 0 else Draw(trial))
     parts = frame.iloc[learn], labels[learn]
     held = frame.iloc[check], labels[check]
-    fitted = contestant.fit(settings, *parts, 0, device, held)
+    fitted = entry.fit(settings, *parts, 0, device, held)
     likely = chances(fitted, held[0])
     found = {"loss": float(log_loss(held[1], likely)), "accuracy": float(((likely > 0.5) == held[1]).mean())}
-    return {"settings": settings | contestant.grown(fitted), **found}
+    return {"settings": settings | entry.grown(fitted), **found}
 
 
 def final(model: str, settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str) -> Any:
@@ -51,18 +51,18 @@ def final(model: str, settings: Settings, frame: Any, labels: np.ndarray, seed: 
 # --- Hopfield networks ----------------------------------------------------------------------------------------
 
 
-def _published(title: str, similarity: str) -> Contestant:
+def _published(title: str, similarity: str) -> Model:
     """The paper's classifier: columns as they are, prototypes, similarity, LayerNorm, perceptron."""
 
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
             return {"cases": "sampled", "n_cases": 128, "learning_rate": 4e-3, "batch_size": 256, "scaling": "quantile"}
         return {
-            "cases": of(draw, "sampled", "kmeans"),
-            "n_cases": of(draw, 64, 128, 256),
+            "cases": one_of(draw, "sampled", "kmeans"),
+            "n_cases": one_of(draw, 64, 128, 256),
             "learning_rate": log(draw, 1e-3, 2e-2),
-            "batch_size": of(draw, 128, 256, 1024),
-            "scaling": of(draw, "quantile", "standard"),
+            "batch_size": one_of(draw, 128, 256, 1024),
+            "scaling": one_of(draw, "quantile", "standard"),
         }
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
@@ -71,10 +71,10 @@ def _published(title: str, similarity: str) -> Contestant:
         plain: Settings = {"similarity": similarity, "readout": "mlp", "embedding": "columns", "epochs": 20}
         return HopfieldClassifier(**plain, **settings, random_state=seed, device=device).fit(frame, labels)
 
-    return Contestant(title, settings, fit, ours=True)
+    return Model(title, settings, fit, ours=True)
 
 
-def _default() -> Contestant:
+def _default() -> Model:
     """All training rows as cases, and what the estimator does if nobody says anything."""
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
@@ -82,10 +82,10 @@ def _default() -> Contestant:
 
         return HopfieldClassifier(random_state=seed, device=device).fit(frame, labels)
 
-    return Contestant("`HopfieldClassifier()`", lambda draw: {}, fit, ours=True)
+    return Model("`HopfieldClassifier()`", lambda draw: {}, fit, ours=True)
 
 
-def _voting(title: str, usual: Settings, similarities: Sequence[str], members: int) -> Contestant:
+def _voting(title: str, usual: Settings, similarities: Sequence[str], members: int) -> Model:
     """All training rows as cases; a vote of the best settings, several networks each, which learn from all rows.
 
     Adaptive networks are narrow, since each pair of a query and a case is sorted.
@@ -94,19 +94,19 @@ def _voting(title: str, usual: Settings, similarities: Sequence[str], members: i
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
             return usual
-        similarity = of(draw, *similarities)
-        blocks = of(draw, 0, 0, 1, 2)
+        similarity = one_of(draw, *similarities)
+        blocks = one_of(draw, 0, 0, 1, 2)
         return {
             "similarity": similarity,
-            "width": of(draw, 16, 32) if similarity == "adaptive" else of(draw, 64, 128, 256),
+            "width": one_of(draw, 16, 32) if similarity == "adaptive" else one_of(draw, 64, 128, 256),
             "frequency_scale": log(draw, 0.03, 1.0),
             "blocks": blocks,
             "dropout": float(draw.uniform(0.1, 0.5)) if blocks else 0.0,
-            "column_dropout": of(draw, 0.0, 0.1, 0.2),
+            "column_dropout": one_of(draw, 0.0, 0.1, 0.2),
             "learning_rate": log(draw, 5e-3, 3e-2) / (3 if blocks else 1),
             "weight_decay": log(draw, 1e-5, 1e-1),
-            "epochs": of(draw, 8, 12, 16, 24),
-            "cases_per_step": of(draw, 2048, 4096),
+            "epochs": one_of(draw, 8, 12, 16, 24),
+            "cases_per_step": one_of(draw, 2048, 4096),
         }
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
@@ -122,11 +122,11 @@ def _voting(title: str, usual: Settings, similarities: Sequence[str], members: i
         several = [(str(place), HopfieldClassifier(**some, **whole)) for place, some in enumerate(settings["vote"])]
         return VotingClassifier(several, voting="soft").fit(frame, labels)
 
-    return Contestant(title, settings, fit, votes=VOTES, ours=True)
+    return Model(title, settings, fit, votes=VOTES, ours=True)
 
 
 # In the order of the tables.
-CONTESTANTS = {
+MODELS = {
     "default": _default(),
     "a-hop-cases": _voting(
         "a vote of a-hop, all rows as cases",

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from ahop_paper.table_contestant import Contestant, Draw, Settings, log, of, threads
+from ahop_paper.table_base import Draw, Model, Settings, log, one_of, threads
 
 
-def _neighbours() -> Contestant:
+def _neighbours() -> Model:
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
             return {"n_neighbors": 15, "weights": "uniform", "scaling": "standard"}
         return {
             "n_neighbors": int(log(draw, 5, 200)),
-            "weights": of(draw, "uniform", "distance"),
-            "scaling": of(draw, "standard", "quantile"),
+            "weights": one_of(draw, "uniform", "distance"),
+            "scaling": one_of(draw, "standard", "quantile"),
         }
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
@@ -27,14 +27,14 @@ def _neighbours() -> Contestant:
         model = KNeighborsClassifier(count, weights=settings["weights"], n_jobs=threads())
         return _in_numbers(settings["scaling"], model).fit(frame, labels)
 
-    return Contestant("nearest neighbours", settings, fit)
+    return Model("nearest neighbours", settings, fit)
 
 
-def _regression() -> Contestant:
+def _regression() -> Model:
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
             return {"C": 1.0, "scaling": "standard"}
-        return {"C": log(draw, 1e-3, 1e2), "scaling": of(draw, "standard", "quantile")}
+        return {"C": log(draw, 1e-3, 1e2), "scaling": one_of(draw, "standard", "quantile")}
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
         from sklearn.linear_model import LogisticRegression
@@ -42,7 +42,7 @@ def _regression() -> Contestant:
         model = LogisticRegression(C=settings["C"], max_iter=1000)
         return _in_numbers(settings["scaling"], model).fit(frame, labels)
 
-    return Contestant("logistic regression", settings, fit)
+    return Model("logistic regression", settings, fit)
 
 
 def _in_numbers(scaling: str, model: Any) -> Any:

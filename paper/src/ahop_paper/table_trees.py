@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ahop_paper.table_contestant import MEMBERS, VOTES, Contestant, Draw, Settings, log, of, threads
+from ahop_paper.table_base import MEMBERS, VOTES, Draw, Model, Settings, log, one_of, threads
 
 # Boosted trees stop after so many that did not help on the validation rows.
 PATIENCE = 50
 
 
-def _forest(title: str, kind: str) -> Contestant:
+def _forest(title: str, kind: str) -> Model:
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
             return {"n_estimators": 300}
@@ -22,7 +22,7 @@ def _forest(title: str, kind: str) -> Contestant:
             "n_estimators": 300,
             "max_features": float(draw.uniform(0.1, 1.0)),
             "min_samples_leaf": int(log(draw, 1, 30)),
-            "max_depth": of(draw, None, 10, 20),
+            "max_depth": one_of(draw, None, 10, 20),
         }
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
@@ -31,17 +31,17 @@ def _forest(title: str, kind: str) -> Contestant:
         forest = getattr(ensemble, kind)(**settings, random_state=seed, n_jobs=threads())
         return _with_codes(frame, forest).fit(frame, labels)
 
-    return Contestant(title, settings, fit)
+    return Model(title, settings, fit)
 
 
-def _adaboost() -> Contestant:
+def _adaboost() -> Model:
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
             return {"n_estimators": 50, "learning_rate": 1.0, "max_depth": 1}
         return {
             "n_estimators": int(log(draw, 50, 500)),
             "learning_rate": log(draw, 0.05, 2.0),
-            "max_depth": of(draw, 1, 2, 3),
+            "max_depth": one_of(draw, 1, 2, 3),
         }
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
@@ -52,7 +52,7 @@ def _adaboost() -> Contestant:
         rest = {name: value for name, value in settings.items() if name != "max_depth"}
         return _with_codes(frame, AdaBoostClassifier(weak, **rest, random_state=seed)).fit(frame, labels)
 
-    return Contestant("AdaBoost", settings, fit)
+    return Model("AdaBoost", settings, fit)
 
 
 def _with_codes(frame: Any, model: Any) -> Any:
@@ -79,12 +79,12 @@ def _trees(draw: Draw, **names: str) -> Settings:
     return {name: drawn[what] for what, name in names.items()}
 
 
-def _xgboost() -> Contestant:
+def _xgboost() -> Model:
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
             return {"learning_rate": 0.1}
         shared = _trees(draw, rate="learning_rate", rows="subsample", columns="colsample_bytree", shrink="reg_lambda")
-        return {**shared, "max_depth": of(draw, 3, 4, 5, 6, 8, 10), "min_child_weight": log(draw, 1, 30)}
+        return {**shared, "max_depth": one_of(draw, 3, 4, 5, 6, 8, 10), "min_child_weight": log(draw, 1, 30)}
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
         from xgboost import XGBClassifier
@@ -93,12 +93,12 @@ def _xgboost() -> Contestant:
         model = XGBClassifier(**stop, **settings, enable_categorical=True, random_state=seed, n_jobs=threads())
         return _Coded(model).fit(frame, labels, held, lambda held: {"eval_set": [held], "verbose": False})
 
-    return Contestant(
+    return Model(
         "XGBoost", settings, fit, lambda model: {"n_estimators": model.model.best_iteration + 1}, library="xgboost"
     )
 
 
-def _lightgbm() -> Contestant:
+def _lightgbm() -> Model:
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
             return {}
@@ -116,17 +116,17 @@ def _lightgbm() -> Contestant:
             frame, labels, held, lambda held: {"eval_X": held[0], "eval_y": held[1], "callbacks": until}
         )
 
-    return Contestant(
+    return Model(
         "LightGBM", settings, fit, lambda model: {"n_estimators": model.model.best_iteration_}, library="lightgbm"
     )
 
 
-def _catboost() -> Contestant:
+def _catboost() -> Model:
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
             return {"learning_rate": 0.1}
         shared = _trees(draw, rate="learning_rate", rows="subsample", shrink="l2_leaf_reg")
-        return {**shared, "depth": of(draw, 3, 4, 5, 6, 7, 8), "bootstrap_type": "Bernoulli"}
+        return {**shared, "depth": one_of(draw, 3, 4, 5, 6, 7, 8), "bootstrap_type": "Bernoulli"}
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:
         from catboost import CatBoostClassifier
@@ -138,9 +138,7 @@ def _catboost() -> Contestant:
         until = {"early_stopping_rounds": PATIENCE}
         return _Coded(model).fit(frame, labels, held, lambda held: {"eval_set": [held], **until})
 
-    return Contestant(
-        "CatBoost", settings, fit, lambda model: {"n_estimators": model.model.tree_count_}, library="catboost"
-    )
+    return Model("CatBoost", settings, fit, lambda model: {"n_estimators": model.model.tree_count_}, library="catboost")
 
 
 class _Coded:
@@ -178,7 +176,7 @@ class _Vote:
         return np.mean([model.predict_proba(frame) for model in self.models], 0)
 
 
-def _vote_of(name: str, single: Contestant) -> Contestant:
+def _vote_of(name: str, single: Model) -> Model:
     """Trees with the vote that memories have: the best settings of the same trials, several seeds each."""
 
     def fit(settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str, held: Any = None) -> Any:

@@ -27,7 +27,7 @@ from ahop_paper import report as reports
 from ahop_paper._libraries import require
 from ahop_paper.parallel import each
 from ahop_paper.spread import beside, spread
-from ahop_paper.table_models import CONTESTANTS, LEARNERS, MEMBERS, VOTES, chances, final, named, tune
+from ahop_paper.table_models import LEARNERS, MEMBERS, MODELS, VOTES, chances, final, named, tune
 
 DATA = ("adult", "bank", "vaccine", "purchase", "heart")
 # What the paper's Table 3 prints, by its features.
@@ -56,7 +56,7 @@ class Config:
     """
 
     data: tuple[str, ...] = DATA
-    models: tuple[str, ...] = tuple(CONTESTANTS)
+    models: tuple[str, ...] = tuple(MODELS)
     features: str = "sound"
     trials: int = 12
     runs: int = 5
@@ -72,7 +72,7 @@ class Config:
         for name in self.data:
             choice(name, "data", DATA)
         for model in self.models:
-            choice(model, "models", tuple(CONTESTANTS))
+            choice(model, "models", tuple(MODELS))
         if not self.data or not self.models:
             raise ValueError("data and models must name at least one each")
         for name in ("trials", "runs"):
@@ -88,7 +88,7 @@ class Config:
 @lineage.picks
 def libraries(models: Sequence[str]) -> list[str]:
     """What has to be installed for these models."""
-    return [library for model in models if (library := CONTESTANTS[model].library)]
+    return [library for model in models if (library := MODELS[model].library)]
 
 
 def quick(config: Config) -> Config:
@@ -127,7 +127,7 @@ def run(
             if len(own) == _trials(job[1], config):
                 journal.add([best := likeliest(own)], instead_of=own)
                 ranked[job] = best["ranked"]
-        chosen = {job: CONTESTANTS[job[1]].chosen(ranked[_search(job)]) for job in jobs}
+        chosen = {job: MODELS[job[1]].chosen(ranked[_search(job)]) for job in jobs}
         timed = [(*job, chosen[job], chosen.get((job[0], REFERENCE, job[2])), config) for job in finals]
         for found in each(compare, timed, workers, until):
             bar.advance(f"{found['data']}, {found['model']}, split {found['split']}: {found['accuracy']:.4f}")
@@ -163,7 +163,7 @@ def _job(done: dict[str, Any]) -> Job:
 def _search(job: Job) -> Job:
     """Whose trials a model takes its settings from."""
     name, model, split = job
-    return name, CONTESTANTS[model].search or model, split
+    return name, MODELS[model].search or model, split
 
 
 def attempt(name: str, model: str, split: int, trial: int, config: Config) -> dict[str, Any]:
@@ -252,7 +252,7 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
             row |= {
                 what: round(statistics.median(one[what] for one in timed), 1) for what in ("fit", "predict") if timed
             }
-            if CONTESTANTS[model].ours:
+            if MODELS[model].ours:
                 row["beside"] = {what: _beside(what, runs, found) for what in ("accuracy", "auc")}
             paper = PAPER.get(model) if config.features == "benchmark" else None
             rows.append({**row, "paper": paper[DATA.index(name)] if paper else None})
@@ -265,7 +265,7 @@ def _beside(what: str, runs: dict[int, dict[str, Any]], found: dict[str, dict[in
     others = {
         other: {split: one[what] for split, one in several.items()}
         for other, several in found.items()
-        if not CONTESTANTS[other].ours
+        if not MODELS[other].ours
     }
     learned, tested = next(iter(runs.values()))["rows"]
     return beside(what, own, others, tested / learned)

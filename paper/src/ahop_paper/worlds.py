@@ -215,7 +215,7 @@ class Config:
         return range(self.seed, self.seed + self.runs)
 
     @property
-    def contestants(self) -> tuple[str, ...]:
+    def with_oracle(self) -> tuple[str, ...]:
         """The models, the Oracle last."""
         return (*(model for model in self.models if model != "oracle"), "oracle")
 
@@ -233,7 +233,7 @@ def run(
     with reports.reading(out):
         known = {(one["world"], one["model"], one["seed"]) for one in journal.done}
     # The Oracle first: without it there is no fraction of it.
-    models = (config.contestants[-1], *config.contestants[:-1])
+    models = (config.with_oracle[-1], *config.with_oracle[:-1])
     jobs = [(name, model, seed) for seed in config.seeds for name in config.worlds for model in models]
     left = [job for job in jobs if job not in known]
     with progress("worlds", len(left)) as bar:
@@ -279,7 +279,7 @@ def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str,
     rows = []
     for name in config.worlds:
         ceiling = found.get((name, "oracle"), {})
-        for model in config.contestants:
+        for model in config.with_oracle:
             runs = found.get((name, model), {})
             cells = [runs[seed] for seed in config.seeds if seed in runs and seed in ceiling]
             if cells:

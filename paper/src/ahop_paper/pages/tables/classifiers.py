@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ahop_paper.pages.markdown import Grid, Report, bold, figure, interval, plain, with_spread
 from ahop_paper.pages.tables.registry import Row, beside_paper, by, cells_of, each, set_title, shown
-from ahop_paper.table_models import CONTESTANTS
+from ahop_paper.table_models import MODELS
 
 
 @shown("bags", "mil")
@@ -147,14 +147,14 @@ def _tabular(rows: list[Row], what: str) -> Grid:
 
 
 def a_line_each(corner: str, rows: list[Row], cell: Callable[[Row], str]) -> Grid:
-    """A line for each model, in the order of the contestants; those that nobody knows any more come last."""
+    """A line for each model, in the order in which they are listed; those that nobody knows any more come last."""
     found, data, models = by(rows, "model", "data"), each(rows, "data"), each(rows, "model")
-    known = [model for model in CONTESTANTS if model in models]
+    known = [model for model in MODELS if model in models]
     lines = [
         [
-            CONTESTANTS[model].title if model in CONTESTANTS else model,
+            MODELS[model].title if model in MODELS else model,
             *cells_of(found, [(model, name) for name in data], cell),
         ]
-        for model in [*known, *(model for model in models if model not in CONTESTANTS)]
+        for model in [*known, *(model for model in models if model not in MODELS)]
     ]
     return Grid([corner, *map(set_title, data)], lines)

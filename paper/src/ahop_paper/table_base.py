@@ -18,7 +18,7 @@ MEMBERS = {"a-hop-cases": 2, "ours": 4, "trees": 4}
 
 
 @dataclass(frozen=True)
-class Contestant:
+class Model:
     """A model of the comparison.
 
     Attributes:
@@ -52,7 +52,7 @@ def log(draw: Draw, low: float, high: float) -> float:
     return float(np.exp(draw.uniform(np.log(low), np.log(high))))
 
 
-def of(draw: Draw, *choices: Any) -> Any:
+def one_of(draw: Draw, *choices: Any) -> Any:
     """One of these."""
     return choices[draw.randint(len(choices))]
 
