@@ -46,7 +46,7 @@ class Watch:
         self.calls, self._monkeypatch = [], monkeypatch
 
     def on(self, owner, name, instead=None):
-        """Watch a function of a module, or a method of a class; ``instead`` takes its place, to be quick."""
+        """Watch a function of a module, or a method of a class; ``instead`` takes its place, to save time."""
         original = getattr(owner, name)
         signature = inspect.signature(original)
 

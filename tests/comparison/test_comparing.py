@@ -17,7 +17,7 @@ QUERIES = PATTERNS[ORIGINS] + 0.3 * torch.randn(24, 5, generator=DRAW) + 2
 
 @pytest.fixture
 def few(monkeypatch):
-    """Three memories alone, to be quick."""
+    """Three memories alone, to save time."""
     monkeypatch.setattr(comparing, "known_names", lambda: ["b-hop", "hop", "m-hop"])
 
 

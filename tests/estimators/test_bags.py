@@ -29,7 +29,7 @@ def bags(count=40, seed=0):
     return some, np.array(["no", "yes"])[labels]
 
 
-QUICK = {"width": 16, "num_heads": 2, "learning_rate": 1e-2, "random_state": 0}
+SMALL = {"width": 16, "num_heads": 2, "learning_rate": 1e-2, "random_state": 0}
 
 
 class Absolute(Decomposable):
@@ -54,7 +54,7 @@ class Absolute(Decomposable):
     ],
 )
 def test_it_learns_what_makes_a_label_by_any_similarity(similarity):
-    classifier = HopfieldBagClassifier(similarity=similarity, **QUICK).fit(*bags())
+    classifier = HopfieldBagClassifier(similarity=similarity, **SMALL).fit(*bags())
     assert classifier.score(*bags(seed=1)) > 0.9
     assert classifier.classes_.tolist() == ["no", "yes"]
     np.testing.assert_allclose(classifier.predict_proba(bags()[0]).sum(1), 1, atol=1e-6)
@@ -69,7 +69,7 @@ def test_it_learns_what_makes_a_label_by_any_similarity(similarity):
     ],
 )
 def test_it_learns_what_makes_a_label_by_any_pooling(pooling, scaling):
-    settings = {**QUICK, "epochs": 60, "similarity": "dot"}
+    settings = {**SMALL, "epochs": 60, "similarity": "dot"}
     classifier = HopfieldBagClassifier(pooling=pooling, scaling=scaling, **settings).fit(*bags())
     # Ranks hide how far out an instance lies.
     assert classifier.score(*bags(seed=1)) > (0.75 if scaling == "quantile" else 0.9)
@@ -78,7 +78,7 @@ def test_it_learns_what_makes_a_label_by_any_pooling(pooling, scaling):
 def test_the_largest_values_stand_beside_what_was_pooled():
     for pooling in POOLINGS:
         for join_max in (True, False):
-            settings = {**QUICK, "epochs": 1, "pooling": pooling, "join_max": join_max}
+            settings = {**SMALL, "epochs": 1, "pooling": pooling, "join_max": join_max}
             network = HopfieldBagClassifier(**settings).fit(*bags()).network_
             assert (network.largest is not None) == (join_max and pooling != "max")
 
@@ -87,7 +87,7 @@ def test_the_largest_values_stand_beside_what_was_pooled():
 def test_a_decision_and_a_probability_say_the_same(classes):
     some, _ = bags()
     labels = np.arange(len(some)) % classes
-    classifier = HopfieldBagClassifier(**QUICK, epochs=3).fit(some, labels)
+    classifier = HopfieldBagClassifier(**SMALL, epochs=3).fit(some, labels)
     odds, likely = classifier.decision_function(some), classifier.predict_proba(some)
     if classes == 2:
         # Two classes are told apart by one number.
@@ -111,7 +111,7 @@ def test_scaled_values_lie_within_bounds(scaling):
 @pytest.mark.parametrize("scaling", ["standard", "quantile"])
 def test_an_answer_does_not_depend_on_the_bags_asked_beside_it(scaling):
     some, labels = bags()
-    classifier = HopfieldBagClassifier(scaling=scaling, **QUICK, epochs=2).fit(some[:20], labels[:20])
+    classifier = HopfieldBagClassifier(scaling=scaling, **SMALL, epochs=2).fit(some[:20], labels[:20])
     together = classifier.decision_function([*some[20:], 100 * some[0]])[:20]
     np.testing.assert_allclose([classifier.decision_function([bag])[0] for bag in some[20:]], together, atol=1e-9)
 
@@ -120,7 +120,7 @@ def test_a_feature_that_never_varied_says_nothing():
     some, labels = bags()
     for bag in some:
         bag[:, 3] = 7.0
-    classifier = HopfieldBagClassifier(**QUICK, epochs=2).fit(some, labels)
+    classifier = HopfieldBagClassifier(**SMALL, epochs=2).fit(some, labels)
     before = classifier.decision_function(some)
     for bag in some:
         bag[:, 3] = -100.0
@@ -131,7 +131,7 @@ def test_a_step_of_training_sees_a_part_of_a_large_bag(monkeypatch):
     some, labels = [np.arange(size, dtype=float)[:, None] for size in (10, 2)], [0, 1]
     seen, plain = [], HopfieldBagClassifier._answers
     monkeypatch.setattr(HopfieldBagClassifier, "_answers", lambda self, bags: seen.append(bags) or plain(self, bags))
-    settings = {**QUICK, "scaling": None, "epochs": 6}
+    settings = {**SMALL, "scaling": None, "epochs": 6}
     classifier = HopfieldBagClassifier(max_instances=4, **settings).fit(some, labels)
     assert {len(bag) for step in seen for bag in step} == {4, 2}
     large = [tuple(bag[:, 0].tolist()) for step in seen for bag in step if len(bag) == 4]
@@ -150,8 +150,8 @@ def test_a_training_that_diverges_is_told():
 
 def test_it_learns_where_gradients_are_off():
     with torch.no_grad():
-        inside = HopfieldBagClassifier(**QUICK, epochs=2).fit(*bags())
-    outside = HopfieldBagClassifier(**QUICK, epochs=2).fit(*bags())
+        inside = HopfieldBagClassifier(**SMALL, epochs=2).fit(*bags())
+    outside = HopfieldBagClassifier(**SMALL, epochs=2).fit(*bags())
     np.testing.assert_array_equal(inside.decision_function(bags()[0]), outside.decision_function(bags()[0]))
 
 

@@ -8,7 +8,7 @@ import ahop
 from ahop import BayesianHopfield, metrics
 from ahop.metrics import retrieval_accuracy
 from ahop.similarity import Adaptive, Likelihood, Regimes
-from ahop.similarity.codes import quick as quick_codes
+from ahop.similarity.codes import approximate
 from ahop.similarity.families import em
 from ahop.similarity.families.independent import likelihood, terms
 from ahop.variants import Biased, Compose, Either, Masked, Mixed, Noisy, Scaled
@@ -329,7 +329,7 @@ def test_exact_recall_takes_no_short_way(monkeypatch):
     exact = torch.softmax(memory.similarity.exact(patterns, torch.arange(600).expand(100, -1), queries), 1).topk(3)
     # However many there are: codes stand in for scores from one pair on, and are rough.
     monkeypatch.setattr("ahop.similarity.codes._MANY", 1)
-    monkeypatch.setattr(likelihood.codes, "quick", partial(quick_codes, tolerance=2.0))
+    monkeypatch.setattr(likelihood.codes, "approximate", partial(approximate, tolerance=2.0))
     found = memory.recall_exactly(queries, 3)
     rough = memory.recall(queries, 3)
     assert found.indices.equal(exact.indices)

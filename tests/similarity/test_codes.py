@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import ahop
-from ahop.similarity import Likelihood, Regimes, quick
+from ahop.similarity import Likelihood, Regimes, reranking
 from ahop.similarity import codes as similarity_codes
 from ahop.similarity.codes import inner_product
 from ahop.variants import Mixed
@@ -51,8 +51,8 @@ def test_scoring_takes_the_fast_way_when_terms_are_many(memory, monkeypatch):
     with torch.no_grad():
         exact = memory.similarity(PATTERNS, queries)
         monkeypatch.setattr(similarity_codes, "_MANY", 1)
-        assert similarity_codes.quick(memory.similarity.model, PATTERNS, len(queries)) is not None
-        monkeypatch.setattr(quick, "_EXACT", 5)
+        assert similarity_codes.approximate(memory.similarity.model, PATTERNS, len(queries)) is not None
+        monkeypatch.setattr(reranking, "_EXACT", 5)
         fast = memory.similarity(PATTERNS, queries)
     best = exact.topk(3).indices
     torch.testing.assert_close(fast.gather(1, best), exact.gather(1, best), rtol=1e-5, atol=1e-3)
@@ -70,7 +70,7 @@ def test_codes_of_a_few_patterns_are_held_at_a_time_and_scores_are_the_same(memo
 
     monkeypatch.setattr(similarity_codes.InnerProduct, "encode_patterns", recorded)
     with torch.no_grad():
-        table = similarity_codes.quick(memory.similarity.model, many, 200)
+        table = similarity_codes.approximate(memory.similarity.model, many, 200)
         whole = table(PATTERNS)
         assert held == [2400]
         with ahop.memory_budget(2**20):
@@ -85,7 +85,7 @@ def test_too_sharp_a_noise_is_refused_and_scored_exactly(monkeypatch):
     with pytest.raises(ValueError, match="is too sharp for dot products over values that span"):
         inner_product(sharp, PATTERNS, 0.1)
     monkeypatch.setattr(similarity_codes, "_MANY", 1)
-    assert similarity_codes.quick(sharp, PATTERNS, len(PATTERNS)) is None
+    assert similarity_codes.approximate(sharp, PATTERNS, len(PATTERNS)) is None
 
 
 def test_what_has_no_codes(memory):

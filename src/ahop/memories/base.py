@@ -35,7 +35,7 @@ from ahop.memories.moments import differentiable_on_demand, of_one_moment
 from ahop.memories.stored import Stored
 from ahop.modulation import Modulation
 from ahop.separation import Exponential, Separation, Softmax
-from ahop.similarity import Density, Similarity, quick
+from ahop.similarity import Density, Similarity, reranking
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -219,7 +219,7 @@ class AssociativeMemory(Stored):
             indices[here], probabilities[here] = chosen, likely.gather(-1, chosen).to(probabilities.dtype)
         return Recall(indices.reshape(shape), probabilities.reshape(shape))
 
-    @quick.exact_alone()
+    @reranking.exact_alone()
     def _recall_in_context(self, queries: Queries, k: int, prior: Prior) -> Recall:
         flat, shape = queries.flat(), queries.rows.shape[:-1]
         indices = flat.rows.new_full((len(flat), k), -1, dtype=torch.long)
@@ -408,7 +408,7 @@ class AssociativeMemory(Stored):
         state, known = settle(self._step, *given, steps=before, tolerance=tolerance, most=max_steps)
         return self._read(state, known)
 
-    @quick.exact_alone()
+    @reranking.exact_alone()
     def _settle_in_context(
         self, queries: Queries, prior: Prior, steps: int | None, tolerance: float, max_steps: int
     ) -> Tensor:

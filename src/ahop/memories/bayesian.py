@@ -23,7 +23,7 @@ from ahop.memories.moments import of_one_moment
 from ahop.memories.verifiable import Verifiable
 from ahop.memories.window import Window
 from ahop.separation import Softmax
-from ahop.similarity import Corruption, Density, Likelihood, Similarity, quick
+from ahop.similarity import Corruption, Density, Likelihood, Similarity, reranking
 from ahop.similarity.bridge import Adapter
 from ahop.similarity.codes import NoCodesError
 from ahop.similarity.families.moved.bent import Bent
@@ -414,7 +414,7 @@ class BayesianHopfield(Verifiable):
     @of_one_moment
     def recall_exactly(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
         """As :meth:`recall`, with every stored pattern scored exactly however many there are."""
-        with quick.exact_alone():
+        with reranking.exact_alone():
             return self._doubted(super().recall(queries, k, observed=observed))
 
     def _probabilities(self, scores: Tensor) -> Tensor:

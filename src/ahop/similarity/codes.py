@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ahop._blocks import split
 from ahop._checks import as_tensor, positive
 from ahop.similarity.base import Similarity
-from ahop.similarity.quick import Table
+from ahop.similarity.reranking import Table
 
 # Places at which a term is looked at: so many to the width of the noise along the values of patterns, within bounds;
 # and along those of queries, to tell common values from rare ones.
@@ -268,7 +268,7 @@ def inner_product(likelihood: ByDimension, patterns: Tensor, tolerance: float) -
 
 
 @torch.no_grad()
-def quick(likelihood: ByDimension, patterns: Tensor, queries: int, tolerance: float = 0.01) -> Table | None:
+def approximate(likelihood: ByDimension, patterns: Tensor, queries: int, tolerance: float = 0.01) -> Table | None:
     """The likelihood's own scores by way of dot products, or None where these would not be faster."""
     if patterns.is_cuda or queries * patterns.numel() < _MANY:
         return None

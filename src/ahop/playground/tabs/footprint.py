@@ -49,7 +49,7 @@ def lay_out(uploaded: Any) -> None:
     go = gr.Button("Compare", variant="primary", elem_id="footprint-go")
     shown = gr.HTML(apply_default_css=False, elem_id="footprint-shown")
 
-    quick: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+    silent: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
     def stored(kind: str, uploaded: Pictures | None) -> tuple[Any, Any, str]:
         pictures = widgets.chosen(kind, uploaded)
@@ -63,9 +63,9 @@ def lay_out(uploaded: Any) -> None:
         pictures = widgets.chosen(kind, uploaded)
         return gr.HTML(pictures=widgets.thumbnails(pictures, widgets.as_index(index, pictures)))
 
-    kind.change(stored, [kind, uploaded], [one, other, shown], **quick)
+    kind.change(stored, [kind, uploaded], [one, other, shown], **silent)
     for picker in (one, other):
-        picker.input(picked, [kind, uploaded, picker], picker, **quick)
+        picker.input(picked, [kind, uploaded, picker], picker, **silent)
     go.click(
         _compare,
         [kind, uploaded, one, other, *sliders],

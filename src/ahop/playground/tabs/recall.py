@@ -58,7 +58,7 @@ def lay_out(uploaded: Any) -> None:
     film = gr.HTML(apply_default_css=False, elem_id="recall-film")
 
     asked = [kind, uploaded, picker, *sliders, painter, forget, seed]
-    quick: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+    silent: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     heavy: dict[str, Any] = {"show_progress": "minimal", "api_visibility": "private", "concurrency_id": "work"}
     running = go.click(_answers, asked, cards, **heavy).then(_film, [*asked, name], film, **heavy)
     name.change(_film, [*asked, name], film, **heavy)
@@ -96,14 +96,14 @@ def lay_out(uploaded: Any) -> None:
     def seen(*values: Any) -> tuple[str, str, str]:
         return views.query(task_of(*values)), "", ""
 
-    shown: dict[str, Any] = {**quick, "trigger_mode": "always_last", "cancels": [running]}
+    shown: dict[str, Any] = {**silent, "trigger_mode": "always_last", "cancels": [running]}
     show = (seen, asked, [preview, cards, film])
-    kind.change(stored, [kind, uploaded], [drop, said, picker, painter], **quick).then(*show, **shown)
-    picker.input(picked, [kind, uploaded, picker], [picker, painter], **quick).then(*show, **shown)
-    drop.upload(dropped, [drop, uploaded], [uploaded, said, picker, painter], trigger_mode="always_last", **quick).then(
-        *show, **shown
-    )
-    again.click(lambda seed: seed + 1, seed, seed, **quick).then(*show, **shown)
+    kind.change(stored, [kind, uploaded], [drop, said, picker, painter], **silent).then(*show, **shown)
+    picker.input(picked, [kind, uploaded, picker], [picker, painter], **silent).then(*show, **shown)
+    drop.upload(
+        dropped, [drop, uploaded], [uploaded, said, picker, painter], trigger_mode="always_last", **silent
+    ).then(*show, **shown)
+    again.click(lambda seed: seed + 1, seed, seed, **silent).then(*show, **shown)
     gr.on([*(slider.change for slider in sliders), painter.input, forget.change], *show, **shown)
 
 

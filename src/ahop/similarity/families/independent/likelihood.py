@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ahop._blocks import pairwise, split
 from ahop.kernels import plain
-from ahop.similarity import codes, quick
+from ahop.similarity import codes, reranking
 from ahop.similarity.base import Decomposable
 from ahop.similarity.density import Density
 from ahop.similarity.families.posterior import Prior, expected
@@ -148,7 +148,7 @@ class Likelihood(Decomposable, Density):
         return torch.logaddexp(kept, self.lost(queries))
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        if observed is None and (table := quick.table(self, patterns, queries)) is not None:
+        if observed is None and (table := reranking.table(self, patterns, queries)) is not None:
             return table
         if (table := self._scored(patterns, None, queries, observed)) is not None:
             return table
@@ -184,9 +184,9 @@ class Likelihood(Decomposable, Density):
             return mixture.scores(patterns - self.centre, asked, *arguments)
         return mixture.scores_of(patterns, self.centre, chosen, asked, *arguments)
 
-    def quick(self, patterns: Tensor, queries: int) -> quick.Table | None:
+    def approximate(self, patterns: Tensor, queries: int) -> reranking.Table | None:
         """A way to the scores of so many queries by dot products, or None where it would not be faster."""
-        return codes.quick(self, patterns, queries)
+        return codes.approximate(self, patterns, queries)
 
     def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """The scores of some patterns for each query, ``(N, d)``, ``(Q, C)`` and ``(Q, d)`` to ``(Q, C)``."""

@@ -19,7 +19,7 @@ from ahop.similarity.families.independent.terms import Evidence
 
 def refined(fit: Fit, *, first: bool = False) -> Fit:
     """Let dimensions differ, noise be of several kinds, queries of several regimes, where a held-out fifth gains;
-    only the first of these to be quick."""
+    only the first of these to save time."""
     problem, queries = fit.problem, fit.evidence.queries
     data, there = (fit.evidence.part(rows) for rows in holdout_split(len(queries), problem.seed, queries.device))
     if len(there.queries) < 8:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ahop.similarity import quick
+from ahop.similarity import reranking
 from ahop.similarity.codes import Codes
 from ahop.similarity.density import Density
 from ahop.similarity.families.independent.likelihood import Likelihood
@@ -45,16 +45,16 @@ class Regimes(Density):
         self.log_rho.fill_(-math.log(len(self.regimes)))
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        if observed is None and (table := quick.table(self, patterns, queries)) is not None:
+        if observed is None and (table := reranking.table(self, patterns, queries)) is not None:
             return table
         return self._mixed([regime(patterns, queries, observed) for regime in self.regimes])
 
     def _mixed(self, scores: list[Tensor]) -> Tensor:
         return torch.logsumexp(torch.stack(scores, -1) + torch.log_softmax(self.log_rho, 0), -1)
 
-    def quick(self, patterns: Tensor, queries: int) -> quick.Table | None:
-        """As in :meth:`Likelihood.quick`: by that of every regime."""
-        tables = [regime.quick(patterns, queries) for _, regime in self.parts()]
+    def approximate(self, patterns: Tensor, queries: int) -> reranking.Table | None:
+        """As in :meth:`Likelihood.approximate`: by that of every regime."""
+        tables = [regime.approximate(patterns, queries) for _, regime in self.parts()]
         if any(table is None for table in tables):
             return None
         return lambda queries: self._mixed([table(queries) for table in tables if table is not None])

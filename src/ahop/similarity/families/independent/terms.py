@@ -87,8 +87,8 @@ class Evidence:
     def explained(self, likelihood: Likelihood) -> Explained:
         """Every value of every query, as each candidate would explain it."""
         lost = likelihood.lost(self.queries)
-        if (quick := self._compiled(likelihood, lost)) is not None:
-            return quick
+        if (compiled := self._compiled(likelihood, lost)) is not None:
+            return compiled
         lost = lost[self.owner]
         odds = (likelihood.kept(self.candidates, self.queries[self.owner]) - lost).clamp_max_(_MOST).exp_()
         whole = odds.sum(0).add_(1)

@@ -44,7 +44,7 @@ def fit_pairs(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0,
     Args:
         patterns, queries, origins: The pairs.
         seed: For what is left out.
-        choice: What :func:`choose` said of pairs like these, to be quick; None asks it.
+        choice: What :func:`choose` said of pairs like these, to save time; None asks it.
     """
     target, strength = choose(patterns, queries, origins, seed) if choice is None else choice
     stored, asked, folds = patterns[origins].double(), queries.double(), _folds(origins, seed)

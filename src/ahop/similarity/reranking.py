@@ -1,8 +1,8 @@
-"""Scores by way of cheap ones: all by dot products, and the best of each query again, exactly.
+"""Scores in two stages: approximate ones of all patterns by dot products, and the best of each query re-ranked exactly.
 
-For similarities with two methods. ``quick(patterns, count)`` gives a function from queries to a table of scores that
-are nearly right, or None where exact ones are as fast. ``exact(patterns, chosen, queries)`` scores some of the patterns
-for each query.
+For similarities with two methods. ``approximate(patterns, count)`` gives a function from queries to a table of scores
+that are nearly right, or None where exact ones are as fast. ``exact(patterns, chosen, queries)`` scores some of the
+patterns for each query.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ def exact_alone() -> Iterator[None]:
         _exact_alone.reset(before)
 
 
-class Quick(Protocol):
+class TwoStage(Protocol):
     """A similarity that has both."""
 
-    def quick(self, patterns: Tensor, queries: int) -> Table | None: ...
+    def approximate(self, patterns: Tensor, queries: int) -> Table | None: ...
 
     def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor) -> Tensor: ...
 
 
-def table(similarity: Quick, patterns: Tensor, queries: Tensor) -> Tensor | None:
+def table(similarity: TwoStage, patterns: Tensor, queries: Tensor) -> Tensor | None:
     """Scores ``(Q, N)``, the best of each query exact; None where the exact way is as fast, or gradients are wanted."""
     # Asked before gradients are off: what is computed here has none.
     if torch.is_grad_enabled() or patterns.ndim != 2 or _exact_alone.get():
         return None
-    rough = similarity.quick(patterns, len(queries))
-    if rough is None:
+    approximate = similarity.approximate(patterns, len(queries))
+    if approximate is None:
         return None
-    scores = rough(queries)
+    scores = approximate(queries)
     candidates = scores.topk(min(_EXACT, len(patterns)), sorted=False).indices
     return scores.scatter_(1, candidates, _exact(similarity, patterns, queries, candidates))
 
 
-def _exact(similarity: Quick, patterns: Tensor, queries: Tensor, candidates: Tensor) -> Tensor:
+def _exact(similarity: TwoStage, patterns: Tensor, queries: Tensor, candidates: Tensor) -> Tensor:
     each = 8 * candidates.shape[1] * patterns.shape[1] * patterns.element_size()
     return torch.cat(
         [similarity.exact(patterns, candidates[part], queries[part]) for part in split(len(queries), each)]
