@@ -307,13 +307,13 @@ def learning(device: str) -> dict[str, Any]:
     patterns = (torch.rand(8192, 64, generator=torch.Generator().manual_seed(0)) * 2 - 1).to(device)
     world = ahop.variants.Mixed(0.4, 0.4, 0.4)
     few = patterns[:2048].contiguous()
-    seen = world.sample(few, 512)
+    train = world.sample(few, 512)
     queries = world.sample(patterns, 1024).queries
     memory = ahop.AdaptiveHopfield(few)
     with kernels.use(device), torch.no_grad():
-        fit = clock.milliseconds(lambda: ahop.AdaptiveHopfield(few).fit(*seen))
-        chosen = clock.milliseconds(lambda: ahop.AdaptiveHopfield(few).fit(*seen, smoothness=1e-4))
-        memory.fit(*seen)
+        fit = clock.milliseconds(lambda: ahop.AdaptiveHopfield(few).fit(*train))
+        chosen = clock.milliseconds(lambda: ahop.AdaptiveHopfield(few).fit(*train, smoothness=1e-4))
+        memory.fit(*train)
         large = ahop.AdaptiveHopfield(patterns)
         large.similarity.load_state_dict(memory.similarity.state_dict())
         query = clock.milliseconds(lambda: large.retrieve(queries)) / 1024

@@ -57,11 +57,11 @@ def scoring(memory: ahop.BayesianHopfield, queries: torch.Tensor) -> dict[str, A
 def compare(difficulty: float) -> dict[str, Any]:
     patterns = torch.rand(PATTERNS, DIM, generator=torch.Generator().manual_seed(0)) * 2 - 1
     world = ahop.variants.Mixed(difficulty, difficulty, difficulty)
-    seen, test = world.sample(patterns, SAMPLES), world.sample(patterns, QUERIES)
+    train, test = world.sample(patterns, SAMPLES), world.sample(patterns, QUERIES)
     faster = ratio(
-        lambda: ahop.AdaptiveHopfield(patterns).fit(*seen), lambda: ahop.BayesianHopfield(patterns).fit(*seen), 3
+        lambda: ahop.AdaptiveHopfield(patterns).fit(*train), lambda: ahop.BayesianHopfield(patterns).fit(*train), 3
     )
-    memory = ahop.BayesianHopfield(patterns).fit(*seen)
+    memory = ahop.BayesianHopfield(patterns).fit(*train)
     row = {"difficulty": difficulty, "fit_ratio": faster}
     return row | scoring(memory, test.queries)
 

@@ -110,9 +110,9 @@ def raw_spectra(draw: Draw) -> World:
 def instrument(draw: Draw) -> World:
     """80 samples on another instrument, which shifts channels and has a sensitivity of its own; 40 are learned from."""
     patterns = _spectra(80, 300, draw)
-    seen = patterns.roll(2, 1) * (1 + 0.2 * draw.normal(300).cumsum(0) / math.sqrt(300)) + 0.2 * draw.normal(80, 300)
+    second = patterns.roll(2, 1) * (1 + 0.2 * draw.normal(300).cumsum(0) / math.sqrt(300)) + 0.2 * draw.normal(80, 300)
     every = torch.arange(80)
-    return World(patterns, seen[:40], every[:40], seen[40:], every[40:])
+    return World(patterns, second[:40], every[:40], second[40:], every[40:])
 
 
 def faces(draw: Draw) -> World:

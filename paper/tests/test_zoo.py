@@ -88,8 +88,8 @@ def test_no_measured_item_is_asked_that_was_learned_from(world):
     if not TRIALS[world].here():
         pytest.skip("its data are not here")
     trial = TRIALS[world].draw(1, SIZE)
-    assert len(trial.seen.origins) and len(trial.answers)
-    assert not set(trial.seen.origins.tolist()) & set(trial.answers.flatten().tolist())
+    assert len(trial.train.origins) and len(trial.answers)
+    assert not set(trial.train.origins.tolist()) & set(trial.answers.flatten().tolist())
     assert TRIALS[world].one_space == (trial.asked.shape[1] == trial.patterns.shape[1])
 
 
@@ -127,7 +127,7 @@ def test_the_likelihood_of_a_mixture_is_summed_over_who_may_be_the_other():
 
 def test_a_fifth_of_the_queries_are_strangers_and_no_stranger_is_stored():
     trial = TRIALS["strangers"].draw(0, SIZE)
-    for origins in (trial.seen.origins, trial.answers[:, 0]):
+    for origins in (trial.train.origins, trial.answers[:, 0]):
         assert int((origins < 0).sum()) == round(0.2 * len(origins))
     assert len(trial.patterns) == SIZE.patterns
 
@@ -175,7 +175,7 @@ def test_a_network_that_keeps_no_patterns_is_asked_for_the_nearest_to_what_it_re
 
 def test_a_temperature_is_set_by_labels():
     trial = TRIALS["damaged .5"].draw(0, Size())
-    tuned = zoo_memories.parts("distance", "softmax", trial.patterns, trial.seen).memory
+    tuned = zoo_memories.parts("distance", "softmax", trial.patterns, trial.train).memory
     gaps = []
     for memory in (tuned, AssociativeMemory(trial.patterns, "distance", "softmax")):
         first, sure = memory.recall(trial.asked)

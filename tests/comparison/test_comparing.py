@@ -69,9 +69,9 @@ def test_queries_of_another_width_leave_what_maps_them(name, monkeypatch):
 def test_missing_values_are_means_to_baselines():
     rows, seen = torch.tensor([[1.0, 0.0], [3.0, 8.0]]), torch.tensor([[True, False], [True, True]])
     fold = Fold(PATTERNS[:, :2], Queries(rows, seen), ORIGINS[:2], Queries(rows + 1, ~seen))
-    assert fold.seen.tolist() == [[1.0, 8.0], [3.0, 8.0]] and fold.wanted.tolist() == [[2.0, 1.0], [2.0, 8.0]]
+    assert fold.train.tolist() == [[1.0, 8.0], [3.0, 8.0]] and fold.wanted.tolist() == [[2.0, 1.0], [2.0, 8.0]]
     whole = Fold(PATTERNS[:, :2], Queries(rows), ORIGINS[:2], Queries(rows + 1))
-    assert whole.seen is rows and whole.wanted.equal(rows + 1)
+    assert whole.train is rows and whole.wanted.equal(rows + 1)
 
 
 @pytest.mark.parametrize(

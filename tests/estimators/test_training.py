@@ -20,7 +20,7 @@ def answers(labels, cases, monkeypatch):
     network = CaseNetwork(RowEmbedding(2, [], 8), "euclidean", 2, classifies=True)
     monkeypatch.setattr(network, "loss", lambda read, batch: read.detach())
     table = Rows(numbers, codes, torch.eye(2)[labels])
-    step = Training(epochs=1, batch=BATCH, seen=COUNT, rate=0.0, decay=0.0, patience=1)
+    step = Training(epochs=1, batch=BATCH, further=COUNT, rate=0.0, decay=0.0, patience=1)
     # The batch goes over the end, and begins again.
     return step._loss(network, table, torch.arange(COUNT), COUNT - BATCH // 2, cases)
 

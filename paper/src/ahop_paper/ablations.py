@@ -115,10 +115,10 @@ def run(config: Config) -> dict[str, Any]:
             for difficulty in DIFFICULTIES:
                 world = Mixed(difficulty, difficulty, difficulty, seed=seed)
                 test = world.sample(patterns, config.queries)
-                seen = {times: world.sample(patterns, times * config.samples) for times in (1, MANY)}
+                train = {times: world.sample(patterns, times * config.samples) for times in (1, MANY)}
                 for network in networks:
                     memory = AdaptiveHopfield(patterns, **network.options(config.dim, seed))
-                    result = evaluate(fitted(memory, seen[network.samples], solver="adam"), test)
+                    result = evaluate(fitted(memory, train[network.samples], solver="adam"), test)
                     figures.setdefault((difficulty, network), []).append((result.accuracy, result.error))
                     bar.advance(f"run {seed}, difficulty {difficulty:g}")
     rows = []

@@ -90,22 +90,22 @@ def run(config: Config) -> dict[str, Any]:
     return {**head, "rows": rows}
 
 
-def score(patterns: Tensor, seen: Blends, test: Blends) -> dict[str, float]:
+def score(patterns: Tensor, train: Blends, test: Blends) -> dict[str, float]:
     """The share of whole sets by each way; temperatures and the likelihood are learned from those that were seen."""
     # One member of each set is the origin that a likelihood learns from.
-    learned = BayesianHopfield(patterns).fit(seen.queries, seen.members[:, 0], hidden_causes=0)
+    learned = BayesianHopfield(patterns).fit(train.queries, train.members[:, 0], hidden_causes=0)
     nearest = AssociativeMemory(patterns, "dot", Softmax())
     return {
         "softmax, best k": test.whole(_best(nearest.scores(test.queries), test.size)),
-        "softmax at rest": _tuned(partial(_softmax_at_rest, patterns), seen, test),
-        "support of sparsemax": _tuned(partial(_support, patterns), seen, test),
-        "ksubsets at rest": _tuned(partial(_subset_at_rest, patterns), seen, test),
+        "softmax at rest": _tuned(partial(_softmax_at_rest, patterns), train, test),
+        "support of sparsemax": _tuned(partial(_support, patterns), train, test),
+        "ksubsets at rest": _tuned(partial(_subset_at_rest, patterns), train, test),
         "b-hop, best k": test.whole(_marked(learned.recall(test.queries, test.size).indices, len(patterns))),
     }
 
 
-def _tuned(find: Callable[[float, Blends], Tensor], seen: Blends, test: Blends) -> float:
-    beta = max(BETAS, key=lambda beta: seen.whole(find(beta, seen)))
+def _tuned(find: Callable[[float, Blends], Tensor], train: Blends, test: Blends) -> float:
+    beta = max(BETAS, key=lambda beta: train.whole(find(beta, train)))
     return test.whole(find(beta, test))
 
 

@@ -52,14 +52,14 @@ def picks(function: Function) -> Function:
 
 def fingerprint(*roots: Any) -> str:
     """A hash of the code that these need, and of values among them: functions, classes, and what holds such."""
-    return provenance.hashed(repr(sorted(_Search().of(*roots))))[:16]
+    return provenance.hashed(repr(sorted(_Search().walk(*roots))))[:16]
 
 
 def files(*roots: Any) -> set[str]:
     """The modules that the code of these lies in, and that which it needs."""
     found = _Search()
-    found.of(*roots)
-    return {name for name in {one.module for one in found.seen} | found.touched if provenance.place(name)}
+    found.walk(*roots)
+    return {name for name in {one.module for one in found.visited} | found.touched if provenance.place(name)}
 
 
 class _Search:
@@ -67,11 +67,11 @@ class _Search:
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self.seen: set[Definition | File] = set()
+        self.visited: set[Definition | File] = set()
         self.touched: set[str] = set()
         self.ids: set[int] = set()
 
-    def of(self, *roots: Any) -> list[str]:
+    def walk(self, *roots: Any) -> list[str]:
         for root in roots:
             self.root(root)
         return self.parts
@@ -82,17 +82,17 @@ class _Search:
             self.parts.append(repr(root))
             self.by_name(root)
         elif isinstance(root, Mapping):
-            self.of(*chain.from_iterable(root.items()))
+            self.walk(*chain.from_iterable(root.items()))
         elif isinstance(root, (list, tuple, set, frozenset)):
-            self.of(*(sorted(root, key=repr) if isinstance(root, (set, frozenset)) else root))
+            self.walk(*(sorted(root, key=repr) if isinstance(root, (set, frozenset)) else root))
         elif isinstance(root, partial):
-            self.of(root.func, root.args, root.keywords)
+            self.walk(root.func, root.args, root.keywords)
         elif isinstance(root, FunctionType):
             self.function(root)
         elif isinstance(root, type):
             self.follow(target(root.__module__, root.__qualname__.partition(".")[0]))
         elif dataclasses.is_dataclass(root):
-            self.of(*((field.name, getattr(root, field.name)) for field in dataclasses.fields(root)))
+            self.walk(*((field.name, getattr(root, field.name)) for field in dataclasses.fields(root)))
         elif isinstance(root, ModuleType):
             self.follow(File(root.__name__))
         else:
@@ -106,15 +106,15 @@ class _Search:
         if is_single(function.__module__) and (function.__closure__ or "<" in function.__qualname__):
             for node in _written(function.__module__, function.__code__):
                 self.node(function.__module__, node)
-            self.of(*(cell.cell_contents for cell in function.__closure__ or ()))
+            self.walk(*(cell.cell_contents for cell in function.__closure__ or ()))
         else:
             self.follow(target(function.__module__, function.__qualname__.partition(".")[0]))
 
     def follow(self, found: Definition | File | None) -> None:
         """A definition or file of ours, and what it needs in turn."""
-        if found is None or found in self.seen or found.module in _ASIDE:
+        if found is None or found in self.visited or found.module in _ASIDE:
             return
-        self.seen.add(found)
+        self.visited.add(found)
         if isinstance(found, Definition):
             for node in _bindings(found.module).get(found.name, ()):
                 if not _is_picking(node):
@@ -289,15 +289,15 @@ def _words(
     imports: list[ast.Import | ast.ImportFrom] = []
     parts: list[File] = []
     paths: list[tuple[str, ...]] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     for one, local in _scoped(node):
         if isinstance(one, (ast.Import, ast.ImportFrom)):
             imports.append(one)
         elif isinstance(one, ast.Constant) and isinstance(one.value, str):
             parts += map(File, _parts_by_name().get(one.value, ()))
-        elif isinstance(one, (ast.Attribute, ast.Name)) and id(one) not in seen:
+        elif isinstance(one, (ast.Attribute, ast.Name)) and id(one) not in visited:
             path, inside = _dotted(one)
-            seen |= inside
+            visited |= inside
             if path and path[0] not in local:
                 paths.append(path)
     return tuple(imports), tuple(dict.fromkeys(parts)), tuple(dict.fromkeys(paths))

@@ -98,19 +98,21 @@ def retrieve(first: str, second: str, count: int, seed: int, config: Config) -> 
     )
     seen_damage = Mixed(config.mask, config.noise, config.bias, seed=seed)
     heard_damage = Mixed(config.mask, config.noise, config.bias, seed=seed + 1)
-    seen, test = seen_damage.sample(pictures, config.samples), seen_damage.sample(pictures, config.queries)
-    recall = _taught(first, pictures, sounds, seen, seed)
+    train, test = seen_damage.sample(pictures, config.samples), seen_damage.sample(pictures, config.queries)
+    recall = _taught(first, pictures, sounds, train, seed)
     with torch.no_grad():
-        heard, asked = (heard_damage.corrupt(answers(recall, sounds, some.queries), generator) for some in (seen, test))
+        heard, asked = (
+            heard_damage.corrupt(answers(recall, sounds, some.queries), generator) for some in (train, test)
+        )
     # The second memory learns from what the first makes of the same samples.
-    memory = _taught(second, sounds, None, Samples(heard, seen.origins), seed)
+    memory = _taught(second, sounds, None, Samples(heard, train.origins), seed)
     return scored(memory, sounds, Samples(asked, test.origins)).accuracy
 
 
 def _taught(
-    name: str, patterns: Tensor, values: Tensor | None, seen: Samples, seed: int
+    name: str, patterns: Tensor, values: Tensor | None, train: Samples, seed: int
 ) -> AssociativeMemory | Compared:
     """A memory or a baseline that has learned; what a baseline reads out is the value of its first choice."""
     if name in PLAIN:
-        return PLAIN[name].make(patterns, *seen, seed)
-    return fitted(create(name, patterns, values=values), seen)
+        return PLAIN[name].make(patterns, *train, seed)
+    return fitted(create(name, patterns, values=values), train)

@@ -151,7 +151,7 @@ def model(name: str, title: str | None = None, *, ours: bool = False) -> Callabl
 
 
 def _usual(name: str) -> Builder:
-    return lambda patterns, seen, world, seed: fitted(create(name, patterns), seen)
+    return lambda patterns, train, world, seed: fitted(create(name, patterns), train)
 
 
 for _name in ("m-hop", "u-hop", "k-hop", "k2-hop"):
@@ -161,8 +161,8 @@ for _name in ("m-hop", "u-hop", "k-hop", "k2-hop"):
 def _plain(name: str) -> Builder:
     make = PLAIN[name].make
 
-    def build(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> Compared:
-        return make(patterns, seen.queries, seen.origins.to(patterns.device), seed)
+    def build(patterns: Tensor, train: Samples, world: Variant, seed: int) -> Compared:
+        return make(patterns, train.queries, train.origins.to(patterns.device), seed)
 
     return build
 
@@ -174,30 +174,30 @@ for _name in BASELINES:
 
 
 @model("mlp", "4-layer perceptron")
-def _perceptron(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> AssociativeMemory:
+def _perceptron(patterns: Tensor, train: Samples, world: Variant, seed: int) -> AssociativeMemory:
     count, dim = patterns.shape
     similarity = Perceptron(dim, count, seed=seed)
-    return fitted(UniversalHopfield(patterns, similarity=similarity, separation="softmax"), seen)
+    return fitted(UniversalHopfield(patterns, similarity=similarity, separation="softmax"), train)
 
 
 @model("a-hop-adam", "a-hop, Adam as in the paper")
-def _by_adam(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> AssociativeMemory:
-    return fitted(AdaptiveHopfield(patterns), seen, solver="adam")
+def _by_adam(patterns: Tensor, train: Samples, world: Variant, seed: int) -> AssociativeMemory:
+    return fitted(AdaptiveHopfield(patterns), train, solver="adam")
 
 
 model("a-hop")(_usual("a-hop"))
 
 
 @model("b-hop*", "b-hop, no labels", ours=True)
-def _unlabelled(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> AssociativeMemory:
-    return create("b-hop", patterns).fit(seen.queries)
+def _unlabelled(patterns: Tensor, train: Samples, world: Variant, seed: int) -> AssociativeMemory:
+    return create("b-hop", patterns).fit(train.queries)
 
 
 model("b-hop", ours=True)(_usual("b-hop"))
 
 
 @model("oracle", "Oracle")
-def _oracle(patterns: Tensor, seen: Samples, world: Variant, seed: int) -> AssociativeMemory:
+def _oracle(patterns: Tensor, train: Samples, world: Variant, seed: int) -> AssociativeMemory:
     return Oracle(patterns, world)
 
 
@@ -220,9 +220,11 @@ def loader(data: str) -> Callable[[], Any] | None:
     return None if data == "synthetic" else datasets.ENTRIES[data].load
 
 
-def prepare(model: str, patterns: Tensor, seen: Samples, world: Variant, seed: int = 0) -> AssociativeMemory | Compared:
+def prepare(
+    model: str, patterns: Tensor, train: Samples, world: Variant, seed: int = 0
+) -> AssociativeMemory | Compared:
     """A fitted memory or baseline by the benchmark's name for it."""
-    return builder(model)(patterns, seen, world, seed)
+    return builder(model)(patterns, train, world, seed)
 
 
 def answers(made: AssociativeMemory | Compared, patterns: Tensor, queries: Tensor) -> Tensor:
@@ -239,7 +241,7 @@ def scored(made: AssociativeMemory | Compared, patterns: Tensor, test: Samples) 
     return Evaluation(right, float((found - wanted).square().mean()), right)
 
 
-def fitted(memory: AssociativeMemory, seen: Samples, **options: Any) -> AssociativeMemory:
+def fitted(memory: AssociativeMemory, train: Samples, **options: Any) -> AssociativeMemory:
     """A memory after its fit, if it learns; by the paper's number of steps, whether or not these are enough."""
     if not memory.learns:
         return memory
@@ -247,7 +249,7 @@ def fitted(memory: AssociativeMemory, seen: Samples, **options: Any) -> Associat
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return memory.fit(*seen, **options)
+        return memory.fit(*train, **options)
 
 
 def draw_patterns(config: Config, seed: int) -> Tensor:
@@ -295,10 +297,10 @@ def score(seed: int, setting: Setting, models: Sequence[str], config: Config) ->
     """What some models find in one setting of one seed."""
     patterns = draw_patterns(config, seed)
     world = Mixed(*setting, preset=config.preset, seed=seed)
-    seen, test = world.sample(patterns, config.samples), world.sample(patterns, config.queries)
+    train, test = world.sample(patterns, config.samples), world.sample(patterns, config.queries)
     found = []
     for model in models:
-        result = scored(prepare(model, patterns, seen, world, seed), patterns, test)
+        result = scored(prepare(model, patterns, train, world, seed), patterns, test)
         found.append({"intensities": list(setting), "model": model, "seed": seed, **result._asdict()})
     return found
 
@@ -333,10 +335,10 @@ def draw(config: Config, path: str | os.PathLike[str], columns: int = 8) -> None
     """A picture of what the first run's models recall in the first setting."""
     patterns = draw_patterns(config, config.seed)
     world = Mixed(*config.settings[0], preset=config.preset, seed=config.seed)
-    seen, test = world.sample(patterns, config.samples), world.sample(patterns, columns)
+    train, test = world.sample(patterns, config.samples), world.sample(patterns, columns)
     with torch.no_grad():
         recalled = {
-            model: answers(prepare(model, patterns, seen, world, config.seed), patterns, test.queries).cpu()
+            model: answers(prepare(model, patterns, train, world, config.seed), patterns, test.queries).cpu()
             for model in config.models
         }
     shape = datasets.load(config.data).shape

@@ -74,10 +74,10 @@ def run(config: Config) -> dict[str, Any]:
             draw = torch.Generator().manual_seed(config.seed)
             patterns = (torch.rand(count, dim, generator=draw) * 2 - 1).to(config.device)
             world = Mixed(config.difficulty, config.difficulty, config.difficulty, seed=config.seed)
-            seen, queries = world.sample(patterns, config.samples), world.sample(patterns, config.batch).queries
+            train, queries = world.sample(patterns, config.samples), world.sample(patterns, config.batch).queries
             for sort in (True, False):
                 rows.append(
-                    {"dim": dim, "patterns": count, "sort": sort, **_measure(config, patterns, seen, queries, sort)}
+                    {"dim": dim, "patterns": count, "sort": sort, **_measure(config, patterns, train, queries, sort)}
                 )
                 bar.advance(f"d {dim}, N {count}")
     for row in rows:
@@ -92,16 +92,16 @@ def run(config: Config) -> dict[str, Any]:
     return {**head, "rows": rows}
 
 
-def _measure(config: Config, patterns: Any, seen: Any, queries: Any, sort: bool) -> dict[str, Any]:
+def _measure(config: Config, patterns: Any, train: Any, queries: Any, sort: bool) -> dict[str, Any]:
     memory = AdaptiveHopfield(patterns, sort=sort)
 
     def fit() -> None:
-        AdaptiveHopfield(patterns, sort=sort).fit(*seen)
+        AdaptiveHopfield(patterns, sort=sort).fit(*train)
 
     def adam() -> None:
-        fitted(AdaptiveHopfield(patterns, sort=sort), seen, solver="adam")
+        fitted(AdaptiveHopfield(patterns, sort=sort), train, solver="adam")
 
-    memory.fit(*seen)
+    memory.fit(*train)
     slow = Config(repetitions=1, device=config.device)
     # Even where a problem is so small that it would not wait for a compiler.
     with torch.no_grad(), kernels.use(torch.device(config.device).type):

@@ -258,8 +258,8 @@ def score(name: str, model: str, seed: int, config: Config) -> Done:
     drawn = (torch.rand(2, config.patterns, config.dim, generator=generator) * 2 - 1).to(config.device)
     known, unknown = (WORLDS[name].stored(patterns) for patterns in drawn)
     corruption = WORLDS[name].corruption(config.dim, seed)
-    seen, test = corruption.sample(known, config.samples), corruption.sample(known, config.queries)
-    made = prepare(model, known, seen, corruption, seed)
+    train, test = corruption.sample(known, config.samples), corruption.sample(known, config.queries)
+    made = prepare(model, known, train, corruption, seed)
     result = scored(made, known, test)
     found |= {"accuracy": result.accuracy, "first_choice": result.first_choice}
     if isinstance(made, AssociativeMemory):

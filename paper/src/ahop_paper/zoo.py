@@ -152,7 +152,7 @@ def tried(world: str, model: str, seed: int, size: Size) -> Done:
         assert trial.ceiling is not None
         made = Made(trial.ceiling())
     else:
-        made = models()[model].build(trial.patterns, trial.seen)
+        made = models()[model].build(trial.patterns, trial.train)
     first, sure, familiar = answer(made, trial.asked)
     genuine = trial.answers[:, 0] >= 0
     right = (first[:, None] == trial.answers).any(1)

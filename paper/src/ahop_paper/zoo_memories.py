@@ -125,7 +125,7 @@ def _is_ours(kind: type) -> bool:
     return kind.__module__.startswith("ahop.")
 
 
-def network(name: str, patterns: Tensor, seen: Samples) -> Made:
+def network(name: str, patterns: Tensor, train: Samples) -> Made:
     """By its short name, taught where it learns; of signs around the mean where it takes nothing else."""
     centre = None
     try:
@@ -137,21 +137,21 @@ def network(name: str, patterns: Tensor, seen: Samples) -> Made:
         return Made(Beside(memory, patterns))
     if not memory.learns:
         return Made(memory, centre)
-    return Made(_taught(memory, seen.queries, seen.origins), labels=True)
+    return Made(_taught(memory, train.queries, train.origins), labels=True)
 
 
-def unlabelled(patterns: Tensor, seen: Samples) -> Made:
+def unlabelled(patterns: Tensor, train: Samples) -> Made:
     """b-hop, which is told no origin."""
-    return Made(_taught(create("b-hop", patterns), seen.queries, None))
+    return Made(_taught(create("b-hop", patterns), train.queries, None))
 
 
-def parts(similarity: str, separation: str, patterns: Tensor, seen: Samples) -> Made:
+def parts(similarity: str, separation: str, patterns: Tensor, train: Samples) -> Made:
     """A similarity and a separation; its temperature, if it has one, is that of the best Brier score on labels."""
     kind = Separation.named(separation)
     if "beta" not in inspect.signature(kind).parameters:
         return Made(AssociativeMemory(patterns, similarity, separation))
-    known = seen.origins >= 0
-    queries, origins = seen.queries[known], seen.origins[known]
+    known = train.origins >= 0
+    queries, origins = train.queries[known], train.origins[known]
 
     def brier(beta: float) -> float:
         first, sure = AssociativeMemory(patterns, similarity, kind(beta=beta)).recall(queries)
@@ -160,15 +160,17 @@ def parts(similarity: str, separation: str, patterns: Tensor, seen: Samples) -> 
     return Made(AssociativeMemory(patterns, similarity, kind(beta=min(_BETAS, key=brier))))
 
 
-def nearest(similarity: str, patterns: Tensor, seen: Samples) -> Made:
+def nearest(similarity: str, patterns: Tensor, train: Samples) -> Made:
     """The single nearest pattern."""
     return Made(AssociativeMemory(patterns, similarity, "argmax"), by_score=True)
 
 
-def ridge(patterns: Tensor, seen: Samples) -> Made:
+def ridge(patterns: Tensor, train: Samples) -> Made:
     """Ridge regression from queries to patterns, tuned on labels that are held out; then the nearest."""
-    known = seen.origins >= 0
-    return Made(PLAIN["ridge"].make(patterns, seen.queries[known], seen.origins[known], 0), by_score=True, labels=True)
+    known = train.origins >= 0
+    return Made(
+        PLAIN["ridge"].make(patterns, train.queries[known], train.origins[known], 0), by_score=True, labels=True
+    )
 
 
 def signs(rows: Tensor) -> Tensor:

@@ -44,14 +44,14 @@ class Trial(NamedTuple):
 
     Attributes:
         patterns: To be stored, ``(N, d)``.
-        seen: To learn from; the origin of a stranger is -1.
+        train: To learn from; the origin of a stranger is -1.
         asked: To be scored, ``(n, e)``.
         answers: All that are right for each, ``(n, m)``; -1 for a stranger.
         ceiling: Who knows the corruption, where anyone does.
     """
 
     patterns: Tensor
-    seen: Samples
+    train: Samples
     asked: Tensor
     answers: Tensor
     ceiling: Callable[[], AssociativeMemory | Compared] | None = None
@@ -89,8 +89,8 @@ def _join_drawn(title: str, name: str) -> None:
 
     def drawn(seed: int, size: Size) -> Trial:
         patterns, made = uniform(size.patterns, size.dim, seed), corruption(size.dim, seed)
-        seen, asked = made.sample(patterns, size.samples), made.sample(patterns, size.queries)
-        return Trial(patterns, seen, asked.queries, asked.origins[:, None], lambda: Oracle(patterns, made))
+        train, asked = made.sample(patterns, size.samples), made.sample(patterns, size.queries)
+        return Trial(patterns, train, asked.queries, asked.origins[:, None], lambda: Oracle(patterns, made))
 
     TRIALS.add(title, Place(drawn))
 
@@ -114,8 +114,8 @@ def _mixtures(seed: int, size: Size) -> Trial:
         noise = torch.randn(count, size.dim, generator=draw)
         return patterns[pairs].mean(1) + BLUR * noise, pairs
 
-    seen, pairs = mixed(size.samples)
-    return Trial(patterns, Samples(seen, pairs[:, 0]), *mixed(size.queries), lambda: either_of_two(patterns, BLUR))
+    train, pairs = mixed(size.samples)
+    return Trial(patterns, Samples(train, pairs[:, 0]), *mixed(size.queries), lambda: either_of_two(patterns, BLUR))
 
 
 TRIALS.add("mixtures", Place(_mixtures))
@@ -157,8 +157,8 @@ def _strangers(seed: int, size: Size) -> Trial:
         genuine, others = made.sample(known, count - strange), made.sample(unknown, strange).queries
         return Samples(torch.cat([genuine.queries, others]), torch.cat([genuine.origins, torch.full((strange,), -1)]))
 
-    seen, asked = both(size.samples), both(size.queries)
-    return Trial(known, seen, asked.queries, asked.origins[:, None], lambda: Oracle(known, made))
+    train, asked = both(size.samples), both(size.queries)
+    return Trial(known, train, asked.queries, asked.origins[:, None], lambda: Oracle(known, made))
 
 
 TRIALS.add("strangers", Place(_strangers))
@@ -167,8 +167,8 @@ TRIALS.add("strangers", Place(_strangers))
 def _measured(load: Callable[[int], Measured], items: Callable[[Size], int]) -> Draw:
     def measured(seed: int, size: Size) -> Trial:
         data = real.small(load(seed), items(size), 4 * size.queries)
-        seen, asked = (rows.nonzero().squeeze(1)[: size.queries] for rows in (data.learn, ~data.learn))
-        samples = Samples(data.queries[seen].float(), data.origins[seen])
+        train, asked = (rows.nonzero().squeeze(1)[: size.queries] for rows in (data.learn, ~data.learn))
+        samples = Samples(data.queries[train].float(), data.origins[train])
         return Trial(data.patterns.float(), samples, data.queries[asked].float(), data.origins[asked, None])
 
     return measured

@@ -28,7 +28,7 @@ class Fold:
         return self.asked.rows.shape[1] == self.patterns.shape[1]
 
     @property
-    def seen(self) -> Tensor:
+    def train(self) -> Tensor:
         """Queries to learn from, with the mean of its column where a value is missing."""
         return _filled(self.queries, self._mean)
 
@@ -56,7 +56,7 @@ def _by_cosine(fold: Fold) -> Tensor:
 
 
 def _by_centred_cosine(fold: Fold) -> Tensor:
-    return nearest(fold.patterns - fold.patterns.mean(0), fold.wanted - fold.seen.mean(0))
+    return nearest(fold.patterns - fold.patterns.mean(0), fold.wanted - fold.train.mean(0))
 
 
 def _by_correlation(fold: Fold) -> Tensor:
@@ -65,7 +65,7 @@ def _by_correlation(fold: Fold) -> Tensor:
 
 def _by_regression(fold: Fold) -> Tensor:
     centre = fold.patterns.mean(0)
-    return nearest(fold.patterns - centre, regressed(fold.seen, fold.patterns[fold.origins], fold.wanted) - centre)
+    return nearest(fold.patterns - centre, regressed(fold.train, fold.patterns[fold.origins], fold.wanted) - centre)
 
 
 RIDGE = "ridge regression, cosine"

@@ -28,14 +28,14 @@ class Training:
     Attributes:
         epochs: Passes over the rows.
         batch: Rows that learn in a step.
-        seen: Further cases, drawn for each step, that these rows look at; their own batch they see besides.
+        further: Other cases, drawn for each step, that these rows look at; their own batch they see besides.
         rate, decay: Learning rate at its height, and weight decay.
         patience: Passes without gain after which it ends.
     """
 
     epochs: int
     batch: int
-    seen: int
+    further: int
     rate: float
     decay: float
     patience: int
@@ -100,7 +100,7 @@ class Training:
         batch = order[torch.arange(start, start + self.batch, device=order.device) % len(order)]
         if cases is None:
             rest = len(order) - len(batch)
-            drawn = torch.randint(max(1, rest), (min(self.seen, rest),), device=order.device)
+            drawn = torch.randint(max(1, rest), (min(self.further, rest),), device=order.device)
             others = order[(start + len(batch) + drawn) % len(order)]
             chosen, first = torch.cat([batch, others]), 0
             hidden = torch.eye(len(batch), len(chosen), dtype=torch.bool, device=batch.device)

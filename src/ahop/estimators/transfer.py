@@ -122,14 +122,14 @@ class PiecewiseDirectStandardization(_Transfer):
             raise ValueError(f"window must be an odd number of channels, got {self.window}")
         rows, wanted = self._pairs(X, y)
         self.mean_, self.target_mean_ = rows.mean(0), wanted.mean(0)
-        seen = self._windows(rows - self.mean_)
-        self.coef_ = _ridge(seen, (wanted - self.target_mean_).T[..., None])[..., 0]
+        windows = self._windows(rows - self.mean_)
+        self.coef_ = _ridge(windows, (wanted - self.target_mean_).T[..., None])[..., 0]
         return self
 
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
         """Rows as the first instrument would have measured them."""
-        seen = self._windows(self._rows(X) - self.mean_)
-        return self.target_mean_ + np.einsum("dnw,dw->nd", seen, self.coef_)
+        windows = self._windows(self._rows(X) - self.mean_)
+        return self.target_mean_ + np.einsum("dnw,dw->nd", windows, self.coef_)
 
     def _windows(self, rows: np.ndarray) -> np.ndarray:
         """What each channel of the first instrument looks at, ``(d, n, window)``; nought beyond the ends."""

@@ -13,7 +13,7 @@ from ahop._queries import Queries
 from ahop.similarity.codes import Asked, Codes
 
 # Patterns that codes are made for; they stand for all others.
-_SEEN = 2**17
+_SAMPLED = 2**17
 
 
 class Found(NamedTuple):
@@ -82,7 +82,7 @@ class Engine(Protocol):
         """At least ``count`` candidates of each query, or all patterns there are."""
 
 
-def seen(patterns: Tensor, count: int = _SEEN) -> Tensor:
+def sampled(patterns: Tensor, count: int = _SAMPLED) -> Tensor:
     """So many of the patterns, by chance, with the lowest and highest values of all."""
     if len(patterns) <= count:
         return patterns

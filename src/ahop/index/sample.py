@@ -35,7 +35,7 @@ class Sample:
         new = torch.randperm(len(patterns), generator=generator)[: round(share * len(patterns))]
         (fresh,) = self.rough.encode(patterns[new])
         weighed = torch.zeros(len(new)) if log_prior is None else log_prior[new].cpu()
-        return self.of(
+        return self.holding(
             torch.cat([self.places[old], new + first]),
             torch.cat([self.codes.view(-1, fresh.shape[1])[old], fresh.cpu()]),
             torch.cat([self.weighed[old], weighed]),
@@ -46,9 +46,9 @@ class Sample:
         position = torch.full((before,), -1)
         position[kept] = torch.arange(len(kept))
         left = position[self.places] >= 0
-        return self.of(position[self.places[left]], self.codes[left], self.weighed[left])
+        return self.holding(position[self.places[left]], self.codes[left], self.weighed[left])
 
-    def of(self, places: Tensor, codes: Tensor, weighed: Tensor) -> Sample:
+    def holding(self, places: Tensor, codes: Tensor, weighed: Tensor) -> Sample:
         """One of these patterns, scored alike; they are put in order."""
         other = Sample(self.rough)
         other.places, order = places.sort()

@@ -11,7 +11,7 @@ from torch import Tensor
 from ahop._extras import require
 from ahop._queries import Queries
 from ahop.index.index import Index
-from ahop.index.rough import seen
+from ahop.index.rough import sampled
 from ahop.index.view import View, made
 
 
@@ -85,7 +85,7 @@ class Shard:
 
     def some(self, state: State, count: int) -> Tensor:
         """So many patterns by chance, or all, with the lowest and highest values."""
-        return seen(self._patterns(state), count).cpu()
+        return sampled(self._patterns(state), count).cpu()
 
     def all(self, state: State) -> Tensor:
         """All patterns."""

@@ -17,14 +17,14 @@ from ahop._component import single
 from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
 from ahop.index.host import Host
-from ahop.index.rough import Rough, seen
+from ahop.index.rough import Rough, sampled
 from ahop.index.shard import Change, Lesson, Shard, State, cluster
 from ahop.index.view import CANDIDATES, rough_of
 
 # What a fit learns from: so many patterns by chance, and so many that each query may have come from.
 _DRAWN, _LIKELY = 2048, 16
 # What codes are made for, of each shard, when patterns come that are unlike those before.
-_SEEN = 4096
+_SAMPLED = 4096
 # Changes after which a shard starts from what it has, and not from what it had.
 _CHANGES = 256
 
@@ -135,7 +135,7 @@ class Shards:
             for number, (first, last) in enumerate(itertools.pairwise(edges))
         )
         self._held = self._held._replace(changes=tuple(starts))
-        self._teach(self._held, self.memory.similarity, seen(single(memory.patterns).float()).cpu())
+        self._teach(self._held, self.memory.similarity, sampled(single(memory.patterns).float()).cpu())
 
     def __len__(self) -> int:
         return self._held.edges[-1]
@@ -258,7 +258,7 @@ class Shards:
             if all(codes.covers(single(new).float()) for _, codes in self._rough.parts):
                 self._take(larger, self._rough)
             else:
-                some = _gathered(held.asked("some", _SEEN), self.timeout)
+                some = _gathered(held.asked("some", _SAMPLED), self.timeout)
                 self._teach(larger, held.similarity, single(torch.cat([*some.values(), new.cpu()])).float())
         return self
 

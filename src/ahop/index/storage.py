@@ -184,7 +184,7 @@ def _memory(recipe: dict[str, Any], small: dict[str, Tensor], large: dict[str, T
 def _scan(rough: Rough, large: dict[str, Tensor], small: dict[str, Tensor]) -> Scan:
     scan = Scan(rough, Steps(small["values"], small["edges"]), small.get("priors"))
     scan.packed = large["packed"].numpy()
-    scan.sample = scan.sample.of(*(small[key] for key in ("places", "codes", "weighed")))
+    scan.sample = scan.sample.holding(*(small[key] for key in ("places", "codes", "weighed")))
     return scan
 
 

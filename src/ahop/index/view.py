@@ -18,7 +18,7 @@ from ahop._recall import Recall, with_doubt
 from ahop.index.host import Host
 from ahop.index.products import Products
 from ahop.index.recorded import Recorded
-from ahop.index.rough import Engine, Rough, seen
+from ahop.index.rough import Engine, Rough, sampled
 from ahop.index.scan import Scan
 from ahop.similarity import Corruption
 
@@ -164,7 +164,7 @@ def rough_of(similarity: Corruption, patterns: Tensor) -> Rough:
 def made(memory: Host, rough: Rough | None = None) -> Engine:
     """Codes of all patterns of a memory, where it is; by those rough scores, or its own."""
     patterns, log_prior = single(memory.patterns), memory._log_prior()
-    some = seen(patterns).float()
+    some = sampled(patterns).float()
     rough = rough_of(memory.similarity, some) if rough is None else rough
     engine: Engine | None = None
     if patterns.device.type == "cpu" and importlib.util.find_spec("faiss") is not None:

@@ -224,13 +224,13 @@ class AssociativeMemory(Stored):
         flat, shape = queries.flat(), queries.rows.shape[:-1]
         indices = flat.rows.new_full((len(flat), k), -1, dtype=torch.long)
         probabilities = single(flat.rows.new_zeros(len(flat), k))
-        for seen in in_context(self, prior, shape):
-            some, most = seen.of(self), min(k, len(seen.kept))
-            scores = some._scores(flat[seen.rows])
+        for group in in_context(self, prior, shape):
+            some, most = group.restrict(self), min(k, len(group.kept))
+            scores = some._scores(flat[group.rows])
             chosen = scores.topk(most, dim=-1).indices
-            outside = seen.prior.gather(1, chosen) == 0
-            indices[seen.rows, :most] = seen.kept[chosen].masked_fill(outside, -1)
-            probabilities[seen.rows, :most] = some._probabilities(scores).gather(1, chosen).to(probabilities)
+            outside = group.prior.gather(1, chosen) == 0
+            indices[group.rows, :most] = group.kept[chosen].masked_fill(outside, -1)
+            probabilities[group.rows, :most] = some._probabilities(scores).gather(1, chosen).to(probabilities)
         return Recall(indices.reshape(*shape, k), probabilities.reshape(*shape, k))
 
     def _probabilities(self, scores: Tensor) -> Tensor:
@@ -414,8 +414,8 @@ class AssociativeMemory(Stored):
     ) -> Tensor:
         flat, shape = queries.flat(), queries.rows.shape[:-1]
         answer = self.readouts.new_empty(len(flat), self.readouts.shape[1])
-        for seen in in_context(self, prior, shape):
-            answer[seen.rows] = seen.of(self)._settle(flat[seen.rows], steps, tolerance, max_steps)
+        for group in in_context(self, prior, shape):
+            answer[group.rows] = group.restrict(self)._settle(flat[group.rows], steps, tolerance, max_steps)
         return answer.reshape(*shape, answer.shape[1])
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:

@@ -31,15 +31,15 @@ _BYTES = 32
 _NAMED = 3
 
 
-class Seen(NamedTuple):
-    """What some of the queries see: which queries ``(m,)``, the patterns ``(K,)`` that one of them may mean, and how
+class Group(NamedTuple):
+    """Queries with their candidates: which queries ``(m,)``, the patterns ``(K,)`` that one of them may mean, and how
     likely each is ``(m, K)``, zero for one that this query cannot mean."""
 
     rows: Tensor
     kept: Tensor
     prior: Tensor
 
-    def of(self, memory: One) -> One:
+    def restrict(self, memory: One) -> One:
         """The memory as these queries see it, with a prior of each query's own."""
         some = copy.copy(memory)
         some.prior = self.prior
@@ -50,7 +50,7 @@ class Seen(NamedTuple):
         return some
 
 
-def in_context(memory: Stored, prior: Prior, shape: torch.Size) -> Iterator[Seen]:
+def in_context(memory: Stored, prior: Prior, shape: torch.Size) -> Iterator[Group]:
     """All queries in groups, each with its candidates.
 
     Args:
@@ -61,11 +61,11 @@ def in_context(memory: Stored, prior: Prior, shape: torch.Size) -> Iterator[Seen
     memory.require_weighing()
     for part, block in _blocks(prior, shape, len(memory)):
         if block.layout == torch.strided and 2 * int(block.count_nonzero()) >= block.numel():
-            groups: Iterable[Seen] = [_table(block, memory, part.start)]
+            groups: Iterable[Group] = [_table(block, memory, part.start)]
         else:
             groups = _groups(_entries(block, memory, part.start), memory)
-        for seen in groups:
-            yield seen._replace(rows=part.start + seen.rows)
+        for group in groups:
+            yield group._replace(rows=part.start + group.rows)
 
 
 def _blocks(prior: Prior, shape: torch.Size, patterns: int) -> Iterator[tuple[slice, Tensor]]:
@@ -93,7 +93,7 @@ def _checked(prior: Any, shape: tuple[int, ...]) -> Tensor:
     return table
 
 
-def _table(block: Tensor, memory: Stored, start: int) -> Seen:
+def _table(block: Tensor, memory: Stored, start: int) -> Group:
     """All patterns, as queries from ``start`` on see them."""
     values = _sound(block, memory)
     # Beside the likeliest of its query, no number is too large or too small for a product.
@@ -102,7 +102,7 @@ def _table(block: Tensor, memory: Stored, start: int) -> Seen:
         prior = prior * memory.prior
     _require_candidates(prior.count_nonzero(1), memory, start)
     rows, kept = (torch.arange(count, device=prior.device) for count in prior.shape)
-    return Seen(rows, kept, prior)
+    return Group(rows, kept, prior)
 
 
 class _Entries(NamedTuple):
@@ -149,7 +149,7 @@ def _require_candidates(counts: Tensor, memory: Stored, start: int) -> None:
         raise ValueError(f"prior must leave every query a pattern{own}; it leaves none to queries {named}")
 
 
-def _groups(entries: _Entries, memory: Stored) -> Iterator[Seen]:
+def _groups(entries: _Entries, memory: Stored) -> Iterator[Group]:
     """Halves of the queries, and halves of these, until the candidates of one query are much like those of all."""
     first = entries.counts.cumsum(0) - entries.counts
     # Those of like candidates stand side by side.
@@ -173,4 +173,4 @@ def _groups(entries: _Entries, memory: Stored) -> Iterator[Seen]:
             continue
         prior = values.new_zeros(count, len(kept))
         prior[rows[here] - low, (place.cumsum(0) - 1)[columns[here]]] = values[here]
-        yield Seen(order[low:high], kept, prior)
+        yield Group(order[low:high], kept, prior)

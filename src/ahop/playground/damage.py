@@ -87,17 +87,17 @@ class Damage(Variant):
         return not self.paint.cells
 
     def corrupt(self, patterns: Tensor, generator: torch.Generator) -> Tensor:
-        seen = self.scene.corrupt(blurred(patterns, self.shape, self.sliders.blur), generator)
+        damaged = self.scene.corrupt(blurred(patterns, self.shape, self.sliders.blur), generator)
         if self.paint.cells:
-            rows, columns = (torch.randint(size, (len(seen),), generator=generator).tolist() for size in self.shape)
-            seen = torch.stack([self.painted(one, (r, c)) for one, r, c in zip(seen, rows, columns, strict=True)])
-        return self.camera.corrupt(seen, generator)
+            rows, columns = (torch.randint(size, (len(damaged),), generator=generator).tolist() for size in self.shape)
+            damaged = torch.stack([self.painted(one, (r, c)) for one, r, c in zip(damaged, rows, columns, strict=True)])
+        return self.camera.corrupt(damaged, generator)
 
     def query(self, pattern: Tensor, seed: int = 0) -> Tensor:
         """One damaged picture ``(d,)``, with the paint where the brush put it."""
         generator = torch.Generator().manual_seed(seed)
-        seen = self.scene.corrupt(blurred(pattern[None], self.shape, self.sliders.blur), generator)
-        return self.camera.corrupt(self.painted(seen[0])[None], generator)[0]
+        damaged = self.scene.corrupt(blurred(pattern[None], self.shape, self.sliders.blur), generator)
+        return self.camera.corrupt(self.painted(damaged[0])[None], generator)[0]
 
     def painted(self, picture: Tensor, moved: tuple[int, int] = (0, 0)) -> Tensor:
         """The picture ``(d,)`` with the strokes moved down and right, around the edge."""

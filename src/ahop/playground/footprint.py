@@ -57,6 +57,6 @@ def compare(pictures: Pictures, first: int, second: int, sliders: Sliders, seed:
 
 @lru_cache(maxsize=32)
 def _weights(pictures: Pictures, sliders: Sliders) -> Tensor:
-    seen = Damage(pictures.shape, sliders, seed=1).sample(pictures.patterns, EXAMPLES)
-    memory = AdaptiveHopfield(pictures.patterns, bases=["distance"]).fit(*seen)
+    train = Damage(pictures.shape, sliders, seed=1).sample(pictures.patterns, EXAMPLES)
+    memory = AdaptiveHopfield(pictures.patterns, bases=["distance"]).fit(*train)
     return memory.similarity.order_weights()[0].detach()

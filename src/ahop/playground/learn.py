@@ -66,10 +66,10 @@ def points(lesson: Lesson) -> Iterator[Point]:
     """Points of the curve, one after the other; all are scored on the same damaged pictures, shown to none."""
     patterns = lesson.pictures.patterns
     damage = Damage(lesson.pictures.shape, lesson.sliders, seed=2)
-    test, seen = damage.sample(patterns, _TESTED), damage.sample(patterns, lesson.examples)
-    fixed = {name: first_choice_accuracy(taught(name, patterns, seen, damage), test) for name in ("m-hop", "Oracle")}
+    test, train = damage.sample(patterns, _TESTED), damage.sample(patterns, lesson.examples)
+    fixed = {name: first_choice_accuracy(taught(name, patterns, train, damage), test) for name in ("m-hop", "Oracle")}
     for size in sizes(lesson.examples):
-        shown = Samples(seen.queries[:size], seen.origins[:size])
+        shown = Samples(train.queries[:size], train.origins[:size])
         memories: dict[str, AssociativeMemory] = {
             name: taught(name, patterns, shown, damage, labels=lesson.labels)
             for name in learners(lesson.labels)

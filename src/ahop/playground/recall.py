@@ -117,7 +117,7 @@ def _taught(pictures: Pictures, left_out: int | None, sliders: Sliders, paint: P
     return taught(name, patterns, damage.sample(patterns, EXAMPLES), damage)
 
 
-def taught(name: str, patterns: Tensor, seen: Samples, damage: Damage, *, labels: bool = True) -> AssociativeMemory:
+def taught(name: str, patterns: Tensor, train: Samples, damage: Damage, *, labels: bool = True) -> AssociativeMemory:
     """A memory by name after it has learned what it can from damaged examples, their origins told or not."""
     if name == "Oracle":
         return Oracle(patterns, damage)
@@ -128,7 +128,7 @@ def taught(name: str, patterns: Tensor, seen: Samples, damage: Damage, *, labels
     with warnings.catch_warnings():
         # What was learned so far is kept, and good enough to look at.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return memory.fit(seen.queries, seen.origins if labels else None, **options)
+        return memory.fit(train.queries, train.origins if labels else None, **options)
 
 
 @torch.no_grad()

@@ -44,8 +44,8 @@ def waiting(text: str) -> str:
 def query(task: Task) -> str:
     """The picture as the memories see it."""
     name = task.pictures.names[task.chosen]
-    seen = image(draw.picture(task.query, task.pictures.shape), f"{name}, damaged", "large")
-    return f"<figure>{seen}<figcaption>what the memories see</figcaption></figure>"
+    picture = image(draw.picture(task.query, task.pictures.shape), f"{name}, damaged", "large")
+    return f"<figure>{picture}<figcaption>what the memories see</figcaption></figure>"
 
 
 def cards(task: Task, answers: Sequence[Answer], names: Sequence[str]) -> str:

@@ -160,9 +160,9 @@ def command(stored: str, incoming: str, pairs: str | None = None, *, once: bool 
 def example() -> tuple[File, File, File]:
     """Three files to try: digits; damaged ones, dim, noisy, cut off at the top and with gaps; and half of the pairs."""
     digits = pictures.digits()
-    seen = Damage(digits.shape, Sliders(top=0.25, noise=0.5, light=-0.4), seed=3).sample(digits.patterns, 240)
+    damaged = Damage(digits.shape, Sliders(top=0.25, noise=0.5, light=-0.4), seed=3).sample(digits.patterns, 240)
     draw = np.random.default_rng(0)
-    lost = draw.random(seen.queries.shape) < 0.02
+    lost = draw.random(damaged.queries.shape) < 0.02
     pixels = [f"x{place}" for place in range(digits.patterns.shape[1])]
     stored = ["digit," + ",".join(pixels)]
     stored += [
@@ -170,10 +170,10 @@ def example() -> tuple[File, File, File]:
     ]
     # As spreadsheets of half of Europe write it.
     asked = ["query;" + ";".join(pixels)]
-    for row, one in enumerate(seen.queries.tolist()):
+    for row, one in enumerate(damaged.queries.tolist()):
         cells = ["" if gone else f"{value:.3g}" for value, gone in zip(one, lost[row], strict=True)]
         asked.append(f"q{row};" + ";".join(cells).replace(".", ","))
-    pairs = ["query,digit", *(f"q{row},d{origin}" for row, origin in enumerate(seen.origins.tolist()[:120]))]
+    pairs = ["query,digit", *(f"q{row},d{origin}" for row, origin in enumerate(damaged.origins.tolist()[:120]))]
     names = ("digits.csv", "damaged.csv", "known.csv")
     first, second, third = (
         File(name, "\n".join(lines).encode()) for name, lines in zip(names, (stored, asked, pairs), strict=True)

@@ -249,11 +249,11 @@ def inner_product(likelihood: ByDimension, patterns: Tensor, tolerance: float) -
         # (values, 1, d) against (queries, d), then dimensions first.
         terms = exact.terms(values[:, None, None].expand(-1, 1, exact.dim), asked).permute(2, 1, 0)
         stored = _weights(patterns[:, part].double(), inside, places)
-        seen = (terms.exp() * stored[:, None]).sum(-1)
-        seen = seen / seen.sum(-1, keepdim=True)
+        asked_for = (terms.exp() * stored[:, None]).sum(-1)
+        asked_for = asked_for / asked_for.sum(-1, keepdim=True)
         centred = terms - (terms * stored[:, None]).sum(-1, keepdim=True)
         # Weighed by how common the values are, so that the error that is left is the one that will be met.
-        weighed = centred * seen.sqrt()[..., None] * stored.sqrt()[:, None]
+        weighed = centred * asked_for.sqrt()[..., None] * stored.sqrt()[:, None]
         squares, vectors = torch.linalg.eigh(weighed.mT @ weighed)
         parts.append((squares.clamp_min(0).flip(-1), vectors.flip(-1), stored))
     squares, vectors, stored = (torch.cat(tensors) for tensors in zip(*parts, strict=True))

@@ -109,12 +109,12 @@ class Table:
         if bool(np.isinf(self.values).any()):
             row, place = np.argwhere(np.isinf(self.values))[0]
             raise ValueError(f"{self.name}: row {self.ids[row]!s}, column {self.columns[place]!r} is infinite")
-        seen: dict[str, int] = {}
+        first: dict[str, int] = {}
         for row, id in enumerate(map(str, self.ids)):
             if not id.strip():
                 raise ValueError(_no_id(self.name, row, self.id))
-            if seen.setdefault(id, row) != row:
-                rows = f"data rows {seen[id] + 1} and {row + 1}"
+            if first.setdefault(id, row) != row:
+                rows = f"data rows {first[id] + 1} and {row + 1}"
                 raise ValueError(f"{self.name}: {rows} have the same id {id!r}; each row needs an id of its own")
         return self
 

@@ -17,7 +17,7 @@ from ahop._progress import progress
 from ahop._queries import Queries
 from ahop.index.host import Host
 from ahop.index.index import Index
-from ahop.index.rough import Found, Rough, seen
+from ahop.index.rough import Found, Rough, sampled
 from ahop.index.sample import Sample
 from ahop.index.view import TOLERANCE
 from ahop.similarity.codes import NoCodesError
@@ -75,13 +75,13 @@ def over(
     """
     patterns, log_prior = single(memory.patterns).float(), memory._log_prior()
     numbers = _numbers(ids, len(memory))
-    parts = memory.similarity.mixture(seen(patterns), positive(tolerance, "tolerance"))
+    parts = memory.similarity.mixture(sampled(patterns), positive(tolerance, "tolerance"))
     rough = Rough(parts, math.exp(float(memory.similarity.log_beta)))
     if len(rough.parts) > 1:
         raise NoCodesError(
             f"a database needs one likelihood, got a mixture of {len(rough.parts)}: its scores are no dot products"
         )
-    if metric is None and not rough.parts[0][1].fit_float32(seen(patterns)):
+    if metric is None and not rough.parts[0][1].fit_float32(sampled(patterns)):
         raise NoCodesError(
             "patterns lie too far apart for a database: float32, which it holds, would lose what tells neighbours apart"
         )

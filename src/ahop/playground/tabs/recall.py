@@ -93,11 +93,11 @@ def lay_out(uploaded: Any) -> None:
         )
 
     # What was brought back of another picture or another damage must not stand beside this one.
-    def seen(*values: Any) -> tuple[str, str, str]:
+    def preview_of(*values: Any) -> tuple[str, str, str]:
         return views.query(task_of(*values)), "", ""
 
     shown: dict[str, Any] = {**silent, "trigger_mode": "always_last", "cancels": [running]}
-    show = (seen, asked, [preview, cards, film])
+    show = (preview_of, asked, [preview, cards, film])
     kind.change(stored, [kind, uploaded], [drop, said, picker, painter], **silent).then(*show, **shown)
     picker.input(picked, [kind, uploaded, picker], [picker, painter], **silent).then(*show, **shown)
     drop.upload(

@@ -79,18 +79,18 @@ def finalists(candidates: list[Screened]) -> list[Screened]:
 
 
 def _of_view(data: TrainingData, small: CrossValidation, view: View) -> Iterator[Screened]:
-    seen, zero = small.through(view.of), _zero(data, view)
+    viewed, zero = small.through(view.of), _zero(data, view)
     for fit in _fits(data, view):
         scores: dict[str, list[Tensor]] = {}
-        for learn, rows in seen.parts:
-            for name, model in fit(_pairs(seen, learn, zero)).items():
-                scores.setdefault(name, []).append(seen.score(model, rows))
+        for learn, rows in viewed.parts:
+            for name, model in fit(_pairs(viewed, learn, zero)).items():
+                scores.setdefault(name, []).append(viewed.score(model, rows))
         for name, table in scores.items():
 
             def one(pairs: plain.Pairs, name: str = name, fit: Callable[..., dict[str, Density]] = fit) -> Density:
                 return fit(pairs)[name]
 
-            yield Screened(name, view, seen.result(table), one)
+            yield Screened(name, view, viewed.result(table), one)
 
 
 def _fits(data: TrainingData, view: View) -> Iterator[Callable[[plain.Pairs], dict[str, Density]]]:

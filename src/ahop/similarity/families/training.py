@@ -13,7 +13,7 @@ from ahop._precision import Units
 
 # Values that rounding leaves, at most, and how many entries show them.
 _FEW = 32
-_SEEN = 2**16
+_ENOUGH = 2**16
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TrainingData:
         """
         values = self.queries.flatten() if self.observed is None else self.queries[self.observed]
         # Continuous ones differ even where they are few.
-        found = values[:_SEEN].unique()
+        found = values[:_ENOUGH].unique()
         if not 2 <= len(found) <= min(_FEW, len(values) // 8):
             return 0.0
         return float(found[-1] - found[0]) / (len(found) - 1)

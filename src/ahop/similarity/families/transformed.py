@@ -138,11 +138,11 @@ class Transformed(Density):
         A logarithm and a root are undone value by value. Slopes, ranks and rows in a scale of their own have lost
         something: the linear regression of stored patterns on how they are seen tells it.
         """
-        seen = self.view(patterns.double())
-        found = self.likelihood.restored(seen, self.view(queries.double()), self.whole(observed))
+        viewed = self.view(patterns.double())
+        found = self.likelihood.restored(viewed, self.view(queries.double()), self.whole(observed))
         if self.own_scale or self.derivative or self.scale == "rank":
-            prior, rows = Prior.of(seen), patterns.double()
-            slope = torch.linalg.lstsq(prior.covariance, (seen - prior.mean).mT @ (rows - rows.mean(0)) / len(rows))
+            prior, rows = Prior.of(viewed), patterns.double()
+            slope = torch.linalg.lstsq(prior.covariance, (viewed - prior.mean).mT @ (rows - rows.mean(0)) / len(rows))
             return rows.mean(0) + (found - prior.mean) @ slope.solution
         if self.scale == "logarithm":
             found = (found.exp() - _OFFSET).clamp_min(0)
@@ -158,10 +158,10 @@ class Transformed(Density):
 
     def describe(self) -> str:
         """What happens to queries, in words."""
-        seen = "Values are compared as they are" if self.scale == "as it is" else f"Each value's {self.scale} counts"
+        told = "Values are compared as they are" if self.scale == "as it is" else f"Each value's {self.scale} counts"
         slopes = ("", ", by its slopes", ", by its curvature")[self.derivative]
         own = ", each query in a scale of its own" if self.own_scale else ""
-        return f"{seen}{slopes}{own}.\n{self.likelihood.describe()}"
+        return f"{told}{slopes}{own}.\n{self.likelihood.describe()}"
 
     def rescaled(self, unit: float, shift: float) -> Transformed:
         """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""

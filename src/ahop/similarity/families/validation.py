@@ -34,7 +34,7 @@ _SCREENED_FOLDS, _SCREENED = 4, 256
 # Scores of all patterns that a last held_out may look at, and queries it has at least.
 _LAST, _LAST_QUERIES = 2**23, 256
 # A candidate is given up when it is behind by so many standard errors, in both, on so many queries.
-_BEHIND, _SEEN = 2.5, 24
+_BEHIND, _ENOUGH = 2.5, 24
 
 
 @dataclass
@@ -69,15 +69,15 @@ class HeldOut:
 
     def hopeless(self, other: HeldOut) -> bool:
         """Whether it is clearly behind, on the first queries of the other that it was judged on, in both."""
-        seen = len(self.right)
-        return other.ahead_of(self.right) and (self._gain(self.log_posterior, other.log_posterior[:seen]) < -_BEHIND)
+        count = len(self.right)
+        return other.ahead_of(self.right) and (self._gain(self.log_posterior, other.log_posterior[:count]) < -_BEHIND)
 
     def ahead_of(self, right: Tensor) -> bool:
         """Whether this is clearly more often right than another on the first queries ``(m,)``, if those are enough."""
-        seen = len(right)
-        if seen < min(_SEEN, len(self.right)):
+        count = len(right)
+        if count < min(_ENOUGH, len(self.right)):
             return False
-        return self._gain(self.right[:seen].double(), right.double()) > _BEHIND
+        return self._gain(self.right[:count].double(), right.double()) > _BEHIND
 
     def _gain(self, ours: Tensor, theirs: Tensor) -> float:
         """The mean gain in standard errors; queries of one origin are no independent witnesses."""

@@ -28,7 +28,7 @@ from ahop.similarity.families.validation import CrossValidation, HeldOut
 # see it.
 _SHARE = 0.25
 _STORED = 0.05
-_SEEN = 2**20
+_ENOUGH = 2**20
 # Ranges of values off the floor, at most.
 _BINS = 12
 # Numbers of regimes worth a try.
@@ -53,7 +53,7 @@ def floor_of(queries: Tensor, observed: Tensor | None = None) -> float | None:
         >>> floor_of(torch.eye(3)), floor_of(torch.rand(5, 3))
         (0.0, None)
     """
-    some = slice(None, None, 1 + queries.numel() // _SEEN)
+    some = slice(None, None, 1 + queries.numel() // _ENOUGH)
     values = queries[some].flatten() if observed is None else queries[some][observed[some]]
     if not len(values):
         return None
@@ -324,7 +324,7 @@ def trust(model: Floor, cells: Cells, rows: Tensor, scores: Tensor, generator: t
     best = scores[some].flatten(1).argmax(1)
     origins, regimes = best // scores.shape[2], (best % scores.shape[2])[:, None]
     outcomes, dims = model.outcomes(), torch.arange(model.dim, device=rows.device)
-    own, other = (outcomes[regimes, dims, cells.levels[of]] for of in (origins, rivals))
+    own, other = (outcomes[regimes, dims, cells.levels[one]] for one in (origins, rivals))
     gap, chance = own - other, own.exp()
     mean = (chance * gap).sum(-1)
     variance = (chance * gap.square()).sum(-1) - mean.square()

@@ -256,13 +256,13 @@ class Likelihood(Decomposable, Density):
         """The posterior mean and variance of each value ``(Q, d)``, given its own query alone and a normal prior."""
         gain, noise = self.gain.double()[:, None, None], self.sigma.double().square()[:, None]
         gaps = queries - self.centre - self.bias - gain * (mean - self.centre)
-        seen = gain.square() * variance + noise
+        marginal = gain.square() * variance + noise
         log_noise = self.level.double()[:, None] + self.sigma.double().log()[:, None]
-        kept = log_noise - seen.log() / 2 - gaps.square() / seen / 2
+        kept = log_noise - marginal.log() / 2 - gaps.square() / marginal / 2
         shares = torch.softmax(torch.cat([kept, self.lost(queries)[None]]), 0)
         # A lost value leaves the prior as it is.
-        means = torch.cat([mean + gain * variance / seen * gaps, mean.expand_as(gaps[:1])])
-        variances = torch.cat([(variance * noise / seen).expand_as(gaps), variance.expand_as(gaps[:1])])
+        means = torch.cat([mean + gain * variance / marginal * gaps, mean.expand_as(gaps[:1])])
+        variances = torch.cat([(variance * noise / marginal).expand_as(gaps), variance.expand_as(gaps[:1])])
         found = (shares * means).sum(0)
         return found, (shares * (variances + (means - found).square())).sum(0).clamp_min(_TINY)
 

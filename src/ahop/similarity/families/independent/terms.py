@@ -330,8 +330,8 @@ def estimate_shrinkage(evidence: Evidence, regimes: list[Likelihood], log_rho: T
     rates = masked / amount.clamp_min(_TINY)
     # The shares are soft: less is known of a rate than if masks were seen, by this factor.
     softness = (by_background * (1 - 1 / whole)).sum() / (amount * rates * (1 - rates)).sum().clamp_min(_TINY)
-    seen = amount * (1 - softness.clamp(0, 0.95))
-    chance = (rates * (1 - rates) / seen.clamp_min(1.0)).mean()
+    effective = amount * (1 - softness.clamp(0, 0.95))
+    chance = (rates * (1 - rates) / effective.clamp_min(1.0)).mean()
     # Soft shares pull the raw rates together by the same factor.
     between = rates.var(unbiased=False) / (1 - softness.clamp(0, 0.95)).square() - chance
     rate = rates.mean()

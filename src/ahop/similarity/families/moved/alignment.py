@@ -41,7 +41,7 @@ _CENTROIDS, _ITEMS_EACH, _STEPS = 600, 4, 8
 _CROWD = 10
 # Shares of the scores that turns see at first, on centroids and on items; turns without a gain before they see twice
 # as much; and turns at most.
-_SEEN, _SEEN_OF_ITEMS, _PATIENCE, _TURNS = 0.1, 0.5, 3, 200
+_SHARE, _SHARE_OF_ITEMS, _PATIENCE, _TURNS = 0.1, 0.5, 3, 200
 _BETTER = 1e-5
 # What a known pair weighs in turns beside all others together: more would let what is odd of a few decide.
 _PINNED = 1e-3
@@ -101,14 +101,14 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
         return Alignment(best, 0.0, False)
     groups = _centroids(some, generator), _centroids(learn, generator)
     for start in _starts(some, learn, pairs, judge, beside, seed):
-        rotation, gain = _turns(start, *groups, pins, _SEEN, generator)
+        rotation, gain = _turns(start, *groups, pins, _SHARE, generator)
         best, most = (rotation, gain) if gain > most else (best, most)
-    best, _ = _turns(best, some, learn, pins, _SEEN_OF_ITEMS, generator)
+    best, _ = _turns(best, some, learn, pins, _SHARE_OF_ITEMS, generator)
     # Turns from nowhere bring unlike clouds together as far as chance does, whatever their shapes.
     by_chance = 1.0
     for _ in range(_NULLS):
         nowhere = nearest_rotation(torch.randn(best.shape, generator=generator).to(best))
-        rotation, _ = _turns(nowhere, *groups, torch.zeros_like(pins), _SEEN, generator)
+        rotation, _ = _turns(nowhere, *groups, torch.zeros_like(pins), _SHARE, generator)
         by_chance = max(by_chance, _judged(rotation, stored, judge, beside).ahead)
     return _judged(best, stored, judge, beside, by_chance)
 
@@ -281,7 +281,7 @@ def _centroids(items: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _turns(
-    rotation: Tensor, stored: Tensor, asked: Tensor, pins: Tensor, seen: float, generator: torch.Generator
+    rotation: Tensor, stored: Tensor, asked: Tensor, pins: Tensor, share: float, generator: torch.Generator
 ) -> tuple[Tensor, float]:
     """The rotation after turns, and how close it brings both sides to each other."""
     weight = _PINNED * (len(stored) + len(asked))
@@ -292,12 +292,12 @@ def _turns(
         gain = float(near[:, 0].mean() + back_near[:, 0].mean())
         best, waited = (gain, 0) if gain > best + _BETTER else (best, waited + 1)
         if waited > _PATIENCE:
-            if seen >= 1:
+            if share >= 1:
                 break
-            seen, waited = min(1.0, 2 * seen), 0
+            share, waited = min(1.0, 2 * share), 0
         # By CSLS, of which what is the same for all rivals is left out.
         there, here = (
-            _by_rows(side, partial(_first, crowd=crowd.mean(1) / 2, seen=seen, generator=generator))
+            _by_rows(side, partial(_first, crowd=crowd.mean(1) / 2, share=share, generator=generator))
             for side, crowd in ((scores, back_near), (scores.mT, near))
         )
         rotation = nearest_rotation(asked.mT @ stored[there] + asked[here].mT @ stored + weight * pins)
@@ -314,12 +314,12 @@ def _nearest_scores(rows: Tensor) -> Tensor:
     return rows.topk(min(_CROWD, rows.shape[1]), 1).values
 
 
-def _first(rows: Tensor, crowd: Tensor, seen: float, generator: torch.Generator) -> Tensor:
+def _first(rows: Tensor, crowd: Tensor, share: float, generator: torch.Generator) -> Tensor:
     """The best of each row, of which only a share is seen: each misses another part of one long row of drawn gaps."""
     rows = rows - crowd
-    if seen < 1:
+    if share < 1:
         count, width = rows.shape
-        gaps = torch.where(torch.rand(width + count, generator=generator) < seen, 0.0, -math.inf).to(rows)
+        gaps = torch.where(torch.rand(width + count, generator=generator) < share, 0.0, -math.inf).to(rows)
         rows += gaps.unfold(0, width, 1)[torch.randperm(count, generator=generator).to(rows.device)]
     return rows.argmax(1)
 
