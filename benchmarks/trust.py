@@ -13,7 +13,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,37 +22,12 @@ from torch import Tensor
 import ahop
 from ahop.datasets.files import fetch
 from ahop_paper import real, report
+from ahop_paper.drawing import Draw, World
 from ahop_paper.text_models import TEXT
 
 TARGET = Path(__file__).parent.parent / "results" / "trust.json"
 CHECKED, ASKED, LEARNED = 20, 400, 1000
 WAYS = ("no labels", "20 answers checked", "20 labels", "100 labels")
-
-
-class World(NamedTuple):
-    """Patterns, queries to learn from with their origins, and queries to be asked; an origin of -1 is not stored."""
-
-    patterns: Tensor
-    queries: Tensor
-    origins: Tensor
-    asked: Tensor
-    wanted: Tensor
-
-
-class Draw:
-    """Numbers of one seed."""
-
-    def __init__(self, seed: int) -> None:
-        self.generator = torch.Generator().manual_seed(seed)
-
-    def normal(self, *shape: int) -> Tensor:
-        return torch.randn(shape, generator=self.generator)
-
-    def uniform(self, *shape: int) -> Tensor:
-        return torch.rand(shape, generator=self.generator)
-
-    def below(self, top: int, *shape: int) -> Tensor:
-        return torch.randint(top, shape, generator=self.generator)
 
 
 def asked_of(patterns: Tensor, corrupt: Callable[[Tensor], Tensor], learned: int, draw: Draw) -> World:

@@ -1,10 +1,10 @@
 """Worlds of every kind that can be drawn: patterns, what happens to queries, and how many there are."""
 
 import math
-from typing import NamedTuple
 
 import torch
-from torch import Tensor
+
+from ahop_paper.drawing import Draw, World
 
 PATTERNS = ["uniform", "normal", "binary", "lognormal", "sparse", "lowrank", "clusters", "smooth", "integers"]
 NOISES = [
@@ -29,31 +29,8 @@ NOISES = [
 ]
 
 
-class World(NamedTuple):
-    """Queries to learn from and to be asked, with their origins among the patterns ``(N, d)``."""
-
-    patterns: Tensor
-    queries: Tensor
-    origins: Tensor
-    asked: Tensor
-    wanted: Tensor
-    name: str
-
-
-class Draw:
-    """Numbers of one seed."""
-
-    def __init__(self, seed):
-        self.generator = torch.Generator().manual_seed(seed)
-
-    def normal(self, *shape):
-        return torch.randn(shape, generator=self.generator)
-
-    def uniform(self, *shape):
-        return torch.rand(shape, generator=self.generator)
-
-    def below(self, top, *shape):
-        return torch.randint(top, shape, generator=self.generator)
+class Choices(Draw):
+    """Numbers of one seed, and choices."""
 
     def one_of(self, names):
         return names[int(self.below(len(names)))]
@@ -128,8 +105,8 @@ def corrupted(kind, rows, patterns, level, draw):
 
 
 def world(seed, fewest=20, asked=400):
-    """A world with 2 to 200 patterns of 1 to 50 dimensions, and ``fewest`` to 400 queries to learn from."""
-    draw = Draw(seed)
+    """A world with 2 to 200 patterns of 1 to 50 dimensions, and ``fewest`` to 400 queries to learn from; its name."""
+    draw = Choices(seed)
     count, dim, learned = draw.between(2, 200), draw.between(1, 50), draw.between(fewest, 400)
     stored, noise, level = draw.one_of(PATTERNS), draw.one_of(NOISES), 0.1 + 0.9 * float(draw.uniform())
     patterns = patterns_of(stored, count, dim, draw) * 10 ** (4 * float(draw.uniform()) - 2)
@@ -137,4 +114,4 @@ def world(seed, fewest=20, asked=400):
     origins = draw.below(count, learned + asked)
     queries = corrupted(noise, patterns[origins], patterns, level, draw)
     name = f"{seed}: {stored} {noise} {level:.2f}, {count} x {dim}, {learned} queries"
-    return World(patterns, queries[:learned], origins[:learned], queries[learned:], origins[learned:], name)
+    return World(patterns, queries[:learned], origins[:learned], queries[learned:], origins[learned:]), name

@@ -40,11 +40,11 @@ def broken(seeds, labelled, slack):
     """The worlds where a fit is worse than allowed, and by how much it is worse on average."""
     names, gaps = [], []
     for seed in seeds:
-        drawn = world(seed)
+        drawn, name = world(seed)
         gap, chance = shortfall(drawn, labelled)
         gaps.append(gap)
         if gap > slack + chance:
-            names.append(f"{drawn.name}: {gap:.3f} behind")
+            names.append(f"{name}: {gap:.3f} behind")
     return names, sum(gaps) / len(gaps)
 
 
