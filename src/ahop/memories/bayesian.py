@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from ahop._blocks import split
 from ahop._checks import Observed, as_matrix, as_queries, as_tensor, within
 from ahop._component import single
 from ahop._precision import Units, reach
 from ahop._recall import Recall, with_doubt
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.context import Prior
+from ahop.memories.frequencies import frequencies
 from ahop.memories.matching import Matching, as_room, matched
 from ahop.memories.moments import of_one_moment
 from ahop.memories.verifiable import Verifiable
@@ -143,7 +143,7 @@ class BayesianHopfield(Verifiable):
                 verbose=verbose,
             )
             if learn_prior:
-                now.prior = now._frequencies(similarity, window)
+                now.prior = frequencies(similarity, single(now.patterns), window)
             now._take(similarity, report)
             now._recent = window.after(None)
         return self._warned(report)
@@ -186,27 +186,6 @@ class BayesianHopfield(Verifiable):
         if self.prior is not None:
             # Nobody has asked for new ones yet, and none is ruled out.
             self.prior = torch.cat([self.prior[kept], self.prior.new_ones(added)])
-
-    def _frequencies(self, similarity: Similarity, window: Window, steps: int = 30) -> Tensor:
-        """How often each pattern is asked for, with one count more for each so that none is ruled out."""
-        queries, patterns = window.queries, single(self.patterns)
-        ones = torch.ones_like(patterns[:, 0])
-        seen, unknown = ones, torch.arange(len(queries), device=queries.rows.device)
-        if window.origins is not None:
-            known = window.origins[window.origins >= 0]
-            seen, unknown = (
-                ones.index_add(0, known, torch.ones_like(queries.rows[: len(known), 0])),
-                unknown[window.origins < 0],
-            )
-        prior = seen
-        for _ in range(steps if len(unknown) else 0):
-            counts = seen.clone()
-            for part in split(len(unknown), 2 * len(self) * queries.rows.element_size()):
-                some = queries[unknown[part]]
-                scores = similarity(patterns, some.rows, some.observed)
-                counts += torch.softmax(scores + (prior / prior.sum()).log(), -1).sum(0)
-            prior = counts
-        return prior
 
     # --- as dot products ---------------------------------------------------------------------------------
 
