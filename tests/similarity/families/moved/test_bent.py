@@ -2,6 +2,7 @@ import copy
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import ahop
 from ahop.similarity import Bent
@@ -63,6 +64,46 @@ def test_a_fold_is_learned_as_if_its_pairs_had_never_been():
     inverse = bending._inverse(pairs.inputs[kept], shape.length, pairs.noise[kept])
     torch.testing.assert_close(alpha, inverse @ pairs.queries[kept])
     torch.testing.assert_close(diagonal, inverse.diagonal())
+
+
+class LargestTable(TorchDispatchMode):
+    """The bytes of the largest tensor that anything makes."""
+
+    bytes = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        for one in found if isinstance(found, (tuple, list)) else [found]:
+            if isinstance(one, torch.Tensor):
+                self.bytes = max(self.bytes, one.numel() * one.element_size())
+        return found
+
+
+def test_weights_are_learned_within_the_memory_budget_and_do_not_depend_on_it():
+    patterns, queries = bent_world(1500, dim=16)
+    origins = torch.arange(80)
+    pairs = bending.Pairs.of(patterns, queries[:80], origins, 0, bending.Shape(0.8, 0.3))
+    folds = [(queries[rows], rows) for rows in origins.split(40)]
+    roomy = bending.weigh(pairs, folds, 0)
+    with ahop.memory_budget(2**20), LargestTable() as largest:
+        tight = bending.weigh(pairs, folds, 0)
+        scores = tight.scores()
+    assert 2**19 < largest.bytes <= 2**20
+    torch.testing.assert_close(tight.weights, roomy.weights, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(torch.cat(scores), torch.cat(roomy.scores()), rtol=1e-4, atol=1e-4)
+
+
+def test_scores_of_folds_are_those_of_the_weighted_views_but_for_the_origin_among_rivals():
+    pairs = bending.Pairs.of(PATTERNS, QUERIES[:60], torch.arange(60), 0, bending.Shape(0.8, 0.3))
+    fold = QUERIES[:20], torch.arange(20)
+    weights, (learned,), rivals, stored = weighed = bending.weigh(pairs, [fold], 0, torch.arange(5))
+    (scores,) = weighed.scores()
+    views = torch.tensordot(weights, learned.bent.views(stored, fold[0]), 1)
+    other = rivals != fold[1][:, None]
+    assert rivals[:5].tolist() == list(range(5)) and len(rivals.unique()) == 600
+    torch.testing.assert_close(scores[:, 1:][other], views[other], rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(scores[:, 0], views[~other][rivals[(~other).nonzero()[:, 1]].argsort()])
+    assert bool(scores[:, 1:][~other].isneginf().all())
 
 
 def test_several_queries_of_a_pattern_count_as_their_mean_with_less_noise():

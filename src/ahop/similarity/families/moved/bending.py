@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ahop._blocks import budget
+from ahop._blocks import budget, split
 from ahop.similarity.families.moved import learning
 from ahop.similarity.families.moved.bent import VIEWS, Bent
 
@@ -97,7 +97,8 @@ class Pairs:
         kept = keep.nonzero().squeeze(1)
         if not len(rows):
             return kept, self.alpha, self.inverse.diagonal()
-        beside = self.inverse[kept][:, rows]
+        # It is symmetric, and most of its rows are kept.
+        beside = self.inverse[rows][:, kept].mT
         solved = torch.linalg.solve(self.inverse[rows][:, rows], torch.cat([self.alpha[rows], beside.mT], 1))
         width = self.alpha.shape[1]
         alpha = self.alpha[kept] - beside @ solved[:, :width]
@@ -167,7 +168,7 @@ def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) ->
     folds = [(queries[side][:_JUDGED], origins[side][:_JUDGED]) for side in (half, ~half)]
 
     def told(shape: Shape) -> float:
-        scores = weigh(Pairs.of(patterns, queries, origins, seed, shape), folds, seed).scores
+        scores = weigh(Pairs.of(patterns, queries, origins, seed, shape), folds, seed).scores()
         return float(torch.cat(scores).log_softmax(1)[:, 0].clamp_min(_LOST).mean())
 
     return max((Shape(_LENGTH, noise) for noise in _NOISES), key=told)
@@ -207,11 +208,33 @@ def _slope(log_near: Tensor, squares: Tensor) -> float:
 # --- weights of the views --------------------------------------------------------------------------------------
 
 
+class Fold(NamedTuple):
+    """Queries ``(q, d')``, their origins ``(q,)``, a map that no pair of these had a part in, and the views that it has
+    of each query's own pattern ``(5, q, 1)``."""
+
+    queries: Tensor
+    origins: Tensor
+    bent: Bent
+    own: Tensor
+
+
 class Weighed(NamedTuple):
-    """Weights of the views, and the scores of each fold's queries: of the origin first, and of the rivals."""
+    """Weights of the views ``(5,)``, what they were learned on, and the rivals ``(R,)`` there, as patterns too."""
 
     weights: Tensor
-    scores: list[Tensor]
+    folds: list[Fold]
+    rivals: Tensor
+    stored: Tensor
+
+    @torch.no_grad()
+    def scores(self) -> list[Tensor]:
+        """Of each fold's queries: the score of the origin first, and of the rivals, ``(q, 1 + R)``."""
+        found = []
+        for queries, origins, bent, own in self.folds:
+            bent.weights.data.copy_(self.weights)
+            beside = bent(self.stored, queries).masked_fill_(origins[:, None] == self.rivals, -math.inf)
+            found.append(torch.cat([torch.tensordot(self.weights, own, 1), beside], 1))
+        return found
 
 
 def weigh(
@@ -231,23 +254,20 @@ def weigh(
     drawn = torch.randperm(len(pairs.patterns), generator=torch.Generator().manual_seed(seed))[:_DRAWN_RIVALS]
     drawn = drawn.to(pairs.origins.device)
     rivals = drawn if rivals is None else torch.cat([rivals, drawn[~torch.isin(drawn, rivals)]])
-    tables, near, shown = [], [], []
-    prior = torch.tensor(PRIOR).to(pairs.patterns)
+    stored, prior = pairs.patterns[rivals], torch.tensor(PRIOR).to(pairs.patterns)
+    learned, near = [], []
     for queries, origins in folds:
         bent = pairs.model(torch.isin(pairs.origins, origins).nonzero().squeeze(1), prior)
-        own = bent.views(pairs.patterns[origins], queries).diagonal(dim1=1, dim2=2)
-        views = bent.views(pairs.patterns[rivals], queries)
-        beside = torch.tensordot(prior, views, 1).masked_fill(origins[:, None] == rivals, -math.inf)
-        first = beside.topk(min(_NEAREST, len(rivals) - 1), 1).indices
-        near.append(torch.cat([own[..., None], views.gather(2, first.expand(len(views), -1, -1))], 2))
-        tables.append((own, views))
-        shown.append(origins)
+        own = bent.views(pairs.patterns[origins][:, None], queries[:, None]).squeeze(-1)
+        # All views of all rivals are the largest table of a fit.
+        for part in split(len(queries), 2 * len(VIEWS) * len(rivals) * queries.element_size()):
+            views = bent.views(stored, queries[part])
+            beside = torch.tensordot(prior, views, 1).masked_fill_(origins[part, None] == rivals, -math.inf)
+            first = beside.topk(min(_NEAREST, len(rivals) - 1), 1).indices
+            near.append(torch.cat([own[:, part], views.gather(2, first.expand(len(views), -1, -1))], 2))
+        learned.append(Fold(queries, origins, bent, own))
     weights = _weights(torch.cat(near, 1)).to(pairs.patterns)
-    scores = []
-    for (own, views), origins in zip(tables, shown, strict=True):
-        beside = torch.tensordot(weights, views, 1).masked_fill(origins[:, None] == rivals, -math.inf)
-        scores.append(torch.cat([torch.tensordot(weights, own, 1)[:, None], beside], 1))
-    return Weighed(weights, scores)
+    return Weighed(weights, learned, rivals, stored)
 
 
 def _weights(views: Tensor) -> Tensor:

@@ -167,6 +167,13 @@ class Bent(Density):
     def around(self, squares: Tensor) -> tuple[Tensor, Tensor]:
         """How well places are known ``(n,)``, and how far neighbours are, by squared distances ``(n, m)`` to the
         landmarks; those that are infinite do not count."""
+        spread, near = squares.new_empty(2, len(squares))
+        # The nearest landmarks of each, and what they have with each other.
+        for part in split(len(squares), _AROUND * (self.dim + 2 * _AROUND) * squares.element_size()):
+            spread[part], near[part] = self._around(squares[part])
+        return spread, near
+
+    def _around(self, squares: Tensor) -> tuple[Tensor, Tensor]:
         length, noise, known, crowded, _ = self.shape.to(squares)
         around = squares.topk(min(_AROUND, self.landmarks), 1, largest=False)
         near = around.values[:, :_NEIGHBOURS]

@@ -150,7 +150,8 @@ def _bent(data: TrainingData, validation: CrossValidation, seed: int, choice: Ch
     shape = bending.choose(patterns, queries, origins, seed)
     folds = [(queries[rows], origins[rows]) for _, rows in validation.parts]
     pairs = bending.Pairs.of(patterns, queries, origins, seed, shape)
-    weights, scores = bending.weigh(pairs, folds, seed, validation.rivals)
+    weighed = bending.weigh(pairs, folds, seed, validation.rivals)
+    weights, scores = weighed.weights, weighed.scores()
     model = pairs.every(weights)
     model.straight = _from_pairs(data, seed, choice)
 
