@@ -180,6 +180,18 @@ def test_slopes_come_back_as_the_curves_that_stored_ones_make_likely():
     assert float((found - samples).std()) < 0.1 * float(samples.std())
 
 
+def test_queries_of_one_precision_share_a_factorisation_and_are_restored_as_each_would_be_alone(monkeypatch):
+    seen = torch.tensor([[1.0, 1, 1, 0, 1, 1], [0, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1]], dtype=torch.float64)
+    precision = 2 * seen[torch.arange(30) * 7 % 3]
+    gaps, moments = noise(30, DIM, seed=9), (PRIOR.mean, PRIOR.covariance, PRIOR.covariance)
+    alone = torch.cat([expected(*moments, *row) for row in zip(precision, gaps[:, None], strict=True)])
+    factorised, cholesky = [], torch.linalg.cholesky
+    monkeypatch.setattr(torch.linalg, "cholesky", lambda inner: factorised.append(inner) or cholesky(inner))
+    torch.testing.assert_close(expected(*moments, precision, gaps), alone)
+    assert len(factorised) == 3
+    assert expected(*moments, precision[:0], gaps[:0]).shape == (0, DIM)
+
+
 def test_queries_of_which_nothing_is_seen_are_the_mean():
     nothing = torch.zeros(3, DIM, dtype=torch.float64)
     found = expected(PRIOR.mean, PRIOR.covariance, PRIOR.covariance, nothing, 5 + nothing)

@@ -38,7 +38,7 @@ class Prior(NamedTuple):
 
 
 def expected(mean: Tensor, cross: Tensor, spread: Tensor, precision: Tensor, gaps: Tensor) -> Tensor:
-    """The posterior mean of patterns, ``(Q, d)``.
+    """The posterior mean of patterns, ``(Q, d)``, by one factorisation for all queries of the same precision.
 
     Args:
         mean: m, ``(d,)``.
@@ -47,10 +47,18 @@ def expected(mean: Tensor, cross: Tensor, spread: Tensor, precision: Tensor, gap
         precision: p, ``(e,)``, or of each query ``(Q, e)``; nought where nothing is seen.
         gaps: g, ``(Q, e)``.
     """
-    if precision.ndim > 1:
-        each = [expected(mean, cross, spread, *row) for row in zip(precision, gaps[:, None], strict=True)]
-        return torch.cat(each) if each else mean.new_empty(0, len(mean))
+    if precision.ndim == 1:
+        return mean + _weighed(spread, precision, gaps) @ cross.mT
+    alike, group = precision.unique(dim=0, return_inverse=True)
+    weighed = torch.empty_like(gaps)
+    rows = group.argsort().split(group.bincount(minlength=len(alike)).tolist())
+    for own, some in zip(alike, rows, strict=True):
+        weighed[some] = _weighed(spread, own, gaps[some])
+    return mean + weighed @ cross.mT
+
+
+def _weighed(spread: Tensor, precision: Tensor, gaps: Tensor) -> Tensor:
+    r""":math:`P^{1/2} (I + P^{1/2} S P^{1/2})^{-1} P^{1/2} g` of queries with one precision ``(e,)``, ``(Q, e)``."""
     root = precision.sqrt()
     inner = torch.eye(len(root)).to(spread) + root[:, None] * spread * root
-    solved = torch.cholesky_solve((root * gaps).mT, torch.linalg.cholesky(inner))
-    return mean + (root[:, None] * solved).mT @ cross.mT
+    return root * torch.cholesky_solve((root * gaps).mT, torch.linalg.cholesky(inner)).mT
