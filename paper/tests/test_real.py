@@ -192,6 +192,23 @@ def test_models_take_part_where_they_are_meant_to():
         "b-hop 10",
         "b-hop",
     }
+    assert suited == {model for model in MODELS if MODELS[model].suits("text-glove", wide("wide"))}
+
+
+def test_a_model_that_joins_further_data_leaves_what_it_is_made_of_as_it_was(monkeypatch):
+    data, models = small("gas"), Registry("model")
+    monkeypatch.setattr(real_models, "MODELS", models)
+
+    @real_models.model("drift", learns=real_models.NOTHING, for_data=real_models.of("gas"))
+    def drift(data, seed):
+        return AssociativeMemory(data.patterns, "dot", "argmax")
+
+    before = real.lineage.fingerprint(models["drift"].build)
+    real_models.also_for(real_models.of("smoke"), "drift")
+    assert [models["drift"].suits(name, data) for name in ("gas", "smoke-old", "wifi")] == [True, True, False]
+    assert models["drift"].build is drift and real.lineage.fingerprint(drift) == before
+    with pytest.raises(ValueError, match="unknown model 'guess'"):
+        real_models.also_for(real_models.of("smoke"), "guess")
 
 
 def done(model, *accuracies):

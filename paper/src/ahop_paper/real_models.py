@@ -83,6 +83,17 @@ def model(name: str, *, learns: str, ours: bool = False, for_data: ForData = eve
     return join
 
 
+def also_for(for_data: ForData, *names: str) -> None:
+    """Let models that are known by these names take part on further data; no row of theirs has to be run again."""
+    for name in names:
+        known = MODELS.named(name)
+        MODELS[name] = known._replace(for_data=_either(known.for_data, for_data))
+
+
+def _either(first: ForData, second: ForData) -> ForData:
+    return lambda name, data: first(name, data) or second(name, data)
+
+
 def pairs(data: Measured, seed: int, count: int | None = None) -> tuple[Tensor, Tensor]:
     """Queries to learn from and their origins, all or so many of them."""
     rows = data.learn.nonzero().squeeze(1)
