@@ -159,7 +159,8 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     judged = chosen.held_out is not None or not math.isnan(chosen.expected)
     halved = _halved(data, chosen, seed)
     if chosen.held_out is not None:
-        (log_beta, doubt), right = fit_doubt(chosen.held_out.scores), chosen.held_out.accuracy
+        log_beta, doubt = fit_doubt(chosen.held_out.scores, chosen.held_out.log_beta)
+        right = chosen.held_out.accuracy
     elif data.observed is None and len(data.queries) >= 8:
         log_beta, right = calibration.log_beta(model, data.patterns, data.queries, seed)
         log_beta = log_beta if chosen.log_beta is None else chosen.log_beta

@@ -200,9 +200,10 @@ def fit_temperature(scores: Tensor) -> tuple[Tensor, float]:
     """The log posterior of the first column, and the log inverse temperature under which that is largest, or nought if
     this gains no more than chance. It is concave, so that Newton's method finds it."""
     gaps, even, log_beta = _gaps(scores), torch.ones_like(scores[:, 0]), 0.0
+    finite = _finite(gaps)
     for _ in range(40):
         before = log_beta
-        log_beta = _stepped(gaps, _posterior(gaps, log_beta), log_beta, even)
+        log_beta = _stepped(finite, _posterior(gaps, log_beta), log_beta, even)
         if abs(log_beta - before) < 1e-3:
             break
     logs, plain = (torch.log_softmax(math.exp(at) * gaps, 1)[:, 0] for at in (log_beta, 0.0))
@@ -213,7 +214,7 @@ def fit_temperature(scores: Tensor) -> tuple[Tensor, float]:
     return logs, log_beta
 
 
-def fit_doubt(scores: Tensor) -> tuple[float, float]:
+def fit_doubt(scores: Tensor, plain: float | None = None) -> tuple[float, float]:
     r"""The log inverse temperature, and the share of queries that tell nothing of their origin, under which the first
     column is likeliest:
 
@@ -221,9 +222,14 @@ def fit_doubt(scores: Tensor) -> tuple[float, float]:
 
     A temperature alone would pay for queries that are beyond hope with doubt of all the others. It is found by
     expectation maximisation; no doubt is taken if it gains no more than chance.
+
+    Args:
+        scores: Of each origin, first, and of its rivals, ``(n, 1 + R)``.
+        plain: What :func:`fit_temperature` has found on them, if it was asked before.
     """
-    _, plain = fit_temperature(scores)
-    gaps = _gaps(scores)[:: 1 + len(scores) // _WITNESSES]
+    plain = fit_temperature(scores)[1] if plain is None else plain
+    gaps = _gaps(scores[:: 1 + len(scores) // _WITNESSES])
+    finite = _finite(gaps)
     by_chance = 1 / torch.isfinite(gaps).sum(1)
     alone = _posterior(gaps, plain)[:, 0]
     log_beta, doubt, likely = plain, 0.1, alone
@@ -233,7 +239,7 @@ def fit_doubt(scores: Tensor) -> tuple[float, float]:
         likely = own + doubt * by_chance
         tells = own / likely
         doubt = 1 - float(tells.mean())
-        log_beta = _stepped(gaps, posterior, log_beta, tells)
+        log_beta = _stepped(finite, posterior, log_beta, tells)
     gain = likely.log() - alone.clamp_min(torch.finfo(alone.dtype).tiny).log()
     sure = float(gain.mean()) > _SURE * float(gain.std(unbiased=False)) / math.sqrt(len(gain))
     return (log_beta, doubt) if sure else (plain, 0.0)
@@ -251,16 +257,21 @@ def _gaps(scores: Tensor) -> Tensor:
     return (scores - scores[:, :1]).clamp_min(-1e30).masked_fill(~torch.isfinite(scores), -torch.inf)
 
 
+def _finite(gaps: Tensor) -> Tensor:
+    """The gaps, nought where there is none: a posterior of nought times minus infinity would be no number."""
+    return gaps.masked_fill(gaps.isinf(), 0.0)
+
+
 def _posterior(gaps: Tensor, log_beta: float) -> Tensor:
     return torch.softmax(math.exp(log_beta) * gaps, 1)
 
 
-def _stepped(gaps: Tensor, posterior: Tensor, log_beta: float, weights: Tensor) -> float:
+def _stepped(finite: Tensor, posterior: Tensor, log_beta: float, weights: Tensor) -> float:
     """A step of Newton's method towards the largest sum of weighted log posteriors of the first column."""
-    safe = gaps.masked_fill(gaps.isinf(), 0.0)
-    mean = (posterior * safe).sum(1)
+    shares = posterior * finite
+    mean = shares.sum(1)
     slope = -float((weights * mean).mean()) * math.exp(log_beta)
-    spread = (posterior * safe.square()).sum(1) - mean.square()
+    spread = shares.mul_(finite).sum(1) - mean.square()
     bend = float((weights * spread).mean()) * math.exp(2 * log_beta)
     return min(max(log_beta + slope / (bend + abs(slope) + 1e-12), -12.0), 3.0)
 

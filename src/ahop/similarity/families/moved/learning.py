@@ -52,7 +52,8 @@ def fit_pairs(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0,
     # Once as if the noise were normal, and once more with far-off pairs weighed down.
     for _ in range(2):
         trial = _Trial.of(stored, asked, weights, folds, target)
-        gaps, squares = trial.gaps(strength), trial.squares(strength)
+        gaps = trial.gaps(strength)
+        squares = trial.squares(gaps)
         tails, size, weights = _tails(squares, torch.ones_like(squares), asked.shape[1])
     path = _Path.of(stored, asked, weights, target)
     matrix = path.matrix(strength)
@@ -81,9 +82,11 @@ class _Path(NamedTuple):
         mean_k, mean_x = share @ stored, share @ asked
         root = share.sqrt()[:, None]
         k, x = root * (stored - mean_k), root * (asked - mean_x)
-        wanted = _target(k, x, target)
-        variances, directions = _principal(k)
-        return cls(mean_x, mean_k, wanted, variances, directions, directions @ k.mT @ (x - k @ wanted.mT))
+        # Products of rows take nearly all of the time, and each is made once.
+        own, cross = k.mT @ k, k.mT @ x
+        wanted = _target(own, cross, target)
+        variances, directions = _principal(k, own)
+        return cls(mean_x, mean_k, wanted, variances, directions, directions @ (cross - own @ wanted.mT))
 
     def matrix(self, strength: float) -> Tensor:
         believed = strength * (self.variances.mean() + _TINY)
@@ -94,25 +97,26 @@ class _Path(NamedTuple):
         return asked - self.mean_x - (stored - self.mean_k) @ self.matrix(strength).mT
 
 
-def _principal(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The variance along each principal direction of rows ``(n, d)``, and the directions, as rows."""
+def _principal(rows: Tensor, products: Tensor) -> tuple[Tensor, Tensor]:
+    """The variance along each principal direction of rows ``(n, d)`` with these products ``(d, d)``, and the
+    directions, as rows."""
     if len(rows) < rows.shape[1]:
         _, values, directions = torch.linalg.svd(rows, full_matrices=False)
         return values.square(), directions
     # Many rows: their products alone, which takes a fifth of the time.
-    variances, directions = torch.linalg.eigh(rows.mT @ rows)
+    variances, directions = torch.linalg.eigh(products)
     return variances.clamp_min(0), directions.mT
 
 
-def _target(k: Tensor, x: Tensor, name: str) -> Tensor:
-    wide, narrow = x.shape[1], k.shape[1]
+def _target(own: Tensor, cross: Tensor, name: str) -> Tensor:
+    """What regression is drawn to ``(d', d)``, by products of patterns ``(d, d)`` and of these with queries
+    ``(d, d')``."""
     if name == "identity":
-        return torch.eye(wide).to(k)
+        return torch.eye(len(own)).to(own)
     if name == "nothing":
-        return k.new_zeros(wide, narrow)
-    rotation = nearest_rotation(x.mT @ k)
-    turned = k @ rotation.mT
-    return rotation * (x * turned).sum() / turned.square().sum().clamp_min(_TINY)
+        return torch.zeros_like(cross.mT)
+    rotation = nearest_rotation(cross.mT)
+    return rotation * (rotation * cross.mT).sum() / (rotation @ own * rotation).sum().clamp_min(_TINY)
 
 
 def _folds(origins: Tensor, seed: int) -> Tensor:
@@ -146,9 +150,9 @@ class _Trial(NamedTuple):
             gaps[here] = path.gaps(self.stored[here], self.asked[here], strength)
         return gaps
 
-    def squares(self, strength: float) -> Tensor:
-        """How far off each pair is, whitened by the other folds: in coordinates of its own making it lies too near."""
-        gaps = self.gaps(strength)
+    def squares(self, gaps: Tensor) -> Tensor:
+        """How far off each pair is by what is left of it ``(n, d')``, whitened by the other folds: in coordinates of its
+        own making it lies too near."""
         squares = torch.empty_like(gaps[:, 0])
         for _, here in self.parts:
             others = ~here if len(self.parts) > 1 else here
