@@ -51,7 +51,7 @@ class Shape(NamedTuple):
 class Pairs:
     """One pair for each pattern that has any: inputs ``(m, d)``, mean queries ``(m, d')``, origins, and noise ``(m,)``.
 
-    ``inverse`` and ``alpha`` are those of all of them.
+    ``squares`` ``(m, m)`` are the squared distances of inputs, ``inverse`` and ``alpha`` those of all of them.
     """
 
     patterns: Tensor
@@ -63,6 +63,7 @@ class Pairs:
     query_mean: Tensor
     shape: Shape
     noise: Tensor
+    squares: Tensor
     inverse: Tensor
     alpha: Tensor
 
@@ -79,11 +80,11 @@ class Pairs:
         centred = patterns - pattern_mean
         length = centred.square().sum(1).mean().sqrt().clamp_min(_TINY)
         inputs, left = (centred[known] / length).double(), means - query_mean
-        noise = shape.noise / count
-        inverse = _inverse(inputs, shape.length, noise)
+        noise, squares = shape.noise / count, _squares(inputs)
+        inverse = _inverse(inputs, squares, shape.length, noise)
         return cls(
             *(patterns, inputs, left, known, pattern_mean, length, query_mean.to(patterns), shape),
-            *(noise, inverse, inverse @ left),
+            *(noise, squares.to(patterns), inverse, inverse @ left),
         )
 
     def every(self, weights: Tensor) -> Bent:
@@ -120,8 +121,7 @@ class Pairs:
             getattr(bent, name).copy_(value)
         bent.shape[0], bent.shape[1] = self.shape
         stored = self.patterns[self.origins[kept]]
-        squares = _squares(inputs.to(self.patterns)).fill_diagonal_(math.inf)
-        spread, near = bent.around(squares)
+        spread, near = bent.around(self.squares[kept][:, kept].fill_diagonal_(math.inf))
         bent.whitener.copy_(_whitener(gaps / spread.sqrt()[:, None]))
         log_near = near.log()
         bent.shape[2], bent.shape[3] = spread.log().mean().exp(), log_near.mean().exp()
@@ -146,12 +146,8 @@ def _squares(inputs: Tensor) -> Tensor:
     return torch.addmm(own[:, None] + own, inputs, inputs.mT, alpha=-2).clamp_min_(0)
 
 
-def _kernel(inputs: Tensor, length: float) -> Tensor:
-    return inputs @ inputs.mT + torch.exp(_squares(inputs) / (-2 * length))
-
-
-def _inverse(inputs: Tensor, length: float, noise: Tensor) -> Tensor:
-    kernel = _kernel(inputs, length)
+def _inverse(inputs: Tensor, squares: Tensor, length: float, noise: Tensor) -> Tensor:
+    kernel = torch.addmm(torch.exp(squares / (-2 * length)), inputs, inputs.mT)
     kernel.diagonal().add_(noise)
     return torch.cholesky_inverse(torch.linalg.cholesky(kernel))
 
