@@ -151,8 +151,8 @@ class _Trial(NamedTuple):
         return gaps
 
     def squares(self, gaps: Tensor) -> Tensor:
-        """How far off each pair is by what is left of it ``(n, d')``, whitened by the other folds: in coordinates of its
-        own making it lies too near."""
+        """How far off each pair is by what is left of it ``(n, d')``, whitened by the other folds: in coordinates that
+        it helped to make it lies too near."""
         squares = torch.empty_like(gaps[:, 0])
         for _, here in self.parts:
             others = ~here if len(self.parts) > 1 else here
