@@ -44,10 +44,15 @@ def rotated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
 
 
 def translated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
-    """Self-learning of a map between spaces without pairs, as a whole (Artetxe, Labaka and Agirre, 2018).
+    """Self-learning of a map between spaces without pairs, as a whole (Artetxe, Labaka and Agirre, 2018): what
+    :func:`mapped` finds, crowded places counting for less."""
+    return csls(mapped(patterns, queries, seed), queries, count=_NEIGHBOURS)
 
-    After the turns, directions in which pairs agree count for more, and crowded places for less. They take all pairs
-    of the last turn; those that choose each other find more where the sides have unlike sizes.
+
+def mapped(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
+    """Both sides in one space, by cosines; after the turns, directions in which pairs agree count for more.
+
+    They take all pairs of the last turn; those that choose each other find more where the sides have unlike sizes.
     """
     stored, asked = _unit(patterns.float()), _unit(queries.float())
     _, pairs = _turned(stored, asked, seed)
@@ -57,8 +62,7 @@ def translated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
     def move(rows: Tensor) -> Tensor:
         return nn.functional.normalize(rows.double() - centre) @ of_queries
 
-    found = Compared(_unit(patterns.double()) @ of_patterns, move, METRICS["cosine"])
-    return csls(found, queries, count=_NEIGHBOURS)
+    return Compared(_unit(patterns.double()) @ of_patterns, move, METRICS["cosine"])
 
 
 def _turned(stored: Tensor, asked: Tensor, seed: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
