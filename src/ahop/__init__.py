@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ahop._blocks import memory_budget
     from ahop.comparison import Comparison, compare
     from ahop.memories import (
+        STRANGER,
         AdaptiveHopfield,
         AssociativeMemory,
         BayesianHopfield,
@@ -75,6 +76,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "STRANGER",
     "AdaptiveHopfield",
     "AssociativeMemory",
     "BayesianHopfield",

@@ -13,6 +13,8 @@ from torch import Tensor
 from ahop._queries import Queries
 
 Observed = Tensor | np.ndarray | Literal["not-nan"] | None
+# Origins that are no stored pattern: nobody knows it, or somebody knows that it is none of them.
+UNKNOWN, STRANGER = -1, -2
 
 
 def as_tensor(value: Any, name: str, *, whole: bool = False) -> Tensor:
@@ -126,8 +128,8 @@ def as_queries(value: Any, patterns: Tensor, observed: Observed, width: int | No
     return Queries(queries, mask)
 
 
-def as_origins(value: Any, queries: int, patterns: int, name: str = "origins", unknown: bool = False) -> Tensor:
-    """One index of a stored pattern for each query; -1 for one that is not known, where that may be."""
+def as_origins(value: Any, queries: int, patterns: int, name: str = "origins", least: int = 0) -> Tensor:
+    """One index of a stored pattern for each query; from ``least`` on, :data:`UNKNOWN` and :data:`STRANGER` as well."""
     try:
         origins = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -136,9 +138,10 @@ def as_origins(value: Any, queries: int, patterns: int, name: str = "origins", u
         raise ValueError(f"{name} must be whole numbers, got {origins.dtype}")
     if origins.shape != (queries,):
         raise ValueError(f"{name} must be one index per query, shape ({queries},), got shape {tuple(origins.shape)}")
-    if queries and not (int(origins.min()) >= -int(unknown) and int(origins.max()) < patterns):
+    if queries and not (int(origins.min()) >= least and int(origins.max()) < patterns):
         low, high = int(origins.min()), int(origins.max())
-        also = ", or be -1 where nobody knows" if unknown else ""
+        words = ", or be -1 where nobody knows", ", ahop.STRANGER where it is none of them"
+        also = "".join(words[:-least])
         raise ValueError(f"{name} must lie in 0 to {patterns - 1}, the stored patterns{also}; got {low} to {high}")
     return origins.long()
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ahop.learning.report import clopper_pearson
+
 
 class _Best(NamedTuple):
     indices: Tensor
@@ -21,10 +23,23 @@ class Refusal(NamedTuple):
             out.
         strangers: The share of simulated strangers that are refused: held-out queries whose likeliest pattern was left
             out. Real ones may be more unlike what is stored, or less. NaN where none could be simulated.
+        refused, known: How many known strangers (``ahop.STRANGER`` in a fit or a verification) are refused, of how
+            many. Nothing was learned from them.
+
+    Example:
+        >>> [round(end, 2) for end in Refusal((0.93, 0.97), 0.8, refused=18, known=20).interval]
+        [0.72, 0.98]
     """
 
     kept: tuple[float, float]
     strangers: float
+    refused: int = 0
+    known: int = 0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 90 % confidence interval of the share of strangers like the known ones that are refused."""
+        return clopper_pearson(self.refused, self.known)
 
 
 class Recall(_Best):

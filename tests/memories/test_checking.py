@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from ahop import BayesianHopfield
+from ahop import STRANGER, BayesianHopfield
 from ahop._recall import Recall
 from ahop.memories.checking import Certificate, certified, questions
 from ahop.variants import Noisy
@@ -54,7 +54,7 @@ def test_what_is_checked_is_what_the_memory_answers_and_the_report_rests_on_it()
     asked = memory.ask(queries, 25, k=2)
     assert [len(one.candidates) for one in asked] == [2] * 25 and not memory.recall(queries).verified
     rows = [one.row for one in asked]
-    answers = [None, -1, (rows[2] + 1) % 50, *(row % 50 for row in rows[3:])]
+    answers = [None, STRANGER, (rows[2] + 1) % 50, *(row % 50 for row in rows[3:])]
     found = memory.verify(queries[rows], answers, wanted=0.7)
     assert (found.right, found.labels, found.strangers) == (22, 24, 1)
     assert found.verdict == "PASS" and str(found).startswith("PASS: 92 % of 24 first choices were right")
@@ -75,8 +75,10 @@ def test_a_verdict_says_what_would_decide():
     ("answers", "message"),
     [
         ([0], "answers must be 2, one for each query; got 1"),
-        ([0, 50], "answers must be origins from 0 to 49, -1 for none of them or None .* got 50"),
+        ([0, 50], "answers must be origins from 0 to 49, ahop.STRANGER for none of them or None .* got 50"),
         ([0, 0.5], "got 0.5"),
+        # Where origins are learned from, it means that nobody knows.
+        ([0, -1], "got -1"),
         ([0, "sku-7"], "got 'sku-7'"),
         ([0, float("nan")], "got nan"),
         ([None, None], "answers must have at least one that somebody knows"),
@@ -138,7 +140,7 @@ def test_twenty_right_answers_do_not_make_a_memory_certain():
 
 def test_strangers_among_the_answers_lower_confidence_and_what_sets_can_promise():
     memory = BayesianHopfield(PATTERNS)
-    memory.verify(PATTERNS, [*range(45), *[-1] * 5])
+    memory.verify(PATTERNS, [*range(45), *[STRANGER] * 5])
     assert 0.75 < float(memory.recall(PATTERNS[:1]).probabilities) < 0.91
     memory.recall(PATTERNS, coverage=0.85)
     with pytest.raises(ValueError, match="5 of 50 labelled queries come from no stored pattern"):

@@ -21,7 +21,7 @@ def adapt(
     stored: Annotated[Path, typer.Argument(help="The table of the first instrument, or that an index holds.")],
     incoming: Annotated[Path, typer.Argument(help="Rows of the second instrument, or queries of another model.")],
     out: Annotated[Path, typer.Option(help="Where adapted rows go: .npy, .csv or .parquet.")],
-    pairs: Annotated[Path | None, typer.Option(help="Known pairs: incoming id, stored id.")] = None,
+    pairs: Annotated[Path | None, typer.Option(help="Known pairs: incoming id, stored id or none.")] = None,
     metric: _Metric = None,
     id: Annotated[str | None, typer.Option(help="The column of ids; else one that can be is found.")] = None,
     incoming_id: Annotated[str | None, typer.Option(help="That of INCOMING, if it has another name.")] = None,

@@ -30,7 +30,7 @@ def match(
     out: Annotated[Path, typer.Option(help="Where matches go: .csv or .parquet.")],
     id: Annotated[str | None, typer.Option(help="The column of ids; else one that can be is found.")] = None,
     incoming_id: Annotated[str | None, typer.Option(help="That of INCOMING, if it has another name.")] = None,
-    pairs: Annotated[Path | None, typer.Option(help="Known pairs: incoming id, stored id.")] = None,
+    pairs: Annotated[Path | None, typer.Option(help="Known pairs: incoming id, stored id or none.")] = None,
     one_to_one: Annotated[bool, typer.Option("--one-to-one", help="Match each stored row at most once.")] = False,
     reject: _Share = None,
     require: Annotated[float | None, typer.Option(help="Accuracy to reach; exit code 3 if it is not.")] = None,

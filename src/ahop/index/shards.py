@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
-from ahop._checks import Observed, as_origins, as_queries, as_tensor, integer, positive
+from ahop._checks import UNKNOWN, Observed, as_origins, as_queries, as_tensor, integer, positive
 from ahop._component import single
 from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
@@ -194,7 +194,8 @@ class Shards:
 
         Args:
             queries: ``(n, d)``.
-            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any.
+            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any. Known strangers are refused: a
+                sample does not tell how familiar they are.
             options: As in :meth:`ahop.BayesianHopfield.fit`.
         """
         if options.get("learn_prior"):
@@ -205,7 +206,7 @@ class Shards:
             drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(0))[:_DRAWN]
             known = torch.full((len(asked),), -1)
             if origins is not None:
-                known = as_origins(origins, len(asked), len(self), unknown=True)
+                known = as_origins(origins, len(asked), len(self), least=UNKNOWN)
             likely = known[known >= 0]
             if bool((known < 0).any()):
                 found = self.recall(asked[known < 0], min(_LIKELY, len(self))).indices

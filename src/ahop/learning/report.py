@@ -18,6 +18,8 @@ class Trial:
 
 # So many labels verify a model: fewer leave an interval that is too wide to be of use.
 VERIFIED = 20
+# The share of genuine queries that may be refused, where a report says what becomes of known strangers.
+REJECT = 0.05
 # How often the interval holds the truth.
 _LEVEL = 0.9
 # How far unchecked fits were off, in nats of log-odds, on nine of ten sets with known answers (see the page on trust).
@@ -33,6 +35,9 @@ class FitReport:
     A fit that chooses among kinds of models says more: what it tried, simplest first, what it chose, how often its
     first choice should be right on further queries (``accuracy``), how sure it will be on average (``confidence``), and
     on how many ``labels`` that rests, each judged by a model that did not learn from it. NaN where nobody knows.
+
+    Known strangers judge what is refused: of so many ``strangers``, how many are ``refused`` where a twentieth of
+    genuine queries may be.
 
     Two more things are said where there is need: that nothing was ``found`` that is better than chance, so that answers
     mean nothing however well the fit converged; and, of one that had not converged, an ``advice`` on what to change.
@@ -64,6 +69,8 @@ class FitReport:
     found: bool = True
     advice: str = ""
     labels: int = 0
+    strangers: int = 0
+    refused: int = 0
 
     @property
     def verified(self) -> bool:
@@ -111,9 +118,10 @@ class FitReport:
             "chosen from": self._tried(),
             "how right": self._right(),
             "rests on": f"{self.labels} labels, held out" if self.labels else "no labels",
+            "strangers": self._strangers(),
             "next": self._next(),
         }
-        return "\n".join(f"{name:13}   {text}" for name, text in lines.items())
+        return "\n".join(f"{name:13}   {text}" for name, text in lines.items() if text)
 
     def _tried(self) -> str:
         judged = [trial for trial in self.tried if not math.isnan(trial.accuracy)]
@@ -130,6 +138,9 @@ class FitReport:
             return self.unchecked
         low, high = (_percent(share).removesuffix(" %") for share in self.interval)
         return f"{_percent(self.accuracy)} of first choices; 90 % confidence interval {low} to {high} %"
+
+    def _strangers(self) -> str:
+        return of_strangers(self.refused, self.strangers, REJECT) if self.strangers else ""
 
     def _next(self) -> str:
         if not self.found:
@@ -154,6 +165,19 @@ def clopper_pearson(right: int, count: int, level: float = _LEVEL) -> tuple[floa
     low = float(beta.ppf(miss, right, count - right + 1)) if right else 0.0
     high = float(beta.isf(miss, right + 1, count - right)) if right < count else 1.0
     return low, high
+
+
+def of_strangers(refused: int, known: int, reject: float) -> str:
+    """How many known strangers are refused, in words.
+
+    Example:
+        >>> of_strangers(18, 20, reject=0.05)
+        '18 of 20 known ones are refused at reject=0.05; 90 % confidence interval 72 to 98 %'
+    """
+    low, high = (f"{100 * end:.0f}" for end in clopper_pearson(refused, known))
+    return (
+        f"{refused} of {known} known ones are refused at reject={reject:g}; 90 % confidence interval {low} to {high} %"
+    )
 
 
 def beats_chance(right: int, count: int, patterns: int) -> bool:

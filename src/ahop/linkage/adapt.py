@@ -18,7 +18,8 @@ def adapted(
     Args:
         stored: What the index holds, all columns of it.
         incoming: Rows of another space, with a width of their own.
-        origins: The stored row of each incoming one ``(n,)``, -1 where nobody knows it; None where nobody knows any.
+        origins: The stored row of each incoming one ``(n,)``, -1 where nobody knows it, ``ahop.STRANGER`` where it is
+            none of them, so that nothing learns from it; None where nobody knows any.
         metric: What the index ranks by: "cosine", "inner" or "l2".
         verbose: Whether to show progress when it takes long.
     """

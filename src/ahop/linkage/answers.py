@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ahop._checks import UNKNOWN
 from ahop.memories.bayesian import BayesianHopfield
 
 
@@ -28,11 +29,11 @@ def answers(
     Args:
         memory: What was learned.
         queries: ``(n, q)``, NaN where a value is missing.
-        origins: The stored row of each ``(n,)``, -1 where nobody knows.
+        origins: The stored row of each ``(n,)``, -1 where nobody knows, ``ahop.STRANGER`` where it is none of them.
         one_to_one, reject: As in :func:`ahop.linkage.link`.
     """
-    open = (origins < 0).nonzero().squeeze(1)
-    first, second = origins.clone(), torch.full_like(origins, -1)
+    open = (origins == UNKNOWN).nonzero().squeeze(1)
+    first, second = origins.clamp_min(-1), torch.full_like(origins, -1)
     sure, less = (origins >= 0).double(), torch.zeros(len(origins), dtype=torch.float64)
     strangers = torch.zeros_like(origins, dtype=torch.bool)
     if len(open):

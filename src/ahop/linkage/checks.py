@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from ahop._checks import UNKNOWN
 from ahop._recall import Recall
 from ahop.linkage.answers import answers
 from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
+from ahop.linkage.pairs import NONE, named_places
 from ahop.memories.checking import FIRST, MATCHES, certified, questions
 from ahop.tables.cells import cells
 from ahop.tables.table import counted, listed
 
-NONE = "none"
 # Columns of a row that are shown.
 _COLUMNS = 30
 
@@ -36,7 +37,7 @@ def asked(linkage: Linkage, count: int, *, seed: int = 0) -> dict[str, list[Any]
         count: How many rows to check.
         seed: For the draw.
     """
-    rows = (linkage.origins < 0).nonzero().squeeze(1)
+    rows = (linkage.origins == UNKNOWN).nonzero().squeeze(1)
     both = [
         torch.stack(pair, 1)[rows]
         for pair in ((linkage.indices, linkage.second), (linkage.probabilities, linkage.second_probabilities))
@@ -107,7 +108,7 @@ def answered(linkage: Linkage, path: str | os.PathLike[str]) -> Linkage:
         raise ValueError(f"{path} must have the columns 'id' and 'answer'; it has {listed(head)}")
     id, answer = head.index("id"), head.index("answer")
     given = {row[id]: row[answer] for row in rows if len(row) > answer and row[answer]}
-    ours, theirs = linkage.incoming.places(), {**linkage.stored.places(), NONE: -1}
+    ours, theirs = linkage.incoming.places(), named_places(linkage.stored, given.values())
     if unknown := [one for one in given if one not in ours]:
         raise ValueError(f"{path} names ids that {linkage.incoming.name} does not have: {listed(unknown)}")
     if unknown := [one for one in given.values() if one not in theirs]:

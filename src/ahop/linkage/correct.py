@@ -36,7 +36,8 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
     Args:
         stored: Rows of the first instrument.
         incoming: Rows of the second, with the same columns.
-        origins: The stored row of each incoming one ``(n,)``, -1 where nobody knows it; None where nobody knows any.
+        origins: The stored row of each incoming one ``(n,)``, -1 where nobody knows it, ``ahop.STRANGER`` where it is
+            none of them, so that nothing learns from it; None where nobody knows any.
         verbose: Whether to show progress when it takes long.
 
     Example:
@@ -52,8 +53,8 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
     if lost := int(np.isnan(incoming.values).sum()):
         raise ValueError(f"{incoming.name} has {counted(lost, 'missing value')}; whole rows alone can be corrected")
     lines = [("note", note) for note in notes]
-    if origins is None:
-        values, told = _by_themselves(stored.values, incoming.values, verbose)
+    if origins is None or not bool((origins >= 0).any()):
+        values, told = _by_themselves(stored.values, incoming.values, origins, verbose)
     else:
         values, told = _by_pairs(stored.values, incoming.values, origins.numpy(), verbose)
     return Corrected(replace(incoming, values=values), (*lines, *told))
@@ -77,9 +78,11 @@ def _by_pairs(
     ]
 
 
-def _by_themselves(stored: np.ndarray, incoming: np.ndarray, verbose: bool) -> tuple[np.ndarray, list[tuple[str, str]]]:
+def _by_themselves(
+    stored: np.ndarray, incoming: np.ndarray, origins: Tensor | None, verbose: bool
+) -> tuple[np.ndarray, list[tuple[str, str]]]:
     rows = torch.from_numpy(incoming)
-    memory = BayesianHopfield(torch.from_numpy(stored)).fit(rows, verbose=verbose)
+    memory = BayesianHopfield(torch.from_numpy(stored)).fit(rows, origins, verbose=verbose)
     assert memory.report is not None
     return memory.restore(rows).numpy(), [
         ("corrected by", f"b-hop, {memory.report.chosen}"),

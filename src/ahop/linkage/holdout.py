@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ahop._checks import UNKNOWN
 from ahop.linkage.answers import answers
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.checking import FIRST, MATCHES, Certificate
@@ -25,7 +26,7 @@ def held_out(
     Args:
         patterns: ``(N, d)``.
         queries: ``(n, q)``.
-        origins: ``(n,)``, -1 where nobody knows.
+        origins: ``(n,)``, -1 where nobody knows, ``ahop.STRANGER`` where it is none of the patterns.
         one_to_one: As in :func:`ahop.linkage.link`.
         observed: As in :meth:`~ahop.memories.BayesianHopfield.fit`.
         seed: For folds and fits.
@@ -37,7 +38,7 @@ def held_out(
     for fold in range(_FOLDS):
         hidden = torch.isin(origins, items[fold::_FOLDS])
         memory = BayesianHopfield(patterns)
-        shown = origins.masked_fill(hidden, -1)
+        shown = origins.masked_fill(hidden, UNKNOWN)
         room = 1 if one_to_one else None
         memory.fit(queries, shown, observed=observed, room=room, seed=seed, verbose=verbose)
         asked = hidden | one_to_one

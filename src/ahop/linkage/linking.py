@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ahop._checks import STRANGER, UNKNOWN
 from ahop.learning.report import VERIFIED
 from ahop.linkage.alternatives import Alternative, alternatives
 from ahop.linkage.answers import answers
@@ -23,7 +24,8 @@ from ahop.tables.table import Table
 
 # Means in standard deviations beyond which float32 would round what tells rows apart.
 _FAR = 2.0**14
-KNOWN, STRANGER = "known pair", "stranger: less familiar than genuine rows are"
+KNOWN, KNOWN_STRANGER = "known pair", "known to be none of the stored rows"
+UNFAMILIAR = "stranger: less familiar than genuine rows are"
 CROWDED = "no stored row left that is as likely"
 
 
@@ -34,7 +36,8 @@ class Linkage:
     Attributes:
         model: The memory that was learned or given, with the stored table.
         incoming: The table that came in, with the columns that were compared.
-        origins: The stored row of each incoming one as far as it was known before ``(n,)``; -1 where nobody knows.
+        origins: The stored row of each incoming one as far as it was known before ``(n,)``; -1 where nobody knows,
+            ``ahop.STRANGER`` where it is none of them.
         indices, probabilities: The match of each row ``(n,)``; -1 and 0 where it was refused.
         second, second_probabilities: The second best.
         strangers: Which rows come from no stored one ``(n,)``, by ``reject``.
@@ -94,8 +97,10 @@ class Linkage:
 
     def table(self) -> dict[str, list[Any]]:
         """The matches as columns of a file."""
-        known = self.origins >= 0
-        reasons = np.select([known, self.strangers, self.indices < 0], [KNOWN, STRANGER, CROWDED], "")
+        known, strangers = self.origins != UNKNOWN, self.origins == STRANGER
+        reasons = np.select(
+            [strangers, known, self.strangers, self.indices < 0], [KNOWN_STRANGER, KNOWN, UNFAMILIAR, CROWDED], ""
+        )
         return {
             "id": self.incoming.ids.tolist(),
             "match": [self.stored_id(row) for row in self.indices.tolist()],
@@ -123,7 +128,8 @@ def link(
         stored: A table, which is learned anew; or what was learned from an earlier batch, as it is.
         incoming: A table; columns are found by name (:func:`ahop.tables.aligned`).
         origins: The stored row of each incoming one as far as it is known ``(n,)``, -1 where it is not. Known rows are
-            learned from, and are their own answers.
+            learned from, and are their own answers. ``ahop.STRANGER`` where it is known to be none of them: such rows
+            judge what ``reject`` refuses, and nothing learns from them.
         one_to_one: Whether each stored row is the match of one incoming row at most; all are then matched together.
         reject: The share of genuine rows that may be refused, so that rows of no stored one are; None refuses none.
         seed: For what is held out.
@@ -138,7 +144,7 @@ def link(
         (['A0', 'A1', 'A2'], False)
     """
     start = time.monotonic()
-    known = torch.full((len(incoming),), -1) if origins is None else origins
+    known = torch.full((len(incoming),), UNKNOWN) if origins is None else origins
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         # What other threads of a server leave open is no note on these tables.
@@ -169,8 +175,8 @@ def _learned(
     queries, labels = torch.from_numpy(incoming.values).to(dtype), int((origins >= 0).sum())
     observed: Any = "not-nan" if bool(queries.isnan().any()) else None
     memory = BayesianHopfield(torch.from_numpy(stored.values).to(dtype))
-    known, room = origins if labels else None, 1 if one_to_one else None
-    memory.fit(queries, known, observed=observed, room=room, seed=seed, verbose=verbose)
+    room = 1 if one_to_one else None
+    memory.fit(queries, origins, observed=observed, room=room, seed=seed, verbose=verbose)
     judged = None
     assert memory.report is not None
     # A fit judges first choices, not what is matched together; and where values are missing, it may judge none.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ahop import plot
+from ahop._checks import UNKNOWN
 from ahop._extras import require
 from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
@@ -72,7 +73,7 @@ def _learned(linkage: Linkage) -> Iterable[str]:
 
 
 def _confidence(linkage: Linkage) -> Iterable[str]:
-    open_rows = (linkage.origins < 0).nonzero().squeeze(1)[:_COUNTED]
+    open_rows = (linkage.origins == UNKNOWN).nonzero().squeeze(1)[:_COUNTED]
     if not len(open_rows):
         return
     sure = linkage.probabilities[open_rows]
@@ -90,7 +91,7 @@ def _confidence(linkage: Linkage) -> Iterable[str]:
 
 def _doubtful(linkage: Linkage) -> Iterable[str]:
     """The matches that are least sure, why they were preferred, and their curves."""
-    matched = ((linkage.origins < 0) & (linkage.indices >= 0)).nonzero().squeeze(1)
+    matched = ((linkage.origins == UNKNOWN) & (linkage.indices >= 0)).nonzero().squeeze(1)
     rows: list[int] = matched[linkage.probabilities[matched].argsort(stable=True)[:_DOUBTFUL]].tolist()
     if not rows:
         return

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ahop._checks import within
-from ahop.learning.report import VERIFIED
+from ahop.learning.report import VERIFIED, of_strangers
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.linking import Linkage
 from ahop.memories.checking import Certificate
@@ -67,8 +67,9 @@ def lines(linkage: Linkage) -> list[tuple[str, str]]:
 def _strangers(linkage: Linkage, reject: float) -> str:
     if linkage.memory.similarity.least_familiar(reject) == -math.inf:
         return f"none can be told: too few rows were learned from to refuse {100 * reject:g} % of genuine ones"
-    rows = counted(len(linkage.incoming), "row")
-    return f"{int(linkage.strangers.sum()):,} of {rows}; about {100 * reject:g} % of genuine rows are refused as well"
+    rows, refusal = counted(len(linkage.incoming), "row"), linkage.memory.similarity.refusal(reject)
+    told = f"{int(linkage.strangers.sum()):,} of {rows}; about {100 * reject:g} % of genuine rows are refused as well"
+    return f"{told}; {of_strangers(refusal.refused, refusal.known, reject)}" if refusal.known else told
 
 
 def _right(linkage: Linkage) -> str:

@@ -1,5 +1,6 @@
 """What stores, retrieves, recalls, grows and is kept: one base, and a short recipe for each network."""
 
+from ahop._checks import STRANGER
 from ahop.memories.adaptive import AdaptiveHopfield
 from ahop.memories.base import AssociativeMemory, Recall
 from ahop.memories.bayesian import BayesianHopfield
@@ -18,6 +19,7 @@ from ahop.memories.sequence import SequenceHopfield
 from ahop.memories.storage import load
 
 __all__ = [
+    "STRANGER",
     "AdaptiveHopfield",
     "AssociativeMemory",
     "BayesianHopfield",

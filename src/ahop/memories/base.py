@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop._checks import (
+    STRANGER,
     Observed,
     as_matrix,
     as_origins,
@@ -268,6 +269,7 @@ class AssociativeMemory(Stored):
             queries: ``(n, d)``.
             origins: The index of the stored pattern that each query came from, ``(n,)``; -1 where nobody knows it, None
                 when nobody knows any. Likelihoods learn from such queries too; others leave them out.
+                ``ahop.STRANGER`` where somebody knows that it is none of the patterns: nothing learns from these.
             observed: As in :meth:`scores`: learn from these entries alone.
             options: Of the similarity's own fit.
         """
@@ -276,7 +278,7 @@ class AssociativeMemory(Stored):
         if queries is None:
             raise ValueError(f"queries must be given: {type(self).__name__} learns from them")
         with self.learning() as now:
-            asked, known = now._pairs(queries, origins, observed)
+            asked, known, _ = now._pairs(queries, origins, observed)
             if not isinstance(now.similarity, Density):
                 asked, known = _known(asked, known)
             # Learned in a copy of it, for others to go by the old one meanwhile.
@@ -295,7 +297,8 @@ class AssociativeMemory(Stored):
         with self.learning() as now:
             rows = known = None
             if queries is not None:
-                asked, known = _known(*now._pairs(queries, origins, observed))
+                asked, known, _ = now._pairs(queries, origins, observed)
+                asked, known = _known(asked, known)
                 rows = asked.rows
             beta, log_prior = now.separation.inverse_temperature, now._log_prior()
             # A sample may come from a pattern that the prior rules out: a surprise, but no infinite one.
@@ -441,22 +444,26 @@ class AssociativeMemory(Stored):
 
     def _pairs(
         self, queries: Any, origins: Any, observed: Observed, width: int | None = None
-    ) -> tuple[Queries, Tensor | None]:
+    ) -> tuple[Queries, Tensor | None, Queries]:
         """Checked queries ``(n, d)`` in float32 or better, with a mask if values are missing, and their origins
-        ``(n,)`` if any is known; an origin of -1 is not."""
+        ``(n,)`` if any is known; an origin of -1 is not. Then the known strangers among them, which are left out."""
         asked = as_queries(queries, self.patterns, observed, width or self.query_dim).single()
         if asked.rows.ndim != 2 or not len(asked):
             shape = tuple(asked.rows.shape)
             raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {shape}")
-        known = None
+        known, strangers = None, asked[:0]
         if origins is not None:
-            known = as_origins(origins, len(asked), len(self), unknown=True).to(self.patterns.device)
+            known = as_origins(origins, len(asked), len(self), least=STRANGER).to(self.patterns.device)
+            genuine = known != STRANGER
+            if not bool(genuine.any()):
+                raise ValueError("origins must leave something to learn from, got known strangers alone")
+            asked, known, strangers = asked[genuine], known[genuine], asked[~genuine]
             known = None if bool((known < 0).all()) else known
         if asked.observed is None or bool(asked.observed.all()):
-            return Queries(asked.rows), known
+            return Queries(asked.rows), known, strangers
         if not bool(asked.observed.any()):
             raise ValueError("observed must leave something to learn from, got queries of which nothing was observed")
-        return asked, known
+        return asked, known, strangers
 
 
 def _known(queries: Queries, origins: Tensor | None) -> tuple[Queries, Tensor | None]:

@@ -110,7 +110,9 @@ class BayesianHopfield(Verifiable):
 
         Args:
             queries: ``(n, d)``, or ``(n, q)`` of a space of their own.
-            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any.
+            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any. ``ahop.STRANGER`` for a query
+                that comes from none of the patterns: these judge what ``reject`` refuses, and nothing else. How common
+                strangers are, they do not tell: somebody has picked them.
             observed: As in :meth:`scores`: learn from these entries alone. Only single dimensions and a floor are
                 looked for when some are missing.
             hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out
@@ -128,7 +130,8 @@ class BayesianHopfield(Verifiable):
         queries = as_tensor(queries, "queries")
         width = queries.shape[-1] if queries.ndim else None
         with self.learning() as now:
-            window = Window(*now._pairs(queries, origins, observed, width))
+            asked, known, strangers = now._pairs(queries, origins, observed, width)
+            window = Window(asked, known)
             similarity = copy.deepcopy(now.similarity)
             report = similarity.fit(
                 single(now.patterns),
@@ -145,6 +148,7 @@ class BayesianHopfield(Verifiable):
             if learn_prior:
                 now.prior = frequencies(similarity, single(now.patterns), window)
             now._take(similarity, report)
+            now._meet(strangers)
             now._recent = window.after(None)
         return self._warned(report)
 
@@ -160,11 +164,12 @@ class BayesianHopfield(Verifiable):
 
         Args:
             queries: ``(n, d)``.
-            origins: ``(n,)``, or None when nobody knows them.
+            origins: ``(n,)``, or None when nobody knows them. Known strangers are left out.
             observed: As in :meth:`fit`; a memory that has found hidden causes needs whole queries.
         """
         with self.learning() as now:
-            window = Window(*now._pairs(queries, origins, observed)).after(now._recent)
+            asked, known, _ = now._pairs(queries, origins, observed)
+            window = Window(asked, known).after(now._recent)
             similarity, log_prior = copy.deepcopy(now.similarity), now._log_prior()
             rows, seen = window.queries.rows, window.queries.observed
             report = similarity.follow(single(now.patterns), rows, window.origins, observed=seen, log_prior=log_prior)

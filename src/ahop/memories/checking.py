@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ahop._checks import integer, within
+from ahop._checks import STRANGER, integer, within
 from ahop._recall import Recall
 from ahop.learning.report import clopper_pearson
 
@@ -123,19 +123,24 @@ def questions(found: Recall, count: int, seed: int) -> list[Question]:
 
 
 def certified(first: Tensor, answers: Sequence[Any], patterns: int, wanted: float | None) -> Certificate:
-    """What answers prove of first choices ``(n,)``: an origin each, -1 for none of the patterns, None for unknown."""
+    """What answers prove of first choices ``(n,)``: an origin each, STRANGER for none of the patterns, None if unknown.
+
+    An answer of -1 is refused: where origins are learned from it means that nobody knows, and where patterns are
+    recalled that none was.
+    """
     given = answers.tolist() if isinstance(answers, Tensor) else list(answers)
     if len(given) != len(first):
         raise ValueError(f"answers must be {len(first)}, one for each query; got {len(given)}")
     known = [(int(one), answer) for one, answer in zip(first.tolist(), given, strict=True) if answer is not None]
     for _, answer in known:
-        if not isinstance(answer, Real) or not -1 <= float(answer) < patterns or float(answer) % 1:
+        named = isinstance(answer, Real) and 0 <= float(answer) < patterns and not float(answer) % 1
+        if not named and answer != STRANGER:
             raise ValueError(
-                f"answers must be origins from 0 to {patterns - 1}, -1 for none of them or None for one that nobody "
-                f"knows; got {answer!r}"
+                f"answers must be origins from 0 to {patterns - 1}, ahop.STRANGER for none of them or None for one "
+                f"that nobody knows; got {answer!r}"
             )
     if not known:
         raise ValueError("answers must have at least one that somebody knows")
-    right, strangers = sum(one == answer for one, answer in known), sum(answer == -1 for _, answer in known)
+    right, strangers = sum(one == answer for one, answer in known), sum(answer == STRANGER for _, answer in known)
     asked = None if wanted is None else within(wanted, "wanted", 0.0, 1.0)
     return Certificate(right, len(known), strangers, asked)

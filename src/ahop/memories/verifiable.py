@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
-from ahop._checks import Observed, as_queries
+from ahop._checks import STRANGER, Observed, as_queries
 from ahop._queries import Queries
-from ahop.learning.report import FitReport, beats_chance
+from ahop.learning.report import REJECT, FitReport, beats_chance
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.checking import Certificate, Question, certified, questions
 from ahop.similarity import Corruption
@@ -27,6 +27,10 @@ class Verifiable(AssociativeMemory, abstract=True):
     """A memory with probabilities that checked answers can confirm or correct."""
 
     similarity: Corruption
+
+    def familiarity(self, queries: Any, *, observed: Observed = None) -> Tensor:
+        """The log of how much likelier a query is from a stored pattern than from one that is not stored, ``(...)``."""
+        raise NotImplementedError
 
     def ask(
         self, queries: Any, count: int = 20, *, k: int = 3, observed: Observed = None, seed: int = 0
@@ -53,7 +57,7 @@ class Verifiable(AssociativeMemory, abstract=True):
 
         Args:
             queries: ``(n, d)``: those of :meth:`ask`, or others that nobody has selected and no fit has seen.
-            answers: The origin of each; -1 where it is none of the patterns, None where nobody knows.
+            answers: The origin of each; ``ahop.STRANGER`` where it is none of the patterns, None where nobody knows.
             observed: As in :meth:`scores`.
             wanted: The accuracy that is asked for.
 
@@ -78,7 +82,17 @@ class Verifiable(AssociativeMemory, abstract=True):
                 similarity.doubt.fill_(1.0)
             now.similarity = similarity
             now.report = replace(before, accuracy=found.accuracy, labels=found.labels, found=tells)
+            now._meet(asked[[row for row, answer in enumerate(answers) if answer == STRANGER]])
         return found
+
+    def _meet(self, strangers: Queries) -> None:
+        """Let known strangers judge what ``reject`` refuses, if there are any and it can refuse."""
+        if not len(strangers) or not int(self.similarity.genuine_count):
+            return
+        self.similarity.meet(self.familiarity(strangers.rows, observed=strangers.observed))
+        told = self.similarity.refusal(REJECT)
+        assert self.report is not None
+        self.report = replace(self.report, strangers=told.known, refused=told.refused)
 
     @torch.no_grad()
     def _beside_rivals(self, queries: Queries, origins: Tensor) -> Tensor:

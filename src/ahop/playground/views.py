@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import torch
 
+from ahop._checks import UNKNOWN
 from ahop.linkage import Linkage, lines
 from ahop.playground import draw
 from ahop.playground.draw import Line, safe
@@ -220,7 +221,7 @@ def linkage(found: Linkage) -> str:
 
 def matches(found: Linkage) -> str:
     """Some rows with the match of each, drawn over each other where columns are the same; known ones come last."""
-    rows = (found.origins >= 0).int().argsort(stable=True)[:_ROWS].tolist()
+    rows = (found.origins != UNKNOWN).int().argsort(stable=True)[:_ROWS].tolist()
     columns = {name: [values[row] for row in rows] for name, values in found.table().items() if name != "verified"}
     drawn = [_over(found, row) if found.model.shared else "" for row in rows]
     head = "".join(f"<th>{safe(name.replace('_', ' '))}</th>" for name in columns) + "<th>row over its match</th>"

@@ -28,8 +28,9 @@ from ahop.similarity.families.validation import of_own
 # A stream is learned from anew as long as its queries are few.
 _FEW = 256
 _LEAST = 32
-# What is kept of queries that were not learned from.
-_KEPT = ("genuine", "strange", "of_origins")
+# What is kept of queries that were not learned from: those held out, and known strangers.
+_HELD_OUT = ("genuine", "strange", "of_origins")
+_KEPT = (*_HELD_OUT, "met")
 
 
 class Corruption(Density):
@@ -75,6 +76,8 @@ class Corruption(Density):
     strange_count: Tensor
     of_origins: Tensor
     of_origins_count: Tensor
+    met: Tensor
+    met_count: Tensor
 
     def __init__(self, dim: int, model: Density | None = None) -> None:
         super().__init__()
@@ -86,7 +89,8 @@ class Corruption(Density):
         self.register_buffer("log_beta", torch.zeros(()))
         self.register_buffer("doubt", torch.zeros(()))
         # Of queries that were not learned from, in order, as many as the count says: how familiar genuine ones are, how
-        # familiar they were if their pattern were not stored, and how likely the origins of labelled ones.
+        # familiar they were if their pattern were not stored, how likely the origins of labelled ones, and how familiar
+        # known strangers are.
         for name in _KEPT:
             self.register_buffer(name, torch.zeros(fitting.GENUINE))
             self.register_buffer(f"{name}_count", torch.tensor(0))
@@ -144,8 +148,9 @@ class Corruption(Density):
         self.model, self.query_dim = learned.model, learned.model.query_dim
         self.log_beta.fill_(learned.log_beta)
         self.doubt.fill_(learned.doubt)
-        for name in _KEPT:
+        for name in _HELD_OUT:
             self._remember(name, getattr(learned, name))
+        self.met_count.zero_()
         self.known.fill_(len(queries))
         return learned.report
 
@@ -174,8 +179,12 @@ class Corruption(Density):
         self.doubt.fill_(doubt)
         # Familiarity is in units of the temperature, but for the share of one pattern; exactly so where one explains a
         # query alone.
-        for familiar in (self.genuine, self.strange):
+        for familiar in (self.genuine, self.strange, self.met):
             familiar.copy_((familiar + math.log(count)) * math.exp(log_beta) - math.log(count))
+
+    def meet(self, familiarity: Tensor) -> None:
+        """Keep how familiar known strangers are ``(n,)``, beside those met before, to judge refusals by."""
+        self._remember("met", torch.cat([self.met[: int(self.met_count)], familiarity.to(self.met)]))
 
     def least_likely(self, coverage: float) -> float:
         """The probability from which on patterns belong to sets that hold the origin at this rate
@@ -209,12 +218,14 @@ class Corruption(Density):
 
     def refusal(self, share: float) -> Refusal:
         """What a share of genuine queries that may be refused comes to."""
+        known = int(self.met_count)
         if float(self.doubt) >= 1:
-            return Refusal((0.0, 0.0), 1.0)
+            return Refusal((0.0, 0.0), 1.0, known, known)
         level, strange = self.least_familiar(share), self.strange[: int(self.strange_count)]
-        refused = float((strange < level).double().mean()) if len(strange) else math.nan
+        simulated = float((strange < level).double().mean()) if len(strange) else math.nan
         count = int(self.genuine_count)
-        return Refusal(realised(count, 1 - share) if int((count + 1) * share) else (0.0, 1.0), refused)
+        kept = realised(count, 1 - share) if int((count + 1) * share) else (0.0, 1.0)
+        return Refusal(kept, simulated, int((self.met[:known] < level).sum()), known)
 
     @torch.no_grad()
     def follow(
@@ -238,6 +249,7 @@ class Corruption(Density):
         self.model, report = fitting.follow(self.model, data)
         # What was held out was judged by another model.
         self.of_origins_count.zero_()
+        self.met_count.zero_()
         return report
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
