@@ -260,11 +260,11 @@ def test_a_few_labels_tell_how_often_a_model_is_right():
     astray = TrainingData(line, line[origins + 2], origins)
     models = [(Likelihood(4), torch.arange(10)), (Likelihood(4), torch.arange(10, 20))]
     with torch.no_grad():
-        assert trust.by_labels(models, astray, 0.9) == pytest.approx(0.9 / 21)
-        assert trust.by_labels(models, TrainingData(line, line[origins], origins), 0.3) == pytest.approx(20.3 / 21)
+        assert trust.by_labels(models, astray) == trust.Told(0, 20)
+        assert trust.by_labels(models, TrainingData(line, line[origins], origins)) == trust.Told(20, 20)
         few = torch.where(origins % 5 == 0, origins, -1)
-        assert trust.by_labels(models, TrainingData(line, line[origins + 2], few), 0.9) is None
-        assert trust.by_labels(models, TrainingData(line, line[origins + 2]), 0.9) is None
+        assert trust.by_labels(models, TrainingData(line, line[origins + 2], few)) is None
+        assert trust.by_labels(models, TrainingData(line, line[origins + 2])) is None
 
 
 # Four dimensions tell so little of 200 patterns that 40 labels may find none of it.

@@ -11,6 +11,7 @@ way for all queries. A few labels do (:func:`by_labels`).
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -64,19 +65,41 @@ def log_beta(model: Density, patterns: Tensor, queries: Tensor, seed: int) -> tu
     return min(0.0, fit_temperature(scores.double())[1]), right
 
 
-def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData, expected: float) -> float | None:
-    """How often the known origins are found, by models that each come with the rows they have not learned from.
+class Told(NamedTuple):
+    """How many of the known origins were found, of how many, by models that have not learned from them.
 
-    What was expected weighs as much as one label. None where too few origins are known.
+    Example:
+        >>> Told(3, 4).accuracy, Told(3, 4).bound(0.5)
+        (0.75, 0.7)
     """
+
+    right: int
+    labels: int
+
+    @classmethod
+    def by(cls, found: Tensor) -> Told | None:
+        """From whether each was found, ``(l,)``; None where they are too few to tell."""
+        return cls(int(found.sum()), len(found)) if len(found) >= FEWEST else None
+
+    @property
+    def accuracy(self) -> float:
+        """What a report says: labels alone have a say in it."""
+        return self.right / self.labels
+
+    def bound(self, expected: float) -> float:
+        """How sure to be at most: what was expected without labels weighs as much as one of them."""
+        return (self.right + expected) / (self.labels + 1)
+
+
+def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> Told | None:
+    """How many of the known origins are found, by models that each come with the rows they have not learned from."""
     if data.origins is None:
         return None
     right = []
     for model, rows in models:
         rows = rows[data.origins[rows] >= 0]
         right.append(first_choices(model, data.patterns, data.queries[rows]) == data.origins[rows])
-    found = torch.cat(right)
-    return None if len(found) < FEWEST else (float(found.sum()) + expected) / (len(found) + 1)
+    return Told.by(torch.cat(right))
 
 
 def of_origins(models: list[tuple[Density, Tensor]], data: TrainingData, beta: float) -> Tensor:

@@ -168,11 +168,13 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
             (one, _), (other, _) = halved
             share = math.sqrt(calibration.agreement(one, other, data.patterns, data.queries))
             right = share if math.isnan(right) else min(right, share)
-            told = calibration.by_labels(halved, data, right)
+            told = calibration.by_labels(halved, data)
             if told is not None:
                 # Labels are believed, be it more or less than a bootstrap.
-                share, right, log_beta, judged = told, told, 0.0, True
+                share, right, log_beta, judged = told.bound(right), told.accuracy, 0.0, True
             log_beta = calibration.no_surer_than(share, model, data.patterns, data.queries, log_beta, prior)
+    # What was found while learning it, against all patterns, is the last word.
+    right = right if math.isnan(chosen.expected) else chosen.expected
     loss, sure = evidence(data, model), _confidence(data, model, math.exp(log_beta))
     confidence = (1 - doubt) * sure + doubt / len(data.patterns)
     labels = len(data.known) if judged and len(data.known) >= calibration.FEWEST else 0

@@ -88,17 +88,17 @@ def _tells_more(data: TrainingData, one: Candidate, other: Candidate, seed: int)
         # What cannot be compared does not replace what is simpler.
         return False
     told, rival = (_told(data, candidate.refit, seed) for candidate in (one, other))
-    if told is not None and rival is not None and abs(told - rival) > _CLEARLY:
-        return told > rival
+    if told is not None and rival is not None and abs(told.bound(0.5) - rival.bound(0.5)) > _CLEARLY:
+        return told.right > rival.right
     return one.completed.beats(other.completed)
 
 
-def _told(data: TrainingData, refit: Refit | None, seed: int) -> float | None:
-    """The share of known origins that a model finds which was learned from the other half; None where few are known."""
+def _told(data: TrainingData, refit: Refit | None, seed: int) -> calibration.Told | None:
+    """What known origins say of a model that was learned from the other half; None where few are known."""
     if data.origins is None or refit is None:
         return None
     one, other = halves(len(data.queries), seed, data.queries.device)
-    return calibration.by_labels([(refit(one), other), (refit(other), one)], data, 0.5)
+    return calibration.by_labels([(refit(one), other), (refit(other), one)], data)
 
 
 def _retrieves_more(data: TrainingData, by_pairs: Candidate, best: Candidate, seed: int) -> bool:

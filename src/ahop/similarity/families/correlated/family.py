@@ -195,8 +195,8 @@ def _agreed(data: TrainingData, causes: Candidate, seed: int) -> Candidate:
         assert candidate.refit is not None
         models = [(candidate.refit(one), other), (candidate.refit(other), one)]
         share = calibration.agreement(models[0][0], models[1][0], data.patterns, data.queries)
-        told = calibration.by_labels(models, data, share)
-        return share if told is None else told
+        told = calibration.by_labels(models, data)
+        return share if told is None else told.bound(share)
 
     simpler = [
         Candidate(name, _plain_noise(data, shared)(data.rows), data, partial(_plain_noise, shared=shared))

@@ -206,12 +206,13 @@ def _slope(log_near: Tensor, squares: Tensor) -> float:
 
 class Fold(NamedTuple):
     """Queries ``(q, d')``, their origins ``(q,)``, a map that no pair of these had a part in, and the views that it has
-    of each query's own pattern ``(5, q, 1)``."""
+    of each query's own pattern ``(5, q, 1)``, and of this one and its nearest rivals ``(5, q, 1 + R')``."""
 
     queries: Tensor
     origins: Tensor
     bent: Bent
     own: Tensor
+    near: Tensor
 
 
 class Weighed(NamedTuple):
@@ -222,15 +223,24 @@ class Weighed(NamedTuple):
     rivals: Tensor
     stored: Tensor
 
-    @torch.no_grad()
     def scores(self) -> list[Tensor]:
         """Of each fold's queries: the score of the origin first, and of the rivals, ``(q, 1 + R)``."""
+        return [self._of(fold, self.weights) for fold in self.folds]
+
+    def apart(self) -> list[Tensor]:
+        """The same by weights that the fold's own queries had no part in, to judge by."""
         found = []
-        for queries, origins, bent, own in self.folds:
-            bent.weights.data.copy_(self.weights)
-            beside = bent(self.stored, queries).masked_fill_(origins[:, None] == self.rivals, -math.inf)
-            found.append(torch.cat([torch.tensordot(self.weights, own, 1), beside], 1))
+        for place, fold in enumerate(self.folds):
+            others = [one.near for other, one in enumerate(self.folds) if other != place]
+            weights = _weights(torch.cat(others, 1), self.weights).to(self.weights) if others else self.weights
+            found.append(self._of(fold, weights))
         return found
+
+    @torch.no_grad()
+    def _of(self, fold: Fold, weights: Tensor) -> Tensor:
+        fold.bent.weights.data.copy_(weights)
+        beside = fold.bent(self.stored, fold.queries).masked_fill_(fold.origins[:, None] == self.rivals, -math.inf)
+        return torch.cat([torch.tensordot(weights, fold.own, 1), beside], 1)
 
 
 def weigh(
@@ -251,22 +261,23 @@ def weigh(
     drawn = drawn.to(pairs.origins.device)
     rivals = drawn if rivals is None else torch.cat([rivals, drawn[~torch.isin(drawn, rivals)]])
     stored, prior = pairs.patterns[rivals], torch.tensor(PRIOR).to(pairs.patterns)
-    learned, near = [], []
+    learned = []
     for queries, origins in folds:
         bent = pairs.model(torch.isin(pairs.origins, origins).nonzero().squeeze(1), prior)
         own = bent.views(pairs.patterns[origins][:, None], queries[:, None]).squeeze(-1)
+        near = []
         # All views of all rivals are the largest table of a fit.
         for part in split(len(queries), 2 * len(VIEWS) * len(rivals) * queries.element_size()):
             views = bent.views(stored, queries[part])
             beside = torch.tensordot(prior, views, 1).masked_fill_(origins[part, None] == rivals, -math.inf)
             first = beside.topk(min(_NEAREST, len(rivals) - 1), 1).indices
             near.append(torch.cat([own[:, part], views.gather(2, first.expand(len(views), -1, -1))], 2))
-        learned.append(Fold(queries, origins, bent, own))
-    weights = _weights(torch.cat(near, 1)).to(pairs.patterns)
+        learned.append(Fold(queries, origins, bent, own, torch.cat(near, 1)))
+    weights = _weights(torch.cat([fold.near for fold in learned], 1), prior).to(pairs.patterns)
     return Weighed(weights, learned, rivals, stored)
 
 
-def _weights(views: Tensor) -> Tensor:
+def _weights(views: Tensor, start: Tensor) -> Tensor:
     """The weights, none below zero, under which the first column of the views ``(5, n, 1 + R)`` is likeliest."""
     from scipy.optimize import minimize
 
@@ -284,5 +295,5 @@ def _weights(views: Tensor) -> Tensor:
         slope = torch.einsum("knr,nr->k", gaps, shares) / len(scores) + 2 * pull * scale * drawn
         return value, slope.cpu().numpy()
 
-    found = minimize(loss, np.array(PRIOR), jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(VIEWS))
+    found = minimize(loss, start.double().cpu().numpy(), jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(VIEWS))
     return torch.from_numpy(found.x)

@@ -80,10 +80,10 @@ class MovedSpace(Family):
     ) -> Candidate:
         found = rounds.learn(data.patterns, data.queries, data.all_origins, seed)
         log_beta = 0.0
-        if found.start.found and len(data.known) >= rounds.TELLING:
+        if found.start.found and found.told is not None:
             # What labels say of those that were left out bounds how sure to be.
             asked = found.model, data.patterns, data.queries
-            log_beta = calibration.no_surer_than(found.expected, *asked, 0.0, data.log_prior)
+            log_beta = calibration.no_surer_than(found.told.bound(found.expected), *asked, 0.0, data.log_prior)
         return Candidate(
             self.name,
             found.model,
@@ -91,7 +91,7 @@ class MovedSpace(Family):
             log_beta=log_beta,
             settles=found.start.found,
             found=found.start.found,
-            expected=found.expected,
+            expected=found.expected if found.told is None else found.told.accuracy,
             warning="" if found.start.found else _not_found(data),
         )
 
@@ -101,9 +101,12 @@ class MovedSpace(Family):
             return None
         folds = CrossValidation(known.patterns, known.queries, known.all_origins, seed)
         found = self.with_labels(known, folds, None, seed)
-        # Few pairs are told from all patterns, not from some.
-        expected = math.nan if found.beside_all is None else found.beside_all.accuracy
-        return replace(found, data=data, again=None, expected=expected)
+        beside_all = found.beside_all
+        if beside_all is None and found.refit is not None and len(folds.rivals) < len(folds.patterns):
+            # Few pairs are told from all patterns, not from some.
+            beside_all = folds.against_all().evaluate(found.refit)
+        expected = math.nan if beside_all is None else beside_all.accuracy
+        return replace(found, data=data, again=None, beside_all=beside_all, expected=expected)
 
     def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
         """The map and its noise; one was found if queries land on patterns more closely than by chance.
@@ -123,7 +126,7 @@ class MovedSpace(Family):
         elif data.labelled:
             learned = _from_pairs(measured, seed, None)
         else:
-            bent, start, _ = rounds.learn(measured.patterns, measured.queries, measured.all_origins, seed)
+            bent, start, *_ = rounds.learn(measured.patterns, measured.queries, measured.all_origins, seed)
             learned, found = bent if isinstance(model, Bent) else bent.straight, start.found
         if not found:
             warn(_not_found(data))
@@ -145,13 +148,13 @@ def _held_out(one: Candidate) -> HeldOut:
 
 
 def _bent(data: TrainingData, validation: CrossValidation, seed: int, choice: Choice | None = None) -> Candidate:
-    """A bent map, validated by maps that have learned from all pairs of other folds."""
+    """A bent map, validated by maps and weights that have learned from all pairs of other folds."""
     patterns, queries, origins = data.patterns, data.queries, data.all_origins
     shape = bending.choose(patterns, queries, origins, seed)
     folds = [(queries[rows], origins[rows]) for _, rows in validation.parts]
     pairs = bending.Pairs.of(patterns, queries, origins, seed, shape)
     weighed = bending.weigh(pairs, folds, seed, validation.rivals)
-    weights, scores = weighed.weights, weighed.scores()
+    weights, scores = weighed.weights, weighed.apart()
     model = pairs.every(weights)
     model.straight = _from_pairs(data, seed, choice)
 

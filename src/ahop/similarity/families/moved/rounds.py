@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
+from ahop.similarity.families.calibration import Told
 from ahop.similarity.families.moved import bending
 from ahop.similarity.families.moved.alignment import Alignment, align, directions, nearest
 from ahop.similarity.families.moved.bent import Bent
@@ -27,16 +28,16 @@ _SHAPE = bending.Shape(0.8, 0.3)
 _CANDIDATES, _STEPS, _BELIEVED = 64, 30, 0.5
 # Queries of a fold that weigh the views, and known pairs that are enough to weigh them alone.
 _JUDGED, _ENOUGH = 512, 100
-# Known origins that tell how often answers are right, at least, and how many the map's own word is worth.
-TELLING, _WORTH = 5, 20
 
 
 class SelfLearned(NamedTuple):
-    """A map, the rotation that it began with, and how often it should be right."""
+    """A map, the rotation that it began with, how often it should be right by its own word, and by the known origins
+    that maps were asked for which had not learned from them; None where too few are known."""
 
     model: Bent
     start: Alignment
     expected: float
+    told: Told | None = None
 
 
 class _Believed(NamedTuple):
@@ -66,13 +67,9 @@ def learn(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
         pairs, weights, believed = _round(patterns, queries, origins, used, seed + number)
     model = pairs.every(weights)
     model.straight = fit_pairs(patterns, queries[used.rows], used.origins, seed)
-    known = (origins >= 0).nonzero().squeeze(1)
-    expected = float(believed.sure.mean())
-    if len(known) >= TELLING:
-        right = believed.first[known] == origins[known]
-        # What the map itself expects weighs as much as a few labels.
-        expected = (float(right.sum()) + _WORTH * expected) / (len(known) + _WORTH)
-    return SelfLearned(model, start, expected)
+    known = origins >= 0
+    told = Told.by(believed.first[known] == origins[known])
+    return SelfLearned(model, start, float(believed.sure.mean()), told)
 
 
 def _nothing(patterns: Tensor, queries: Tensor) -> Bent:
