@@ -50,8 +50,11 @@ def test_every_result_is_made_by_a_command(path, monkeypatch):
     assert asked["experiment"] == found["experiment"]
     for key, value in found["config"].items():
         now = asked["config"].get(key)
-        # Where it ran is free, and in which order.
-        if key in ("data", "models", "worlds") and isinstance(now, list):
+        # Where it ran is free, and in which order. A set that has joined since voids nothing, and is run when there is
+        # time.
+        if key == "data" and isinstance(now, list):
+            assert set(value) <= set(now)
+        elif key in ("models", "worlds") and isinstance(now, list):
             assert sorted(value) == sorted(now)
         elif isinstance(value, dict):
             assert value == {name: now[name] for name in value}, key
