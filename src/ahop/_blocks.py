@@ -56,6 +56,20 @@ def split(count: int, bytes_each: int) -> list[slice]:
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
+def parts_of(make: Callable[[slice], Tensor], count: int, bytes_each: int) -> Callable[[], Iterator[Tensor]]:
+    """A table to go over several times, some rows at a time: kept where the budget has room for all of it, and made
+    again each time where it has not.
+
+    Example:
+        >>> tables = parts_of(lambda part: torch.eye(4)[part], 4, 16)
+        >>> [sum(float(rows.sum()) for rows in tables()) for _ in range(2)]
+        [4.0, 4.0]
+    """
+    parts = split(count, bytes_each)
+    whole = make(parts[0]) if len(parts) == 1 else None
+    return lambda: (make(part) if whole is None else whole for part in parts)
+
+
 def pairwise(
     function: Callable[..., Tensor],
     patterns: Tensor,

@@ -41,6 +41,7 @@ class FitReport:
 
     Two more things are said where there is need: that nothing was ``found`` that is better than chance, so that answers
     mean nothing however well the fit converged; and, of one that had not converged, an ``advice`` on what to change.
+    Of very many ``queries``, it says how many it ``learned_from``: a sample of them.
 
     Example:
         >>> tried = (Trial("single dimensions", 0.7, -1.5), Trial("hidden causes", 0.68, -1.62))
@@ -73,6 +74,8 @@ class FitReport:
     labels: int = 0
     strangers: int = 0
     refused: int = 0
+    learned_from: int = 0
+    queries: int = 0
 
     @property
     def verified(self) -> bool:
@@ -119,6 +122,7 @@ class FitReport:
         lines = {
             "what happened": self.chosen if self.found else "nothing was found that is better than chance",
             "chosen from": self._tried(),
+            "learned from": self.sample,
             "how right": self._right(),
             "rests on": f"{self.labels} labels, held out" if self.labels else "no labels",
             "strangers": self._strangers(),
@@ -133,6 +137,13 @@ class FitReport:
         if self.labels or math.isnan(self.confidence):
             return ""
         return f"; {_percent(self.confidence)} of first choices, if this model is right; not checked"
+
+    @property
+    def sample(self) -> str:
+        """Of how many queries a sample was learned from, in words; nothing where it was all of them."""
+        if self.learned_from == self.queries:
+            return ""
+        return f"{self.learned_from:,} of {self.queries:,} queries, drawn at random"
 
     def _tried(self) -> str:
         judged = [trial for trial in self.tried if not math.isnan(trial.accuracy)]

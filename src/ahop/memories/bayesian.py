@@ -108,6 +108,10 @@ class BayesianHopfield(Verifiable):
         and held-out queries decide as far as they can: see
         :mod:`ahop.similarity.families`. ``print(memory.report)`` says what was tried and what to expect.
 
+        Work is bounded: where queries x patterns x dimensions are more than :math:`2^{36}`, a random sample of the
+        queries is learned from, 2,048 at least, as the report says; and beyond 65,536 patterns, queries are shared out
+        among their likeliest ones and a weighted sample of the others (:mod:`~ahop.similarity.families.stand_ins`).
+
         Args:
             queries: ``(n, d)``, or ``(n, q)`` of a space of their own.
             origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any. ``ahop.STRANGER`` for a query

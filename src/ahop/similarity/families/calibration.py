@@ -16,9 +16,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ahop._blocks import split
+from ahop._blocks import parts_of, split
 from ahop.learning.report import clopper_pearson
 from ahop.similarity.density import Density
+from ahop.similarity.families import stand_ins
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import beside_rivals, fit_doubt, fit_temperature
 
@@ -36,8 +37,12 @@ def first_choices(model: Density, patterns: Tensor, queries: Tensor) -> Tensor:
     """The likeliest pattern of each query, ``(n,)``."""
     like = next(model.parameters())
     # Of a half, no origin may be known.
-    parts = split(len(queries), 2 * len(patterns) * like.element_size()) or [slice(0, 0)]
-    return torch.cat([model(patterns.to(like), queries[part].to(like)).argmax(-1) for part in parts])
+    if not len(queries):
+        return torch.zeros(0, dtype=torch.long, device=queries.device)
+    some, places, _ = stand_ins.of(TrainingData(patterns, queries), model)
+    stored = some.patterns.to(like)
+    parts = split(len(queries), 2 * len(stored) * like.element_size())
+    return places[torch.cat([model(stored, queries[part].to(like)).argmax(-1) for part in parts])]
 
 
 def agreement(one: Density, other: Density, patterns: Tensor, queries: Tensor) -> float:
@@ -106,10 +111,11 @@ def of_origins(models: list[tuple[Density, Tensor]], data: TrainingData, beta: f
     """How likely known origins are, ``(l,)``, by models that each come with the rows they have not learned from."""
     found = [data.queries.new_empty(0)]
     for model, rows in models if data.origins is not None else ():
-        some = data.part(rows[data.all_origins[rows] >= 0])
-        if len(some.queries):
-            scores = beta * model(some.patterns, some.queries, some.observed) + data.log_priors
-            found.append(torch.softmax(scores, -1).gather(1, some.all_origins[:, None]).squeeze(1))
+        some = stand_ins.of(data.part(rows[data.all_origins[rows] >= 0]), model).data
+        for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
+            few = some.part(some.rows[part])
+            scores = beta * model(few.patterns, few.queries, few.observed) + few.log_priors
+            found.append(torch.softmax(scores, -1).gather(1, few.all_origins[:, None]).squeeze(1))
     return torch.cat(found)
 
 
@@ -143,14 +149,17 @@ def no_surer_than(
     share: float, model: Density, patterns: Tensor, queries: Tensor, log_beta: float, log_prior: Tensor | None
 ) -> float:
     """The log inverse temperature, at most ``log_beta``, at which the mean confidence is at most ``share``."""
-    like, some = next(model.parameters()), queries[:: max(1, len(queries) // _ASKED)]
-    prior = 0.0 if log_prior is None else log_prior.to(like)
+    like, asked = next(model.parameters()), queries[:: max(1, len(queries) // _ASKED)]
+    some, _, counts = stand_ins.of(TrainingData(patterns, asked, log_prior=log_prior), model)
+    prior = 0.0 if some.log_prior is None else some.log_prior.to(like)
+    stored, asked = some.patterns.to(like), asked.to(like)
     # Once, whatever the temperature: among many patterns, scores take long.
-    scores = model(patterns.to(like), some.to(like))
+    tables = parts_of(lambda part: model(stored, asked[part]), len(asked), 2 * len(stored) * like.element_size())
 
     def confidence(log_beta: float) -> float:
         """How sure the model is of its first choices on average."""
-        return float(torch.softmax(math.exp(log_beta) * scores + prior, -1).amax(-1).mean())
+        shares = (torch.softmax(math.exp(log_beta) * scores + prior, -1) for scores in tables())
+        return float(torch.cat([(own / counts).amax(-1) for own in shares]).mean())
 
     if confidence(log_beta) <= share:
         return log_beta

@@ -18,6 +18,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from ahop._blocks import split
+from ahop.similarity.families import stand_ins
 from ahop.similarity.families.candidate import Refit, halves
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed
@@ -46,10 +48,16 @@ def completed(data: TrainingData, refit: Refit, seed: int) -> Completed:
     """
     values = []
     for learn, judge in both_ways(data, seed):
-        model, asked = refit(learn), data.queries[judge]
-        scores = (model(data.patterns, asked) + data.log_priors).double()
-        evidence = scores.logsumexp(1) + model.log_volume(asked)
-        values.append(evidence - torch.special.entr(torch.softmax(scores, 1)).sum(1))
+        model, asked = refit(learn), data.part(judge)
+        some, _, counts = stand_ins.of(asked, model)
+        evidence, doubt = [], []
+        for part in split(len(judge), 4 * 8 * len(some.patterns)):
+            scores = (model(some.patterns, some.queries[part]) + some.log_priors).double()
+            shares = torch.softmax(scores, 1)
+            evidence.append(scores.logsumexp(1))
+            # What a stand-in has is shared alike among those that it stands for.
+            doubt.append(torch.special.entr(shares).sum(1) + shares @ counts.double().log())
+        values.append(torch.cat(evidence) + model.log_volume(asked.queries) - torch.cat(doubt))
     return Completed(torch.cat(values))
 
 

@@ -10,10 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
+import torch
+
+from ahop._blocks import split
 from ahop._precision import Units
 from ahop._registry import Registry
 from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
+from ahop.similarity.families import stand_ins
 from ahop.similarity.families.candidate import Candidate, Refit
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
@@ -135,6 +139,9 @@ def register(kind: Kind) -> Kind:
 
 def evidence(data: TrainingData, model: Density) -> float:
     """The mean of minus the log evidence of some queries."""
-    some = data.part(data.rows[:: max(1, len(data.queries) // 512)])
-    scores = model(some.patterns, some.queries, some.observed)
-    return -float((scores + data.log_priors).logsumexp(-1).mean())
+    some = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // 512)]), model).data
+    values = []
+    for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
+        few = some.part(some.rows[part])
+        values.append((model(few.patterns, few.queries, few.observed) + few.log_priors).logsumexp(-1))
+    return -float(torch.cat(values).mean())

@@ -29,13 +29,14 @@ from pkgutil import iter_modules
 import torch
 from torch import Tensor
 
+from ahop._blocks import split
 from ahop._precision import Units
 from ahop._progress import progress
 from ahop._warnings import warn
 from ahop.learning.report import FitReport, beats_chance
 from ahop.similarity import families
 from ahop.similarity.density import Density
-from ahop.similarity.families import calibration, null, with_labels, without_labels
+from ahop.similarity.families import calibration, null, stand_ins, with_labels, without_labels
 from ahop.similarity.families.candidate import Candidate, halves
 from ahop.similarity.families.correlated.family import HiddenCauses
 from ahop.similarity.families.crowding import within_room
@@ -48,6 +49,9 @@ from ahop.similarity.families.validation import fit_doubt, of_own
 for _module in iter_modules(families.__path__):
     import_module(f"{families.__name__}.{_module.name}" + (".family" if _module.ispkg else ""))
 
+# Work (queries x patterns x dimensions) up to which every query is learned from; beyond it, a sample of so many at
+# least, and of so many where all origins are known.
+_WORK, ENOUGH, _ENOUGH_LABELS = 2**36, 2**11, 2**14
 # Queries that are kept to tell strangers by, or how far sets must reach, at most; the fewest of which some can be held
 # out.
 GENUINE, FEWEST = 512, 4
@@ -89,6 +93,7 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
     """
     if not data.same_width:
         _require_a_map(data, families)
+    count, data = len(data.queries), sampled(data, seed)
     units = Units.of(data.patterns, data.queries)
     measured = data.measured(units)
     with progress("learning a corruption", show=show) as bar:
@@ -120,8 +125,25 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
         learned.report.confidence,
         chosen.found,
         labels=learned.report.labels,
+        learned_from=len(data.queries),
+        queries=count,
     )
     return replace(learned, model=units.leave(learned.model), report=report)
+
+
+def sampled(data: TrainingData, seed: int = 0) -> TrainingData:
+    """The same with a random sample of the queries, where all of them would be more work than they are worth.
+
+    Queries with known origins and those without are drawn apart, as many of either.
+    """
+    each = len(data.patterns) * data.queries.shape[1]
+    if len(data.queries) * each <= _WORK:
+        return data
+    order = torch.randperm(len(data.queries), generator=torch.Generator().manual_seed(seed)).to(data.rows.device)
+    known = data.all_origins[order] >= 0
+    most = max(ENOUGH, _WORK // each)
+    labels = max(most, _ENOUGH_LABELS) if data.labelled else most
+    return data.part(torch.cat([order[known][:labels], order[~known][:most]]).sort().values)
 
 
 def _told_by_labels(data: TrainingData, learned: Learned) -> bool:
@@ -182,9 +204,13 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
 
 def _confidence(data: TrainingData, model: Density, beta: float) -> float:
     """The mean confidence in the first choice, of some queries."""
-    some = data.part(data.rows[:: max(1, len(data.queries) // 512)])
-    scores = beta * model(some.patterns, some.queries, some.observed)
-    return float(torch.softmax(scores + data.log_priors, -1).amax(-1).mean())
+    some, _, counts = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // 512)]), model)
+    sure = []
+    for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
+        few = some.part(some.rows[part])
+        scores = beta * model(few.patterns, few.queries, few.observed)
+        sure.append((torch.softmax(scores + few.log_priors, -1) / counts).amax(-1))
+    return float(torch.cat(sure).mean())
 
 
 def _halved(data: TrainingData, chosen: Candidate, seed: int) -> list[tuple[Density, Tensor]]:
@@ -222,11 +248,16 @@ def _genuine_and_strange(
 def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) -> Tensor:
     """The log of how much likelier these queries are from stored patterns than from others that are like them; from all
     of them, and from all but the likeliest one, ``(2, m)``."""
-    some = data.part(rows)
-    scores = beta * model(some.patterns, some.queries, some.observed) + data.log_priors
-    without = scores.scatter(1, scores.argmax(1, keepdim=True), -math.inf)
-    likely = torch.stack([scores.logsumexp(-1), without.logsumexp(-1)])
-    return likely - beta * model.stranger(some.patterns, some.queries, some.observed)
+    some, _, counts = stand_ins.of(data.part(rows), model)
+    found = [data.queries.new_empty(2, 0)]
+    for part in split(len(rows), 2 * len(some.patterns) * some.queries.element_size()):
+        few = some.part(some.rows[part])
+        scores = beta * model(few.patterns, few.queries, few.observed) + few.log_priors
+        first = (scores - counts.log()).argmax(1, keepdim=True)
+        without = scores.scatter(1, first, -math.inf)
+        found.append(torch.stack([scores.logsumexp(-1), without.logsumexp(-1)]))
+    likely = torch.cat(found, 1)
+    return likely - beta * model.stranger(stand_ins.like_all(data.patterns), some.queries, some.observed)
 
 
 # --- a stream --------------------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ahop._blocks import split
 from ahop.similarity.density import Density
-from ahop.similarity.families import em
+from ahop.similarity.families import em, stand_ins
 from ahop.similarity.families.family import Family, register
 from ahop.similarity.families.posterior import Prior, expected
 from ahop.similarity.families.training import TrainingData
@@ -177,7 +178,8 @@ class RandomGain(Family):
         some = data.part(data.rows[:: max(1, len(data.queries) // _LOOKED_AT)])
         empty = self._empty(data)
         spread = data.patterns.std(0, unbiased=False) + 1e-6
-        nearest = torch.cdist(some.queries / spread, data.patterns / spread).argmin(1)
+        stored, parts = data.patterns / spread, split(len(some.queries), len(data.patterns) * spread.element_size())
+        nearest = torch.cat([torch.cdist(some.queries[part] / spread, stored).argmin(1) for part in parts])
         stored = some.patterns[torch.where(some.all_origins < 0, nearest, some.all_origins)]
         if float((stored - data.zero).abs().gt(empty.least).double().mean()) < _NOT_ZERO:
             return False
@@ -191,11 +193,12 @@ class RandomGain(Family):
     def fit(self, data: TrainingData, seed: int) -> Gain:
         """In closed form from pairs, else by expectation maximisation on as many queries as a table holds."""
         model, most = self._empty(data), max(64, _TABLE // len(data.patterns))
-        learner = _Learner(model, data if len(data.queries) <= most else data.part(data.rows[:most]))
+        some = data if len(data.queries) <= most else data.part(data.rows[:most])
         stored = model.size(data.patterns)
         model.bias.copy_(model.size(data.queries).mean(0) - stored.mean(0))
         model.log_sigma.copy_((_FIRST * stored.std(0, unbiased=False)).clamp_min(_NARROWEST).log())
-        em.iterate(learner, 1 if data.labelled else _STEPS, tolerance=1e-3)
+        for few, steps in stand_ins.rounds(some, model, 1 if data.labelled else _STEPS):
+            em.iterate(_Learner(model, few), steps, tolerance=1e-3)
         return model
 
     def _empty(self, data: TrainingData) -> Gain:

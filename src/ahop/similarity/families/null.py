@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
+from ahop.similarity.families import stand_ins
 from ahop.similarity.families.candidate import Candidate, Refit, halves
 from ahop.similarity.families.training import TrainingData
 
@@ -128,13 +129,14 @@ class _HeldOut(NamedTuple):
 def _held_out(data: TrainingData, refit: Refit, seed: int) -> _HeldOut:
     one, other = halves(len(data.queries), seed, data.queries.device)
     parts = []
-    for learned, asked in ((one, other), (other, one)):
-        model, rows = refit(learned[:_LEARNED]), asked[:_EXPLAINED]
-        for part in split(len(rows), 4 * len(data.patterns) * data.queries.element_size()):
-            some = data.part(rows[part])
-            scores = model(some.patterns, some.queries, some.observed).double() + data.log_priors
-            best, places = scores.topk(2, 1)
-            parts.append((scores.logsumexp(1), places[:, 0], (best[:, 0] - best[:, 1]).clamp(max=_MOST)))
+    for learned, judged in ((one, other), (other, one)):
+        model, rows = refit(learned[:_LEARNED]), judged[:_EXPLAINED]
+        asked, among, counts = stand_ins.of(data.part(rows), model)
+        for part in split(len(rows), 4 * len(among) * data.queries.element_size()):
+            some = asked.part(asked.rows[part])
+            scores = model(some.patterns, some.queries, some.observed).double() + some.log_priors
+            best, places = (scores - counts.log()).topk(2, 1)
+            parts.append((scores.logsumexp(1), among[places[:, 0]], (best[:, 0] - best[:, 1]).clamp(max=_MOST)))
     return _HeldOut(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 

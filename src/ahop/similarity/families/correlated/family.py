@@ -98,8 +98,7 @@ class HiddenCauses(Family):
         few, most = _some(data), max(_some(data), _TABLE // len(data.patterns))
         some = data if len(order) <= few else data.part(order[:few])
         ranks = learning.ladder(len(some.queries), data.patterns.shape[1]) if self.rank is None else [self.rank]
-        stored = data.patterns.double()
-        asked, prior = some.queries.double(), data.log_prior
+        stored, asked, prior = data.patterns, some.queries.double(), data.log_prior
         model = learning.by_information(stored, asked, some.origins, prior, ranks, lambda: advance(self.name))
         if len(order) > few:
             more, form = data.part(order[:most]), Form.of(model)
@@ -110,7 +109,7 @@ class HiddenCauses(Family):
         if data.observed is not None:
             raise ValueError("observed must be None: this memory has hidden causes, and learns from whole queries")
         assert isinstance(model, Correlated)
-        found = learning.follow(model, data.patterns.double(), data.queries.double(), data.origins)
+        found = learning.follow(model, data.patterns, data.queries.double(), data.origins)
         return found.to(data.patterns)
 
     def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
@@ -160,7 +159,7 @@ def _pairs(data: TrainingData, rows: Tensor, form: Form) -> Correlated:
 
 def _from_queries(data: TrainingData, model: Correlated) -> Callable[[Tensor], Correlated]:
     """Learns the form of a model from queries alone."""
-    stored, form, most = data.patterns.double(), Form.of(model), _some(data)
+    stored, form, most = data.patterns, Form.of(model), _some(data)
 
     def refit(rows: Tensor) -> Correlated:
         # From where all queries led to: what is there by chance does not stay in every half of them.
@@ -174,7 +173,7 @@ def _from_queries(data: TrainingData, model: Correlated) -> Callable[[Tensor], C
 
 def _plain_noise(data: TrainingData, shared: bool) -> Refit:
     """Learns noise without hidden causes: of each dimension's own, or one that all share."""
-    stored, form, most = data.patterns.double(), Form(shared_noise=shared), _some(data)
+    stored, form, most = data.patterns, Form(shared_noise=shared), _some(data)
 
     def refit(rows: Tensor) -> Correlated:
         some = data.part(rows[:most])

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
-from ahop.similarity.families import em, student
+from ahop.similarity.families import em, stand_ins, student
 from ahop.similarity.families.correlated.model import Correlated
 from ahop.similarity.families.correlated.moments import Moments, PairMoments, ShareMoments, Spread
+from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation, HeldOut
 
 # The numbers of hidden causes worth a try, and after how many failures in a row to stop.
@@ -192,9 +193,11 @@ def mutual_information(model: Correlated, patterns: Tensor, queries: Tensor) -> 
         >>> round(mutual_information(Correlated(4, 0), torch.ones(4, 4), patterns), 3)
         0.0
     """
+    some = stand_ins.of(TrainingData(patterns, queries), model).data
+    patterns, prior = some.patterns.to(queries), 0.0 if some.log_prior is None else some.log_prior.to(queries)
     asked, left = patterns.new_zeros(len(patterns)), 0.0
     for part in split(len(queries), 4 * len(patterns) * patterns.element_size()):
-        posterior = torch.softmax(model(patterns, queries[part]), -1)
+        posterior = torch.softmax(model(patterns, queries[part]) + prior, -1)
         asked += posterior.sum(0)
         left += float(torch.special.entr(posterior).sum())
     return float(torch.special.entr(asked / len(queries)).sum()) - left / len(queries)
@@ -260,9 +263,11 @@ def fit_queries(
 
     The gain stays as it is: a smaller one would let noise explain what tells patterns apart.
     """
-    gap = queries.mean(0) - patterns.mean(0)
-    model = _begin(gap, (queries - patterns.mean(0)).var(0, unbiased=False), form, start)
-    em.iterate(_OfQueries(model, form, queries, patterns, origins, log_prior), steps)
+    mean = patterns.mean(0, dtype=queries.dtype)
+    model = _begin(queries.mean(0) - mean, (queries - mean).var(0, unbiased=False), form, start)
+    for few, count in stand_ins.rounds(TrainingData(patterns, queries, origins, None, log_prior), model, steps):
+        stored = few.patterns.to(queries)
+        em.iterate(_OfQueries(model, form, queries, stored, few.origins, few.log_prior), count)
     return model
 
 
@@ -306,6 +311,6 @@ def follow(model: Correlated, patterns: Tensor, queries: Tensor, origins: Tensor
     if origins is None or bool((origins < 0).any()):
         new = fit_queries(patterns, queries, form, 4, model, origins)
     else:
-        new = fit_pairs(queries, patterns[origins], form)
+        new = fit_pairs(queries, patterns[origins].to(queries), form)
     new.log_beta.copy_(model.log_beta)
     return new

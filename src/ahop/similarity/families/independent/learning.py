@@ -11,6 +11,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -19,7 +20,7 @@ from ahop._blocks import split
 from ahop._precision import reach
 from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
-from ahop.similarity.families import em, residuals
+from ahop.similarity.families import em, residuals, stand_ins
 from ahop.similarity.families.correlated import learning as correlated
 from ahop.similarity.families.independent import terms
 from ahop.similarity.families.independent.likelihood import Likelihood
@@ -71,7 +72,7 @@ class Problem:
     kept: Tensor | None = None
     """Which of the queries these are, where some were left out."""
 
-    @property
+    @cached_property
     def spread(self) -> float:
         """How widely patterns are spread; where they are all the same, how widely queries are."""
         patterns, queries = (
@@ -144,6 +145,10 @@ class Problem:
         level = -math.log(len(patterns))
         priors = patterns.new_full(origins.shape, level) if log_prior is None else log_prior[origins]
         return Evidence(queries, patterns[origins], owner, priors, self.data.observed)
+
+    def near(self, state: State) -> Problem:
+        """The same to look for candidates in, with the patterns that matter under what is known now."""
+        return replace(self, data=stand_ins.of(self.data, self.similarity(state)).data)
 
     def forget_dimensions(self, state: State) -> None:
         """Begin anew, in place, with what differs between dimensions, from these queries alone."""
@@ -296,7 +301,7 @@ def _unlike(problem: Problem) -> State:
     """A start whose dimensions differ in noise, as a Gaussian of their own finds them."""
     patterns, queries = problem.data.patterns, problem.data.queries
     form = correlated.Form(rank=0)
-    rough = correlated.fit_queries(patterns.double(), queries.double(), form, steps=10, start=None)
+    rough = correlated.fit_queries(patterns, queries.double(), form, steps=10, start=None)
     state = _plain(problem, rough.bias.to(queries), False, mask=0.05, noise=1.0)
     level = rough.log_psi.mean() / 2
     state.regimes[0].log_sigma.fill_(float(level))
@@ -309,8 +314,9 @@ def _ranked(problem: Problem, states: list[State], rounds: int, advance: Callabl
     """The same states after some rounds, likeliest first."""
     values = []
     for state in states:
+        near = problem.near(state)
         for _ in range(rounds):
-            trace = problem.iterate(state, problem.candidates(state), steps=5)
+            trace = problem.iterate(state, near.candidates(state), steps=5)
             advance()
         values.append(trace[-1])
     return [states[place] for place in sorted(range(len(states)), key=lambda place: -values[place])]
@@ -324,15 +330,18 @@ def settled(
     advance: Callable[[], None] = lambda: None,
 ) -> Fit:
     """Look for better candidates, learn from them, and so on until neither changes anything."""
-    fit = Fit(problem, state, problem.candidates(state), list(trace))
+    near, looked = problem.near(state), True
+    fit = Fit(problem, state, near.candidates(state), list(trace))
     for step in range(most):
-        fit.evidence = fit.evidence if step == 0 else problem.candidates(state)
+        fit.evidence = fit.evidence if step == 0 else near.candidates(state)
         gained = problem.iterate(state, fit.evidence, steps=8)
         rests = bool(fit.trace) and gained[-1] - fit.trace[-1] < 1e-2
         fit.trace += gained
         advance()
-        if rests:
+        if rests and (looked or len(problem.data.patterns) <= stand_ins.MANY):
             break
+        # It is over when a new look at all patterns changes nothing.
+        near, looked = (problem.near(state), True) if rests else (near, False)
     return fit
 
 
@@ -340,7 +349,7 @@ def followed(problem: Problem, model: Density) -> Fit:
     """A few rounds from where another fit ended, to what these queries say."""
     state, labelled = State.of(model), problem.data.labelled
     problem = problem if labelled else problem.thinned(problem.enough)
-    evidence = problem.pairs() if labelled else problem.candidates(state)
+    evidence = problem.pairs() if labelled else problem.near(state).candidates(state)
     if any(_unlike_dimensions(regime) for regime in state.regimes):
         state.shrinkage = terms.estimate_shrinkage(evidence, state.regimes, state.log_rho)
     if labelled:

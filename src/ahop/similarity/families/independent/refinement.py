@@ -54,7 +54,7 @@ def of_either_start(first: Fit, second: State) -> Fit:
     other = refined(settled(first.problem, second, 40))
     if float(other.log_evidence().mean()) >= float(first.log_evidence().mean()):
         return other
-    return replace(first, evidence=first.problem.candidates(first.state))
+    return replace(first, evidence=first.problem.near(first.state).candidates(first.state))
 
 
 def _more_regimes(state: State, data: Evidence, floor: float) -> State:

@@ -116,8 +116,10 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
 def lands(patterns: Tensor, queries: Tensor) -> bool:
     """Whether queries ``(n, d)`` lie nearer to one of the patterns ``(N, d)`` than by chance, unturned."""
     stored, asked = standard(patterns), standard(queries)
-    judges = torch.arange(len(asked), device=asked.device) % max(2, len(asked) // _JUDGE) == 0
-    return _judged(_unturned(stored, asked), stored, asked[judges], asked[~judges][:_BESIDE]).found
+    # Beside very many patterns, fewer queries are enough work.
+    judge, beside = (min(most, max(most // 4, most * 2**16 // len(stored))) for most in (_JUDGE, _BESIDE))
+    judges = torch.arange(len(asked), device=asked.device) % max(2, len(asked) // judge) == 0
+    return _judged(_unturned(stored, asked), stored, asked[judges], asked[~judges][:beside]).found
 
 
 def standard(items: Tensor) -> Tensor:

@@ -203,7 +203,7 @@ def _may_be_found(data: TrainingData) -> bool:
 def _tell_little(data: TrainingData) -> bool:
     """Whether a rough model of values as they are is not sure of the origins."""
     asked = data.queries[:: max(1, len(data.queries) // 256)].double()
-    stored = data.patterns.double()
+    stored = data.patterns
     rough = correlated.fit_queries(stored, asked, correlated.Form(), 10, None)
     told = correlated.mutual_information(rough, stored, asked)
     return told < _INFORMED * math.log(min(len(asked), len(stored)))

@@ -13,8 +13,9 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
+from ahop._blocks import parts_of, split
 from ahop.similarity.density import Density
-from ahop.similarity.families import em
+from ahop.similarity.families import em, stand_ins
 from ahop.similarity.families.correlated.model import Correlated
 from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.training import TrainingData
@@ -117,22 +118,29 @@ class _Temperature:
 
     def __init__(self, model: Nearest, data: TrainingData) -> None:
         self.model, self.data = model, data
-        self.similar = model.similarity(model.stored(data.patterns), model.asked(data.queries)).double()
+        stored, asked = model.stored(data.patterns), model.asked(data.queries)
+        size = 3 * 8 * len(stored)
+        self.parts = split(len(asked), size)
+        self.tables = parts_of(lambda part: model.similarity(stored, asked[part]).double(), len(asked), size)
         # From the nearest patterns, which is too sure, to what explains the queries.
-        self.log_beta = _log_beta(model, float(self.similar.amax(1).mean()))
+        self.log_beta = _log_beta(model, float(torch.cat([similar.amax(1) for similar in self.tables()]).mean()))
         model.log_beta.fill_(self.log_beta)
 
-    def expect(self) -> tuple[float, Tensor]:
-        """The log evidence, and the share of each pattern in each query ``(n, N)``."""
-        data, known = self.data, self.data.known
-        logits = math.exp(self.log_beta) * self.similar + (0.0 if data.log_prior is None else data.log_prior)
-        shares = torch.softmax(logits, 1)
-        shares[known] = nn.functional.one_hot(data.all_origins[known], len(data.patterns)).to(shares)
+    def expect(self) -> tuple[float, float]:
+        """The log evidence, and how similar queries are to the patterns that they are shared out among, on average."""
+        data, evidence, means = self.data, [], []
+        for part, similar in zip(self.parts, self.tables(), strict=True):
+            logits = math.exp(self.log_beta) * similar + (0.0 if data.log_prior is None else data.log_prior)
+            shares, origins = torch.softmax(logits, 1), data.all_origins[part]
+            known = (origins >= 0).nonzero().squeeze(1)
+            shares[known] = nn.functional.one_hot(origins[known], len(data.patterns)).to(shares)
+            evidence.append(logits.logsumexp(1))
+            means.append((shares * similar).sum(1))
         constant = self.model.level(None) + self.model.log_volume(data.queries)
-        return float((logits.logsumexp(1) + constant).mean()), shares
+        return float((torch.cat(evidence) + constant).mean()), float(torch.cat(means).mean())
 
-    def maximise(self, shares: Tensor) -> bool:
-        before, self.log_beta = self.log_beta, _log_beta(self.model, float((shares * self.similar).sum(1).mean()))
+    def maximise(self, shares: float) -> bool:
+        before, self.log_beta = self.log_beta, _log_beta(self.model, shares)
         self.model.log_beta.fill_(self.log_beta)
         return abs(self.log_beta - before) < _RESTS
 
@@ -141,7 +149,8 @@ class _Temperature:
 def fit_queries(data: TrainingData, alignment: str, metric: str) -> Nearest:
     """A plain metric at the temperature that explains the queries, whether or not their origins are known."""
     model = _aligned(data.patterns, data.queries, data.zero, alignment, metric)
-    em.iterate(_Temperature(model, data), _STEPS)
+    # Which are nearest is the same at any temperature: one look at all patterns is enough.
+    em.iterate(_Temperature(model, stand_ins.of(data, model).data), _STEPS)
     return model
 
 

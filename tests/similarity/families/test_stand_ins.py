@@ -1,0 +1,91 @@
+import pytest
+import torch
+
+from ahop.similarity import Likelihood
+from ahop.similarity.families import calibration, fitting, stand_ins
+from ahop.similarity.families.correlated import learning as correlated
+from ahop.similarity.families.training import TrainingData
+
+
+def drawn(count, asked, dim=12, noise=0.5, seed=0):
+    """Patterns, queries with noise and a shift of each dimension, and their origins."""
+    draw = torch.Generator().manual_seed(seed)
+    patterns, origins = torch.randn(count, dim, generator=draw), torch.randint(count, (asked,), generator=draw)
+    shift, width = torch.randn(dim, generator=draw), noise * (0.5 + torch.rand(dim, generator=draw))
+    return patterns, patterns[origins] + shift + width * torch.randn(asked, dim, generator=draw), origins
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """So few patterns are many, and so few of them stand for all."""
+    monkeypatch.setattr(stand_ins, "MANY", 512)
+    monkeypatch.setattr(stand_ins, "_SAMPLE", 256)
+    monkeypatch.setattr(stand_ins, "_LIKELIEST", 8)
+
+
+@pytest.fixture
+def model():
+    found = Likelihood(12)
+    found.log_sigma.data.fill_(-0.5)
+    return found
+
+
+def test_stand_ins_count_for_all_patterns_and_hold_the_likeliest_of_each_query(many, model):
+    patterns, queries, origins = drawn(2000, 20)
+    data = TrainingData(patterns, queries, torch.where(origins > 1000, origins, -1))
+    few, places, counts = stand_ins.of(data, model)
+    assert len(places) < 500 and float(counts.sum()) == pytest.approx(2000)
+    assert few.log_prior.exp().sum() == pytest.approx(1)
+    assert patterns[places].equal(few.patterns)
+    with torch.no_grad():
+        assert bool(torch.isin(model(patterns, queries).argmax(1), places).all())
+    known = data.known
+    assert places[few.origins[known]].equal(origins[known]) and bool((few.origins[data.origins < 0] == -1).all())
+
+
+def test_the_evidence_of_stand_ins_is_that_of_all_patterns(many, model):
+    """Also where no pattern stands out, and most of the sum is that of the sample."""
+    patterns, queries, _ = drawn(2000, 60, noise=2.0)
+    model.log_sigma.data.fill_(0.5)
+    few = stand_ins.of(TrainingData(patterns, queries), model).data
+    with torch.no_grad():
+        whole = model(patterns, queries).logsumexp(1) - torch.tensor(2000.0).log()
+        found = (model(few.patterns, queries) + few.log_priors).logsumexp(1)
+    assert float((found - whole).abs().max()) < 0.5 and abs(float((found - whole).mean())) < 0.1
+
+
+def test_few_patterns_stand_for_themselves(model):
+    data = TrainingData(*drawn(50, 5)[:2])
+    few, places, counts = stand_ins.of(data, model)
+    assert few is data and places.equal(torch.arange(50)) and bool((counts == 1).all())
+    assert stand_ins.like_all(data.patterns) is data.patterns
+    assert list(stand_ins.rounds(data, model, 15)) == [(data, 15)]
+
+
+def test_first_choices_and_confidence_among_stand_ins_are_those_among_all(model, monkeypatch):
+    patterns, queries, _ = drawn(2000, 40)
+    data = TrainingData(patterns, queries)
+
+    def told():
+        with torch.no_grad():
+            choices = calibration.first_choices(model, patterns, queries)
+            return choices, fitting._confidence(data, model, 1.0), fitting._familiarity(model, data, data.rows, 1.0)
+
+    choices, sure, familiar = told()
+    monkeypatch.setattr(stand_ins, "MANY", 512)
+    few_choices, few_sure, few_familiar = told()
+    assert choices.equal(few_choices) and few_sure == pytest.approx(sure, abs=0.02)
+    assert float((familiar - few_familiar).abs().mean()) < 0.2
+
+
+def test_hidden_causes_learned_from_stand_ins_are_those_learned_from_all(many, monkeypatch):
+    patterns, queries, _ = drawn(2000, 200)
+    form, asked = correlated.Form(), queries.double()
+    few = correlated.fit_queries(patterns, asked, form, 15, None)
+    monkeypatch.setattr(stand_ins, "MANY", 2**16)
+    whole = correlated.fit_queries(patterns, asked, form, 15, None)
+    torch.testing.assert_close(few.bias, whole.bias, atol=0.05, rtol=0)
+    torch.testing.assert_close(few.log_psi, whole.log_psi, atol=0.15, rtol=0)
+    told = correlated.mutual_information(whole, patterns, asked)
+    monkeypatch.setattr(stand_ins, "MANY", 512)
+    assert correlated.mutual_information(whole, patterns, asked) == pytest.approx(told, rel=0.02)
