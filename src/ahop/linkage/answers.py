@@ -8,7 +8,11 @@ import torch
 from torch import Tensor
 
 from ahop._checks import UNKNOWN
+from ahop._progress import progress
 from ahop.memories.bayesian import BayesianHopfield
+
+# Pairs (rows x stored rows) between two pictures of the progress.
+_AT_ONCE = 2**31
 
 
 class Answers(NamedTuple):
@@ -22,7 +26,12 @@ class Answers(NamedTuple):
 
 
 def answers(
-    memory: BayesianHopfield, queries: Tensor, origins: Tensor, one_to_one: bool, reject: float | None = None
+    memory: BayesianHopfield,
+    queries: Tensor,
+    origins: Tensor,
+    one_to_one: bool,
+    reject: float | None = None,
+    verbose: bool = False,
 ) -> Answers:
     """What is known is its own answer, and taken where each stored row is given away once.
 
@@ -30,7 +39,7 @@ def answers(
         memory: What was learned.
         queries: ``(n, q)``, NaN where a value is missing.
         origins: The stored row of each ``(n,)``, -1 where nobody knows, ``ahop.STRANGER`` where it is none of them.
-        one_to_one, reject: As in :func:`ahop.linkage.link`.
+        one_to_one, reject, verbose: As in :func:`ahop.linkage.link`.
     """
     open = (origins == UNKNOWN).nonzero().squeeze(1)
     first, second = origins.clamp_min(-1), torch.full_like(origins, -1)
@@ -51,9 +60,12 @@ def answers(
                 short = len(open) > int(room.sum())
                 strangers[open] = (found.indices < 0) & (found.strangers >= (0.5 if short else 0.0))
         else:
-            best = memory.recall(asked, min(2, len(memory)), observed=observed, reject=reject)
-            first[open], sure[open] = best.indices[:, 0], best.probabilities[:, 0].double()
-            strangers[open] = best.indices[:, 0] < 0
-            if best.indices.shape[1] > 1:
-                second[open], less[open] = best.indices[:, 1], best.probabilities[:, 1].double()
+            with progress("answering", len(open), show=verbose) as bar:
+                for part in open.split(max(1, _AT_ONCE // len(memory))):
+                    best = memory.recall(queries[part], min(2, len(memory)), observed=observed, reject=reject)
+                    first[part], sure[part] = best.indices[:, 0], best.probabilities[:, 0].double()
+                    strangers[part] = best.indices[:, 0] < 0
+                    if best.indices.shape[1] > 1:
+                        second[part], less[part] = best.indices[:, 1], best.probabilities[:, 1].double()
+                    bar.advance(f"{int(part[-1]) + 1:,} of {len(origins):,} rows", len(part))
     return Answers(first, sure, second, less, strangers)

@@ -158,7 +158,7 @@ def link(
         else:
             model, rows, notes, judged = _learned(stored, incoming, known, one_to_one, seed, verbose)
         queries = torch.from_numpy(rows.values).to(model.memory.patterns.dtype)
-        found = answers(model.memory, queries, known, one_to_one, reject)
+        found = answers(model.memory, queries, known, one_to_one, reject, verbose)
     beside = alternatives(model.stored.values, rows.values, known, found.indices, shared=model.shared, seed=seed)
     notes = (*notes, *dict.fromkeys(str(one.message) for one in warned))
     seconds = time.monotonic() - start

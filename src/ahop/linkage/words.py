@@ -52,6 +52,8 @@ def lines(linkage: Linkage) -> list[tuple[str, str]]:
     if report is not None:
         found = report.chosen if report.found else "nothing was found that is better than chance"
         told.append(("what happened", found))
+        if report.sample:
+            told.append(("learned from", report.sample))
     told += [("how right", _right(linkage)), ("rests on", _basis(linkage))]
     told += [("beside it", text) for text in _beside(linkage)]
     if linkage.reject is not None:

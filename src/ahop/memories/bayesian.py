@@ -28,6 +28,7 @@ from ahop.similarity.bridge import Adapter
 from ahop.similarity.codes import NoCodesError
 from ahop.similarity.families.moved.bent import Bent
 from ahop.similarity.families.moved.model import Moved
+from ahop.similarity.families.stand_ins import like_all
 
 if TYPE_CHECKING:
     from ahop.index.index import Index
@@ -230,8 +231,12 @@ class BayesianHopfield(Verifiable):
         It mostly tells how hard a query was hit; :meth:`familiarity` tells whether its origin is stored. Neither
         carries gradients.
         """
-        scores = self.scores(queries, observed=observed)
-        return scores.logsumexp(-1) - (math.log(len(self)) if self.prior is None else 0.0)
+        asked = as_queries(queries, self.patterns, observed, self.query_dim)
+        flat, found = asked.flat(), []
+        for part in split(len(flat), 2 * len(self) * flat.rows.element_size()) or [slice(0, 0)]:
+            found.append(self.scores(flat[part].rows, observed=flat[part].observed).logsumexp(-1))
+        level = math.log(len(self)) if self.prior is None else 0.0
+        return torch.cat(found).reshape(asked.rows.shape[:-1]) - level
 
     @torch.no_grad()
     @of_one_moment
@@ -239,13 +244,13 @@ class BayesianHopfield(Verifiable):
         r"""The log of how much likelier a query is from a stored pattern than from one that is not stored, ``(...)``.
 
         The evidence over the evidence under background patterns, each dimension of which is drawn from what the
-        stored ones have there:
+        stored ones have there (of very many, those of a sample):
 
         .. math:: \log \operatorname*{mean}_k p(x \mid \xi_k) - \sum_i \log \operatorname*{mean}_k p(x_i \mid \xi_{k,i})
         """
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = asked.flat().single()
-        background = self.similarity.stranger(single(self.patterns), flat.rows, flat.observed)
+        background = self.similarity.stranger(like_all(single(self.patterns)), flat.rows, flat.observed)
         return self.log_evidence(asked.rows, observed=asked.observed) - background.reshape(asked.rows.shape[:-1])
 
     @torch.no_grad()

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from ahop.similarity.density import Density
+from ahop.similarity.families import stand_ins
+from ahop.similarity.families.training import TrainingData
 
 # Few origins are left out a few at a time, many by the eighth: a model of few is worth what each of them tells.
 _FEW, _FEW_FOLDS = 64, 12
@@ -146,6 +148,8 @@ class CrossValidation:
         """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing."""
         like = next(similarity.parameters())
         patterns, queries = self.patterns.to(like), self.queries[rows].to(like)
+        if len(self.rivals) > stand_ins.MANY:
+            return beside_likeliest(similarity, TrainingData(patterns, queries, self.origins[rows]))
         return beside_rivals(similarity, patterns, queries, self.origins[rows], self.rivals)
 
     def through(self, view: Callable[[Tensor], Tensor]) -> CrossValidation:
@@ -194,6 +198,14 @@ def beside_rivals(similarity: Density, patterns: Tensor, queries: Tensor, origin
     table = similarity(patterns[some], queries)
     own, against = table.gather(1, places[len(rivals) :, None]), table[:, places[: len(rivals)]]
     return torch.cat([own, against.masked_fill(origins[:, None] == rivals, -torch.inf)], 1)
+
+
+def beside_likeliest(similarity: Density, data: TrainingData) -> Tensor:
+    """Scores of each query's own pattern, first, and of its likeliest rivals among very many, to ``(n, 1 + R)``; one
+    that stands for several counts for all of them."""
+    some, places, counts = stand_ins.of(data, similarity)
+    scores = beside_rivals(similarity, some.patterns, some.queries, some.all_origins, torch.arange(len(places)))
+    return torch.cat([scores[:, :1], (scores[:, 1:] + counts.log()).topk(_RIVALS, 1).values], 1)
 
 
 def fit_temperature(scores: Tensor) -> tuple[Tensor, float]:
