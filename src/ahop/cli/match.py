@@ -64,6 +64,8 @@ def match(
     if pairs is not None:
         known = linkage.known_pairs(pairs, stored.stored if isinstance(stored, linkage.Model) else stored, incoming)
         say("known pairs", known.note)
+    if wait := _wait(stored, incoming):
+        say("time to come", wait)
 
     found = linkage.link(
         stored, incoming, None if known is None else known.origins, one_to_one=one_to_one, reject=reject
@@ -93,6 +95,15 @@ def match(
         say("verdict", text)
         if not passed:
             raise typer.Exit(_NOT_REACHED)
+
+
+def _wait(stored: Table | Model, incoming: Table) -> str:
+    """About how long it will take, where that is long."""
+    from ahop import linkage
+
+    given = isinstance(stored, linkage.Model)
+    rows, columns = (stored.stored if given else stored).values.shape
+    return linkage.in_words(linkage.forecast(rows, len(incoming), columns, learning=not given))
 
 
 def _read(

@@ -4,6 +4,7 @@ from ahop.linkage.adapt import adapted
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.checks import answered, asked, check_page
 from ahop.linkage.correct import Corrected, corrected
+from ahop.linkage.duration import forecast, in_words
 from ahop.linkage.linking import Linkage, link
 from ahop.linkage.model import Model
 from ahop.linkage.page import page
@@ -20,6 +21,8 @@ __all__ = [
     "asked",
     "check_page",
     "corrected",
+    "forecast",
+    "in_words",
     "known_pairs",
     "lines",
     "link",

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from ahop import BayesianHopfield
 from ahop.similarity import Likelihood
 from ahop.similarity.families import calibration, fitting, stand_ins
 from ahop.similarity.families.correlated import learning as correlated
@@ -89,3 +90,41 @@ def test_hidden_causes_learned_from_stand_ins_are_those_learned_from_all(many, m
     told = correlated.mutual_information(whole, patterns, asked)
     monkeypatch.setattr(stand_ins, "MANY", 512)
     assert correlated.mutual_information(whole, patterns, asked) == pytest.approx(told, rel=0.02)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return drawn(1500, 400, dim=10)
+
+
+def right(world, origins=None):
+    patterns, queries, wanted = world
+    memory = BayesianHopfield(patterns).fit(queries, origins, verbose=False)
+    return float((memory.recall(queries).indices[:, 0] == wanted).double().mean()), memory.report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("labels", [0, 60, 400])
+def test_a_fit_with_stand_ins_and_a_sample_of_the_queries_is_as_often_right(many, monkeypatch, world, labels):
+    known = torch.where(torch.arange(400) < labels, world[2], -1) if labels else None
+    monkeypatch.setattr(stand_ins, "MANY", 2**16)
+    whole, before = right(world, known)
+    monkeypatch.setattr(stand_ins, "MANY", 512)
+    monkeypatch.setattr(fitting, "_WORK", 1)
+    monkeypatch.setattr(fitting, "ENOUGH", 200)
+    found, report = right(world, known)
+    assert found > whole - 0.03 and report.found == before.found
+    assert report.sample == ("" if labels == 400 else f"{200 + labels} of 400 queries, drawn at random")
+    assert report.confidence == pytest.approx(before.confidence, abs=0.08)
+
+
+def test_a_sample_is_drawn_by_the_seed_and_keeps_what_is_labelled(monkeypatch):
+    patterns, queries, origins = drawn(50, 300)
+    data = TrainingData(patterns, queries, torch.where(torch.arange(300) < 20, origins, -1))
+    assert fitting.sampled(data) is data
+    monkeypatch.setattr(fitting, "_WORK", 1)
+    monkeypatch.setattr(fitting, "ENOUGH", 100)
+    some = fitting.sampled(data, seed=1)
+    assert len(some.queries) == 120 and some.origins[:20].equal(origins[:20])
+    assert some.queries.equal(fitting.sampled(data, seed=1).queries)
+    assert not some.queries.equal(fitting.sampled(data, seed=2).queries)
