@@ -109,7 +109,8 @@ def test_a_fit_with_stand_ins_and_a_sample_of_the_queries_is_as_often_right(many
     known = torch.where(torch.arange(400) < labels, world[2], -1) if labels else None
     monkeypatch.setattr(stand_ins, "MANY", 2**16)
     whole, before = right(world, known)
-    monkeypatch.setattr(stand_ins, "MANY", 512)
+    monkeypatch.setattr(stand_ins, "MANY", 1024)
+    monkeypatch.setattr(stand_ins, "_SAMPLE", 1024)
     monkeypatch.setattr(fitting, "_WORK", 1)
     monkeypatch.setattr(fitting, "ENOUGH", 200)
     found, report = right(world, known)

@@ -204,7 +204,8 @@ def beside_likeliest(similarity: Density, data: TrainingData) -> Tensor:
     """Scores of each query's own pattern, first, and of its likeliest rivals among very many, to ``(n, 1 + R)``; one
     that stands for several counts for all of them."""
     some, places, counts = stand_ins.of(data, similarity)
-    scores = beside_rivals(similarity, some.patterns, some.queries, some.all_origins, torch.arange(len(places)))
+    every = torch.arange(len(places), device=places.device)
+    scores = beside_rivals(similarity, some.patterns, some.queries, some.all_origins, every)
     return torch.cat([scores[:, :1], (scores[:, 1:] + counts.log()).topk(_RIVALS, 1).values], 1)
 
 
