@@ -101,9 +101,9 @@ def _wait(stored: Table | Model, incoming: Table) -> str:
     """About how long it will take, where that is long."""
     from ahop import linkage
 
-    given = isinstance(stored, linkage.Model)
-    rows, columns = (stored.stored if given else stored).values.shape
-    return linkage.in_words(linkage.forecast(rows, len(incoming), columns, learning=not given))
+    table = stored.stored if isinstance(stored, linkage.Model) else stored
+    rows, columns = table.values.shape
+    return linkage.in_words(linkage.forecast(rows, len(incoming), columns, learning=table is stored))
 
 
 def _read(
