@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
+from ahop._blocks import split
 from ahop._checks import Observed, as_matrix, as_queries, as_tensor, within
 from ahop._component import single
 from ahop._precision import Units, reach
