@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -43,15 +44,20 @@ def adapt(
     if pairs is not None:
         known, note = linkage.known_pairs(pairs, held, asked)
         say("known pairs", note)
-    if metric is None and tables.aligned(held, asked).shared:
-        found = linkage.corrected(held, asked, known)
-        columns, vectors, made = found.table.columns, found.table.values, "rows as the stored ones were measured"
-        for line in found.lines:
-            say(*line)
-    else:
-        metric = metric or "cosine"
-        columns, vectors = held.columns, linkage.adapted(held, asked, known, metric)
-        made = f"queries for an index by {metric}"
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        if metric is None and tables.aligned(held, asked).shared:
+            found = linkage.corrected(held, asked, known)
+            columns, vectors, made = found.table.columns, found.table.values, "rows as the stored ones were measured"
+            told = found.lines
+        else:
+            metric = metric or "cosine"
+            columns, vectors, told = held.columns, linkage.adapted(held, asked, known, metric), ()
+            made = f"queries for an index by {metric}"
+    for note in dict.fromkeys(str(one.message) for one in warned):
+        say("note", note)
+    for line in told:
+        say(*line)
     if out.suffix.lower() == ".npy":
         with whole_file(out) as file:
             np.save(file, vectors)

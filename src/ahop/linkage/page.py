@@ -65,7 +65,7 @@ def _verdict(linkage: Linkage, wanted: float | None) -> str:
 def _learned(linkage: Linkage) -> Iterable[str]:
     names = linkage.incoming.columns
     try:
-        picture = _drawn(lambda ax: plot.corruption(linkage.memory, names, ax=ax), 7.5, 3.4)
+        picture = drawn(lambda ax: plot.corruption(linkage.memory, names, ax=ax), 7.5, 3.4)
     except ValueError:
         # A map between two spaces tells nothing of single columns.
         return
@@ -86,7 +86,7 @@ def _confidence(linkage: Linkage) -> Iterable[str]:
     told = f"{100 * float(sure.mean()):.0f} % of the matches should be right, if probabilities hold.{checked}"
     if linkage.memory.report is not None and not linkage.memory.report.found:
         told = "Nothing was found that is better than chance: all stored rows are as likely as each other."
-    yield f"<h2>How sure the matches are</h2>\n{_drawn(draw, 6.0, 2.6)}\n<p>{escape(told)}</p>"
+    yield f"<h2>How sure the matches are</h2>\n{drawn(draw, 6.0, 2.6)}\n<p>{escape(told)}</p>"
 
 
 def _doubtful(linkage: Linkage) -> Iterable[str]:
@@ -119,7 +119,7 @@ def _doubtful(linkage: Linkage) -> Iterable[str]:
     if linkage.model.shared and order_of(linkage.memory.patterns) and not bool(queries[rows].isnan().any()):
         yield "<h3>Drawn over each other</h3>"
         shown = rows[:_CURVES]
-        yield _drawn(lambda ax: plot.matches(linkage.memory, queries, shown, ax=ax), 8.0, 0.8 + 0.9 * len(shown))
+        yield drawn(lambda ax: plot.matches(linkage.memory, queries, shown, ax=ax), 8.0, 0.8 + 0.9 * len(shown))
 
 
 def _why(linkage: Linkage, query: torch.Tensor, row: int) -> str:
@@ -132,7 +132,7 @@ def _why(linkage: Linkage, query: torch.Tensor, row: int) -> str:
         ax.set_xlabel(f"nats for {names[0]} against {names[1]}")
 
     try:
-        return f"<p>{escape(str(linkage.incoming.ids[row]))}</p>\n{_drawn(draw, 6.5, 4.0)}"
+        return f"<p>{escape(str(linkage.incoming.ids[row]))}</p>\n{drawn(draw, 6.5, 4.0)}"
     except ValueError:
         return ""
 
@@ -176,8 +176,8 @@ def _next(linkage: Linkage) -> str:
 # --- parts of a page ------------------------------------------------------------------------------------------
 
 
-def _drawn(draw: Callable[[Axes], Any], width: float, height: float) -> str:
-    """A picture as part of the page."""
+def drawn(draw: Callable[[Axes], Any], width: float, height: float) -> str:
+    """A picture as part of a page, so many inches wide and high."""
     require("matplotlib", extra="plot")
     from matplotlib import pyplot, rc_context
 

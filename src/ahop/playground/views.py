@@ -314,6 +314,19 @@ def _line(row: Row, right: float, gap: float) -> str:
     return f"{begin}{figures}</tr>"
 
 
+def trust(pictures: Iterable[str]) -> str:
+    """Whether probabilities mean what they say, and what it costs to answer more; nothing without pictures."""
+    shown = "".join(f'<div class="chart">{picture}</div>' for picture in pictures)
+    told = (
+        "On pairs that b-hop has not learned from. Left: points on the dashed line are as often right as their "
+        "probability says, those below it are too sure. Right: how many answers are wrong if only the surest rows are "
+        "answered."
+    )
+    return f'<h4>How far b-hop can be trusted</h4><p class="note">{told}</p><div class="film">{shown}</div>' * bool(
+        shown
+    )
+
+
 def calibration(rows: Sequence[Row]) -> str:
     """How often first choices are right over how sure the memory is; on the diagonal it means what it says."""
     lines = [Line("as sure as right", "oracle", (0.0, 1.0), (0.0, 1.0))]

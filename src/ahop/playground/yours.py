@@ -14,8 +14,10 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
+from ahop import plot
 from ahop.linkage import Linkage, page
 from ahop.linkage.alternatives import NEAREST, RIDGE, by_cosine, by_ridge
+from ahop.linkage.page import drawn
 from ahop.memories import create
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
@@ -62,6 +64,7 @@ class Row(NamedTuple):
         confidence: The mean probability of first choices.
         curve: Mean confidence and share right in bins of confidence.
         problem: Why it could not take part; the figures mean nothing then.
+        memory: What has answered, if that is a memory.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Row(NamedTuple):
     confidence: float = nan
     curve: tuple[tuple[float, float], ...] = ()
     problem: str = ""
+    memory: AssociativeMemory | None = None
 
 
 def split(origins: Tensor, seed: int = 0) -> Split:
@@ -124,7 +128,20 @@ def _row(name: str, learns: str, found: Linkage, halves: Split) -> Row:
         for bin in bins.unique().tolist()
     )
     gap = calibration_gap(confidence, right)
-    return Row(name, learns, float(right.float().mean()), gap, float(confidence.mean()), curve)
+    return Row(name, learns, float(right.float().mean()), gap, float(confidence.mean()), curve, memory=memory)
+
+
+def curves(memory: AssociativeMemory, found: Linkage, halves: Split) -> tuple[str, ...]:
+    """A reliability diagram and a risk-coverage curve of a memory, on the queries that are scored; nothing where values
+    are missing."""
+    queries = torch.from_numpy(found.incoming.values[halves.score]).to(memory.patterns.dtype)
+    if bool(queries.isnan().any()):
+        return ()
+    asked = memory, queries, found.origins[halves.score]
+    return tuple(
+        drawn(lambda ax, picture=picture: picture(*asked, ax=ax), 4.2, 3.6)  # type: ignore[misc]
+        for picture in (plot.reliability, plot.risk_coverage)
+    )
 
 
 def _require_able(name: str, found: Linkage) -> None:

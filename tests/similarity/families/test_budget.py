@@ -46,7 +46,7 @@ LEARNED = {
     "first choices": lambda data, model: calibration.first_choices(model, data.patterns, data.queries),
     "temperature": lambda data, model: calibration.no_surer_than(0.5, model, data.patterns, data.queries, 0.0, None),
     "completed": lambda data, model: completed.completed(data, lambda rows: model, 0),
-    "metric": lambda data, model: fit_queries(data, "centred", "distance", steps=2).log_beta,
+    "metric": lambda data, model: fit_queries(data, "centred", "distance").log_beta,
 }
 
 

@@ -95,4 +95,6 @@ def _compared(found: Linkage) -> Iterator[str]:
     for row in yours.rows(found, halves):
         rows.append(row)
         yield head + views.table(rows, len(yours.MODELS))
-    yield head + f'<div class="film">{views.table(rows, len(rows))}{views.calibration(rows)}</div>'
+    head += f'<div class="film">{views.table(rows, len(rows))}{views.calibration(rows)}</div>'
+    memory = next((row.memory for row in rows if row.name == "b-hop"), None)
+    yield head + views.trust(() if memory is None else yours.curves(memory, found, halves))

@@ -1,14 +1,19 @@
 """A floor: many values are exactly there, and the rest have a density."""
 
+import itertools
+from dataclasses import replace
 from functools import cache
 
 import pytest
 import torch
+from tests.guards import Watch, apart, rows
 
 import ahop
 from ahop._precision import Units
 from ahop.similarity import Correlated, Floor
+from ahop.similarity.families.family import FAMILIES
 from ahop.similarity.families.floor import learning
+from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation
 from ahop.variants import Samples, Variant
 
@@ -277,3 +282,33 @@ def test_binary_values_have_one_bin():
 def test_bad_shapes(given):
     with pytest.raises(ValueError, match="must"):
         Floor(3, **given)
+
+
+def test_labels_judge_floors_that_have_not_learned_from_them(monkeypatch):
+    patterns, queries, origins = PATTERNS[:40], SEEN.queries[:60], SEEN.origins[:60] % 40
+    watch = Watch(monkeypatch).on(learning, "fit_pairs").on(CrossValidation, "score")
+    learning.by_retrieval(CrossValidation(patterns, queries, origins, 0))
+    for learned, judged in itertools.pairwise(watch.calls):
+        if judged.what == "score":
+            apart(rows(origins[learned.rows]), rows(origins[judged.rows]))
+    assert len(watch.of("score")) == 12 * len(learning.REGIMES)
+
+
+@torch.no_grad()
+def test_a_floor_of_one_half_knows_nothing_of_the_labels_of_the_other():
+    origins = torch.where(torch.arange(60) % 2 == 0, SEEN.origins[:60] % 40, -1)
+    data = TrainingData(PATTERNS[:40], SEEN.queries[:60], origins)
+    wrong = replace(data, origins=torch.where((torch.arange(60) >= 30) & (origins >= 0), (origins + 1) % 40, origins))
+    again = FAMILIES["a floor"].without_labels(data, 0, print).again
+    one, other = (again(some)(torch.arange(30)).state_dict() for some in (data, wrong))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [20, 300])
+def test_labels_that_are_wrong_at_random_promise_no_more_than_chance(known):
+    origins = torch.full((300,), -1)
+    origins[:known] = torch.randint(200, (known,), generator=torch.Generator().manual_seed(1))
+    memory = ahop.BayesianHopfield(PATTERNS).fit(SEEN.queries[:300], origins)
+    assert memory.report.labels == known and memory.report.interval[0] <= 1 / 200
+    assert float(memory.recall(TEST.queries).probabilities.mean()) < 0.1

@@ -107,6 +107,16 @@ def test_scores_of_folds_are_those_of_the_weighted_views_but_for_the_origin_amon
     assert bool(scores[:, 1:][~other].isneginf().all())
 
 
+def test_a_fold_is_judged_by_weights_that_it_had_no_part_in():
+    pairs = bending.Pairs.of(PATTERNS, QUERIES[:60], torch.arange(60), 0, bending.Shape(0.8, 0.3))
+    folds = [(QUERIES[rows], rows) for rows in torch.arange(60).split(20)]
+    weighed = bending.weigh(pairs, folds, 0)
+    first, *others = weighed.folds
+    other = weighed._replace(folds=[first._replace(near=first.near.flip(0)), *others], weights=torch.zeros(5))
+    assert torch.equal(weighed.apart()[0], other.apart()[0])
+    assert not torch.equal(weighed.apart()[1], other.apart()[1])
+
+
 def test_several_queries_of_a_pattern_count_as_their_mean_with_less_noise():
     twice = torch.cat([QUERIES[:60] + 0.1, QUERIES[:60] - 0.1])
     pairs = bending.Pairs.of(PATTERNS, twice, torch.arange(60).repeat(2), 0, bending.Shape(0.8, 0.3))

@@ -232,7 +232,7 @@ class Weighed(NamedTuple):
         found = []
         for place, fold in enumerate(self.folds):
             others = [one.near for other, one in enumerate(self.folds) if other != place]
-            weights = _weights(torch.cat(others, 1), self.weights).to(self.weights) if others else self.weights
+            weights = _weights(torch.cat(others, 1)).to(self.weights) if others else self.weights
             found.append(self._of(fold, weights))
         return found
 
@@ -273,11 +273,11 @@ def weigh(
             first = beside.topk(min(_NEAREST, len(rivals) - 1), 1).indices
             near.append(torch.cat([own[:, part], views.gather(2, first.expand(len(views), -1, -1))], 2))
         learned.append(Fold(queries, origins, bent, own, torch.cat(near, 1)))
-    weights = _weights(torch.cat([fold.near for fold in learned], 1), prior).to(pairs.patterns)
+    weights = _weights(torch.cat([fold.near for fold in learned], 1)).to(pairs.patterns)
     return Weighed(weights, learned, rivals, stored)
 
 
-def _weights(views: Tensor, start: Tensor) -> Tensor:
+def _weights(views: Tensor) -> Tensor:
     """The weights, none below zero, under which the first column of the views ``(5, n, 1 + R)`` is likeliest."""
     from scipy.optimize import minimize
 
@@ -295,5 +295,5 @@ def _weights(views: Tensor, start: Tensor) -> Tensor:
         slope = torch.einsum("knr,nr->k", gaps, shares) / len(scores) + 2 * pull * scale * drawn
         return value, slope.cpu().numpy()
 
-    found = minimize(loss, start.double().cpu().numpy(), jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(VIEWS))
+    found = minimize(loss, np.array(PRIOR), jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(VIEWS))
     return torch.from_numpy(found.x)

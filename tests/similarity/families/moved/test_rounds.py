@@ -1,0 +1,75 @@
+"""Labels judge what has not learned from them, while a map is learned from few of them."""
+
+import pytest
+import torch
+from tests.similarity.families.moved.test_bent import rotated
+
+import ahop
+from ahop.learning.report import clopper_pearson
+from ahop.similarity.families.moved import rounds
+
+
+def some_known(count, known, right, seed=0):
+    """A world of which some origins are known, rightly or at random, and all others are not."""
+    patterns, queries = rotated(count, dim=12, width=16, noise=0.3, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    rows, drawn = (torch.randperm(count, generator=generator)[:known] for _ in range(2))
+    origins = torch.full((count,), -1)
+    origins[rows] = rows if right else drawn
+    return patterns, queries, origins
+
+
+def test_a_pair_that_is_pinned_is_judged_by_a_map_without_it(monkeypatch):
+    patterns, queries, origins = some_known(120, 60, right=True)
+    made, asked = rounds.bending.Pairs.model, []
+
+    def watched(pairs, left_out, weights):
+        model = made(pairs, left_out, weights)
+        kept = set(pairs.origins.tolist()) - set(pairs.origins[left_out].tolist())
+        monkeypatch.setattr(model, "forward", lambda _, some: asked.append((kept, some)) or torch.zeros(len(some), 120))
+        return model
+
+    known = (origins >= 0).nonzero().squeeze(1)
+    believed = rounds._Believed(known, origins[known], origins.clamp_min(0), torch.ones(120))
+    monkeypatch.setattr(rounds.bending.Pairs, "model", watched)
+    monkeypatch.setattr(rounds.bending, "weigh", lambda *_: rounds.bending.Weighed(torch.ones(5), [], []))
+    rounds._round(patterns, queries, origins, believed, 0)
+    place = {query.numpy().tobytes(): row for row, query in enumerate(queries)}
+    judged = [(place[query.numpy().tobytes()], kept) for kept, some in asked for query in some]
+    assert sorted(row for row, _ in judged) == list(range(120))
+    assert all(int(origins[row]) not in kept for row, kept in judged)
+    assert all(len(kept) > 30 for _, kept in judged)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:no map from the patterns")
+@pytest.mark.parametrize("known", [20, 200, 300])
+def test_labels_that_are_wrong_at_random_promise_no_more_than_chance(known):
+    patterns, queries, origins = some_known(300, known, right=False)
+    report = ahop.BayesianHopfield(patterns).fit(queries, origins).report
+    # Either they judge, or nothing was found and nothing is promised.
+    assert report.labels == (known if report.found else 0)
+    assert report.interval[0] <= 1 / 300 and report.confidence < 0.1
+
+
+@pytest.mark.slow
+def test_twenty_right_labels_have_an_interval_that_holds_the_truth():
+    held = 0
+    for seed in range(6):
+        patterns, queries, origins = some_known(400, 20, right=True, seed=seed)
+        found = rounds.learn(patterns, queries, origins, seed)
+        rest = (origins < 0).nonzero().squeeze(1)
+        truth = float((found.model(patterns, queries[rest]).argmax(1) == rest).double().mean())
+        low, high = clopper_pearson(found.told.right, found.told.labels)
+        held += low <= truth <= high
+    assert held >= 5
+
+
+@pytest.mark.slow
+def test_labels_alone_say_how_often_a_map_is_right_and_bound_how_sure_it_is():
+    patterns, queries, origins = some_known(300, 20, right=False)
+    found = rounds.learn(patterns, queries, origins)
+    # By its own word it is often right; twenty labels say that it never is.
+    assert found.expected > 0.3 and found.told.accuracy < 0.1
+    memory = ahop.BayesianHopfield(patterns).fit(queries, origins)
+    assert memory.report.accuracy == found.told.accuracy and float(memory.recall(queries).probabilities.mean()) < 0.1
