@@ -83,3 +83,15 @@ def test_where_no_space_was_moved_that_is_said_and_nothing_written(tmp_path):
 def test_a_file_that_is_none_of_vectors_is_refused_before_the_work(tmp_path):
     code, text = adapted(tmp_path, "nothing.csv", "nothing.csv", "adapted.txt")
     assert code == 2 and "adapted.txt must end in .csv or .parquet or .npy" in text
+
+
+@pytest.mark.parametrize("width", [pytest.param(4, marks=pytest.mark.slow), 5])
+def test_data_that_have_nothing_to_do_with_each_other_are_refused_in_one_line(tmp_path, width):
+    draw = np.random.default_rng(0)
+    for name, columns in (("1.csv", "abcd"), ("2.csv", "abcd" if width == 4 else "vwxyz")):
+        rows = draw.normal(size=(40, len(columns)))
+        write({"sample": [f"s{row}" for row in range(40)], **dict(zip(columns, rows.T, strict=True))}, tmp_path / name)
+    code, text = adapted(tmp_path, "1.csv", "2.csv", "out.csv", pairs=False)
+    assert code == 2 and "Warning" not in text and not (tmp_path / "out.csv").exists()
+    words = [line.split()[0] for line in text.splitlines() if not line.startswith("learning a corruption")]
+    assert words == ["stored", "incoming", "error:"]

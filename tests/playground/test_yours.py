@@ -142,3 +142,16 @@ def test_names_in_a_table_are_no_part_of_the_page(found):
     hostile = Table(np.array(["<b>${x}", *range(59)], dtype=object), found.incoming.columns, found.incoming.values)
     text = views.matches(replace(found, incoming=hostile, origins=torch.full((60,), -1)))
     assert "<b>" not in text and "${" not in text and "<b>${x}" in unescape(text)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_trust_is_drawn_from_the_pairs_that_are_scored_alone(found, missing):
+    halves = yours.split(ORIGINS)
+    values = found.incoming.values.copy()
+    # Nothing of these rows may be looked at.
+    values[halves.learn] = np.inf
+    values[halves.score[:3], 0] = np.nan if missing else 0.0
+    asked = replace(found, incoming=replace(found.incoming, values=values))
+    reliability, risk = yours.curves(found.memory, asked, halves)
+    assert f"{len(halves.score)} queries" in reliability and f"all {len(halves.score)} are answered" in risk
+    assert views.trust([reliability, risk]).count("<svg") == 2 and not views.trust([])

@@ -316,7 +316,7 @@ def _line(row: Row, right: float, gap: float) -> str:
 
 def trust(pictures: Iterable[str]) -> str:
     """Whether probabilities mean what they say, and what it costs to answer more; nothing without pictures."""
-    shown = "".join(f'<div class="chart">{picture}</div>' for picture in pictures)
+    shown = "".join(f'<div class="plot">{picture}</div>' for picture in pictures)
     told = (
         "On pairs that b-hop has not learned from. Left: points on the dashed line are as often right as their "
         "probability says, those below it are too sure. Right: how many answers are wrong if only the surest rows are "

@@ -114,8 +114,7 @@ def _plain(name: str, learns: str, found: Linkage, halves: Split) -> Row:
 def _row(name: str, learns: str, found: Linkage, halves: Split) -> Row:
     _require_able(name, found)
     patterns = found.memory.patterns
-    queries = torch.from_numpy(found.incoming.values).to(patterns.dtype)
-    observed: Any = "not-nan" if bool(queries.isnan().any()) else None
+    queries, observed = _queries(found)
     memory = create(name.rstrip("*"), patterns)
     if memory.learns:
         origins = None if name.endswith("*") else found.origins[halves.learn]
@@ -131,17 +130,20 @@ def _row(name: str, learns: str, found: Linkage, halves: Split) -> Row:
     return Row(name, learns, float(right.float().mean()), gap, float(confidence.mean()), curve, memory=memory)
 
 
-def curves(memory: AssociativeMemory, found: Linkage, halves: Split) -> tuple[str, ...]:
-    """A reliability diagram and a risk-coverage curve of a memory, on the queries that are scored; nothing where values
-    are missing."""
-    queries = torch.from_numpy(found.incoming.values[halves.score]).to(memory.patterns.dtype)
-    if bool(queries.isnan().any()):
-        return ()
-    asked = memory, queries, found.origins[halves.score]
-    return tuple(
-        drawn(lambda ax, picture=picture: picture(*asked, ax=ax), 4.2, 3.6)  # type: ignore[misc]
-        for picture in (plot.reliability, plot.risk_coverage)
-    )
+def curves(memory: AssociativeMemory, found: Linkage, halves: Split) -> list[str]:
+    """A reliability diagram and a risk-coverage curve of a memory, on the queries that are scored."""
+    queries, observed = _queries(found)
+    asked = memory, queries[halves.score], found.origins[halves.score]
+    return [
+        drawn(lambda ax: plot.reliability(*asked, _BINS, observed=observed, ax=ax), 4.2, 3.6),
+        drawn(lambda ax: plot.risk_coverage(*asked, observed=observed, ax=ax), 4.2, 3.6),
+    ]
+
+
+def _queries(found: Linkage) -> tuple[Tensor, Any]:
+    """The incoming rows, and whether values are missing."""
+    queries = torch.from_numpy(found.incoming.values).to(found.memory.patterns.dtype)
+    return queries, "not-nan" if bool(queries.isnan().any()) else None
 
 
 def _require_able(name: str, found: Linkage) -> None:

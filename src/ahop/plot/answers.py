@@ -6,27 +6,33 @@ from typing import Any
 
 from torch import Tensor
 
-from ahop._checks import as_origins, as_queries
+from ahop._checks import Observed, as_origins, as_queries
+from ahop._queries import Queries
 from ahop.memories.base import AssociativeMemory
 
 
 def as_rows(memory: AssociativeMemory, queries: Any) -> Tensor:
-    """Queries ``(n, d)``, at least one."""
-    rows = as_queries(queries, memory.patterns, None, memory.query_dim).rows
-    if rows.ndim != 2 or not len(rows):
-        raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(rows.shape)}")
-    return rows
+    """Whole queries ``(n, d)``, at least one."""
+    return _asked(memory, queries, None).rows
 
 
-def first_choices(memory: AssociativeMemory, queries: Any) -> tuple[Tensor, Tensor, bool]:
+def _asked(memory: AssociativeMemory, queries: Any, observed: Observed) -> Queries:
+    asked = as_queries(queries, memory.patterns, observed, memory.query_dim)
+    if asked.rows.ndim != 2 or not len(asked):
+        raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(asked.rows.shape)}")
+    return asked
+
+
+def first_choices(memory: AssociativeMemory, queries: Any, observed: Observed = None) -> tuple[Tensor, Tensor, bool]:
     """The first choice for each query and its probability, ``(n,)`` each; and whether labels have verified these."""
-    found = memory.recall(as_rows(memory, queries))
+    asked = _asked(memory, queries, observed)
+    found = memory.recall(asked.rows, observed=asked.observed)
     return found.indices[:, 0].cpu(), found.probabilities[:, 0].double().cpu(), found.verified
 
 
-def judged(memory: AssociativeMemory, queries: Any, origins: Any) -> tuple[Tensor, Tensor]:
+def judged(memory: AssociativeMemory, queries: Any, origins: Any, observed: Observed) -> tuple[Tensor, Tensor]:
     """The probability of each first choice and whether it is right, ``(n,)`` each, the surest first."""
-    first, sure, _ = first_choices(memory, queries)
+    first, sure, _ = first_choices(memory, queries, observed)
     right = first == as_origins(origins, len(first), len(memory)).cpu()
     order = sure.argsort(descending=True, stable=True)
     return sure[order], right[order]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ahop._checks import integer
+from ahop._checks import Observed, integer
 from ahop.learning.report import clopper_pearson
 from ahop.memories.base import AssociativeMemory
 from ahop.metrics import calibration_gap
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def reliability(
-    memory: AssociativeMemory, queries: Any, origins: Any, bins: int = 10, *, ax: Axes | None = None
+    memory: AssociativeMemory,
+    queries: Any,
+    origins: Any,
+    bins: int = 10,
+    *,
+    observed: Observed = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """A reliability diagram: of first choices that are this probable, which share is right?
 
@@ -32,10 +38,11 @@ def reliability(
         queries: ``(n, d)``, which no fit has seen.
         origins: The pattern that each came from, ``(n,)``.
         bins: How many bins of equal width between 0 and 1; those without queries are not drawn.
+        observed: As in :meth:`ahop.AssociativeMemory.recall`.
         ax: Where to draw; None makes a figure (:mod:`ahop.plot`).
     """
     bins = integer(bins, "bins", 1)
-    sure, right = judged(memory, queries, origins)
+    sure, right = judged(memory, queries, origins, observed)
     ax = axes(ax, 4.4, 4.2)
     place = (sure * bins).long().clamp(0, bins - 1)
     points, shares = [], torch.bincount(place, minlength=bins) / len(place)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ahop._checks import Observed
 from ahop.memories.base import AssociativeMemory
 from ahop.plot.answers import judged
 from ahop.plot.canvas import BLUE, GREY, axes
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def risk_coverage(memory: AssociativeMemory, queries: Any, origins: Any, *, ax: Axes | None = None) -> Axes:
+def risk_coverage(
+    memory: AssociativeMemory, queries: Any, origins: Any, *, observed: Observed = None, ax: Axes | None = None
+) -> Axes:
     """The risk-coverage curve: how many answers are wrong, if only the surest queries are answered?
 
     Across is the share of queries that are answered, by falling probability of the first choice; up is the share of
@@ -25,9 +28,10 @@ def risk_coverage(memory: AssociativeMemory, queries: Any, origins: Any, *, ax: 
         memory: Any memory.
         queries: ``(n, d)``, which no fit has seen.
         origins: The pattern that each came from, ``(n,)``.
+        observed: As in :meth:`ahop.AssociativeMemory.recall`.
         ax: Where to draw; None makes a figure (:mod:`ahop.plot`).
     """
-    sure, right = judged(memory, queries, origins)
+    sure, right = judged(memory, queries, origins, observed)
     ax = axes(ax)
     answered = torch.arange(1, len(sure) + 1)
     risk = (~right).cumsum(0) / answered
