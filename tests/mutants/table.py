@@ -39,8 +39,33 @@ TRANSFER = (
     "tests/estimators/test_transfer.py::test_no_pair_judges_what_has_learned_from_it_be_it_repeated_or_in_the_library"
 )
 COMPARED = "tests/comparison/test_comparing.py::test_no_memory_is_judged_by_an_origin_that_it_has_learned_from"
+WEIGHED = "tests/similarity/families/moved/test_bent.py::test_a_fold_is_judged_by_weights_that_it_had_no_part_in"
+PINNED = "tests/similarity/families/moved/test_rounds.py::test_a_pair_that_is_pinned_is_judged_by_a_map_without_it"
+STRANGERS = "tests/memories/test_strangers.py::test_known_strangers_teach_nothing"
 
 MUTANTS = (
+    # --- labels that judge ------------------------------------------------------------------------------------
+    Mutant(
+        "views are weighed by the pairs that they are judged by",
+        "src/ahop/similarity/families/moved/bending.py",
+        "for place, near in enumerate(self.near) if place != fold]",
+        "for place, near in enumerate(self.near)]",
+        (WEIGHED,),
+    ),
+    Mutant(
+        "known pairs are judged by maps that they were pinned to",
+        "src/ahop/similarity/families/moved/rounds.py",
+        "left_out = (part[pairs.origins] == number)",
+        "left_out = (part[pairs.origins] == -1)",
+        (PINNED,),
+    ),
+    Mutant(
+        "known strangers are learned from",
+        "src/ahop/memories/base.py",
+        "genuine = known != STRANGER",
+        "genuine = known >= STRANGER",
+        (STRANGERS,),
+    ),
     # --- a comparison -----------------------------------------------------------------------------------------
     Mutant(
         "memories learn from the origins that judge them",
