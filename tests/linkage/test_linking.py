@@ -1,3 +1,4 @@
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -5,6 +6,7 @@ import pytest
 import torch
 from tests.linkage.data import tables
 
+import ahop
 from ahop import BayesianHopfield, linkage
 from ahop.linkage import holdout
 from ahop.linkage.answers import answers
@@ -168,3 +170,25 @@ def test_a_given_model_learns_no_more(found):
     _, incoming, origins = tables()
     with pytest.raises(ValueError, match="known pairs are learned from, and a given model learns no more"):
         linkage.link(found.model, incoming, torch.from_numpy(origins))
+
+
+@pytest.mark.parametrize("one_to_one", [False, True])
+def test_a_row_that_is_known_to_be_none_of_the_stored_ones_has_no_match_and_is_not_asked_about(taught, one_to_one):
+    known = taught.origins.clone()
+    known[:5], known[5:8] = ahop.STRANGER, -1
+    queries = torch.from_numpy(taught.incoming.values).float()
+    found = answers(taught.memory, queries, known, one_to_one)
+    assert found.indices[:5].tolist() == [-1] * 5 and not found.probabilities[:5].any()
+    assert torch.equal(found.indices[5:], taught.origins[5:])
+    given = replace(taught, origins=known, **found._asdict())
+    assert given.table()["reason"][:5] == ["known to be none of the stored rows"] * 5
+    assert all(given.table()["verified"][:5]) and linkage.asked(given, 3)["id"] == ["o5", "o6", "o7"]
+
+
+def test_known_strangers_say_how_many_are_refused_at_the_level_asked_for(taught):
+    given = replace(taught, reject=0.2)
+    assert "known ones" not in dict(linkage.lines(given))["strangers"]
+    memory = copy.deepcopy(taught.memory)
+    memory.similarity.meet(torch.full((4,), -100.0))
+    told = dict(linkage.lines(replace(given, model=replace(taught.model, memory=memory))))["strangers"]
+    assert told.endswith("4 of 4 known ones are refused at reject=0.2; 90 % confidence interval 47 to 100 %")

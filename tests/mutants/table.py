@@ -100,7 +100,7 @@ MUTANTS = (
     Mutant(
         "a memory is told of the pairs that judge it",
         "src/ahop/linkage/holdout.py",
-        "origins.masked_fill(hidden, -1)",
+        "origins.masked_fill(hidden, UNKNOWN)",
         "origins",
         (PAIRS,),
     ),
