@@ -318,8 +318,8 @@ def trust(pictures: Iterable[str]) -> str:
     """Whether probabilities mean what they say, and what it costs to answer more; nothing without pictures."""
     shown = "".join(f'<div class="plot">{picture}</div>' for picture in pictures)
     told = (
-        "On pairs that b-hop has not learned from. Left: points on the dashed line are as often right as their "
-        "probability says, those below it are too sure. Right: how many answers are wrong if only the surest rows are "
+        "On pairs that b-hop has not learned from. First: points on the dashed line are as often right as their "
+        "probability says, those below it are too sure. Second: how many answers are wrong if only the surest rows are "
         "answered."
     )
     return f'<h4>How far b-hop can be trusted</h4><p class="note">{told}</p><div class="film">{shown}</div>' * bool(

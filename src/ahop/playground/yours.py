@@ -126,7 +126,7 @@ def _row(name: str, learns: str, found: Linkage, halves: Split) -> Row:
         (float(confidence[bins == bin].mean()), float(right[bins == bin].float().mean()))
         for bin in bins.unique().tolist()
     )
-    gap = calibration_gap(confidence, right)
+    gap = calibration_gap(confidence, right, _BINS)
     return Row(name, learns, float(right.float().mean()), gap, float(confidence.mean()), curve, memory=memory)
 
 
