@@ -48,8 +48,8 @@ MUTANTS = (
     Mutant(
         "views are weighed by the pairs that they are judged by",
         "src/ahop/similarity/families/moved/bending.py",
-        "for place, near in enumerate(self.near) if place != fold]",
-        "for place, near in enumerate(self.near)]",
+        "for other, one in enumerate(self.folds) if other != place]",
+        "for other, one in enumerate(self.folds)]",
         (WEIGHED,),
     ),
     Mutant(
