@@ -221,11 +221,14 @@ def test_costs_are_those_of_one_thread_and_leave_the_number_as_it_was(threads, m
 
 
 def report(rows, **config):
-    return {"config": {"most": 64, **config}, "rows": rows}
+    return {"config": {"most": 64, "size": vars(Size()), **config}, "rows": rows}
 
 
 def row(world, model, *, labels=False, **figures):
-    spreads = {key: {"mean": value, "low": value - 0.1, "high": value + 0.1} for key, value in figures.items()}
+    spreads = {
+        key: {"mean": value, "runs": [value, value], "low": value - 0.1, "high": value + 0.1}
+        for key, value in figures.items()
+    }
     return {"world": world, "model": model, "labels": labels, "signs": False, **spreads}
 
 
@@ -255,6 +258,19 @@ def test_the_advice_names_the_best_with_labels_and_without():
         )
     )
     assert found.lines == [["MS2", "", "**b-hop** .800", "nearest by L2 .500", ".500", ""]]
+
+
+def test_what_may_be_chance_is_not_advised():
+    rows = [
+        row("text models", "b-hop", labels=True, first_choice=0.4),
+        row("text models", "b-hop*", first_choice=0.002),
+        row("MS2", "ridge", labels=True, first_choice=0.004),
+        row("MS2", "m-hop", first_choice=0.02),
+    ]
+    assert tables.zoo_advice(report(rows)).lines == [
+        ["text models", "", "**b-hop** .400", "none without labels", "", ""],
+        ["MS2", "", "none with labels", "m-hop .020", "", ""],
+    ]
 
 
 def test_calibration_and_strangers_share_a_table_and_costs_say_where_the_search_ended():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
+from ahop.learning.report import beats_chance
 from ahop_paper.pages.markdown import Grid, Report, figure, plain
 from ahop_paper.pages.tables.registry import Row, by, cells_of, each, shown
 from ahop_paper.zoo import CAPACITY, CEILING, on
@@ -17,7 +18,7 @@ _DEVICES = {on("cpu"): "one core", on("cuda"): "GPU"}
 
 @shown("zoo-advice", "zoo")
 def zoo_advice(report: Report) -> Grid:
-    """Who is right most often: with labels, without, and by the nearest pattern."""
+    """Who is right most often: with labels, without, and by the nearest pattern; none where that may be chance."""
     rows = _worlds(report)
     found = by(rows, "world", "model")
     # Of equals, what anyone would try first.
@@ -27,7 +28,11 @@ def zoo_advice(report: Report) -> Grid:
         able = [found[world, name] for name in order if (world, name) in found]
         able = [row for row in able if row["labels"] == labels]
         most = max(able, key=lambda row: row["first_choice"]["mean"], default=None)
-        return f"{_title(most['model'])} {figure(most['first_choice']['mean'])}" if most else ""
+        if most is None:
+            return ""
+        if _may_be_chance(most["first_choice"], report["config"]["size"]):
+            return f"none {'with' if labels else 'without'} labels"
+        return f"{_title(most['model'])} {figure(most['first_choice']['mean'])}"
 
     lines = []
     for world in each(rows, "world"):
@@ -37,6 +42,12 @@ def zoo_advice(report: Report) -> Grid:
         )
         lines.append([world, ceiling, best(world, True), best(world, False), *plain])
     return Grid(["queries", "ceiling", "best with labels", "best without", *NEAREST], lines)
+
+
+def _may_be_chance(share: Row, size: Row) -> bool:
+    """Whether as many would be right among as few patterns as any world has."""
+    fewest, asked = min(size[kind] for kind in ("patterns", "items", "texts")), len(share["runs"]) * size["queries"]
+    return not beats_chance(round(share["mean"] * asked), asked, fewest)
 
 
 @shown("zoo", "zoo")
