@@ -55,13 +55,13 @@ def test_a_spread_of_zero_is_none():
     assert torch.equal(plain.similarity.noise, zero.similarity.noise)
 
 
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_who_knows_the_spread_is_right_more_often_and_as_sure_as_right(labelled):
     ahead, sure, hits, ideal = [], [], [], []
     for seed in range(3):
         means, spread, queries, origins = world(seed)
-        known = origins[:150] if labelled else None
-        knows, plain = (GaussianHopfield(means, spread=one).fit(queries[:150], known) for one in (spread, None))
+        knows = GaussianHopfield(means, spread=spread).fit(queries[:150], origins[:150] if labelled else None)
+        plain = GaussianHopfield(means).fit(queries[:150], origins[:150])
         asked = queries[150:], origins[150:]
         hits.append(right(knows, *asked))
         ahead.append(hits[-1].float() - right(plain, *asked).float())
@@ -74,7 +74,7 @@ def test_who_knows_the_spread_is_right_more_often_and_as_sure_as_right(labelled)
     assert ideal.mean() - hits.mean() < 2 * error
 
 
-@pytest.mark.parametrize("known", ["all", "some", "none"])
+@pytest.mark.parametrize("known", ["all", pytest.param("some", marks=pytest.mark.slow), "none"])
 def test_bias_and_noise_are_found_beside_the_spread(known):
     means, spread, queries, origins = world(1, queries=600)
     if known == "some":
@@ -83,6 +83,39 @@ def test_bias_and_noise_are_found_beside_the_spread(known):
     assert memory.report.converged
     torch.testing.assert_close(memory.similarity.bias.mean().item(), BIAS, atol=0.02, rtol=0)
     torch.testing.assert_close(memory.similarity.noise.mean().item(), NOISE, atol=0.03, rtol=0)
+
+
+def unrelated(spread):
+    draw = torch.Generator().manual_seed(0)
+    means, queries = torch.randn(60, 8, generator=draw), torch.randn(100, 8, generator=draw)
+    return GaussianHopfield(means, spread=0.5 * torch.rand(60, 8, generator=draw) if spread else None), queries
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_where_nothing_is_related_nothing_is_found_and_probabilities_are_the_prior(spread, tmp_path):
+    memory, queries = unrelated(spread)
+    with pytest.warns(UserWarning, match="the 100 queries fit these patterns no better than others like them"):
+        memory.fit(queries)
+    assert not memory.report.found and memory.report.confidence == 1 / 60
+    assert "nothing was found that is better than chance: probabilities are the prior" in str(memory.report)
+    memory.save(tmp_path)
+    for one in (memory, ahop.load(tmp_path)):
+        found = one.recall(queries, 2)
+        assert not found.verified
+        torch.testing.assert_close(found.probabilities, torch.full((100, 2), 1 / 60))
+        among = one.recall(queries, prior=(torch.arange(60) < 4).expand(100, 60))
+        torch.testing.assert_close(among.probabilities, torch.full((100, 1), 1 / 4))
+
+
+def test_labels_are_believed_and_what_is_found_says_that_it_rests_on_the_model_alone():
+    memory, queries = unrelated(spread=False)
+    with pytest.warns(UserWarning, match="no better than others"):
+        memory.fit(queries)
+    memory.fit(queries, torch.arange(100) % 60)
+    assert memory.report.found and not memory.recall(queries).verified
+    sure = memory.recall(queries).probabilities.mean()
+    assert sure > 2 / 60 and memory.report.confidence == pytest.approx(float(sure), rel=1e-3)
+    assert f"{100 * sure:.0f} % of first choices, if this model is right; not checked" in str(memory.report)
 
 
 def test_a_common_offset_costs_nothing_and_a_surprise_is_not_infinite():
@@ -161,7 +194,9 @@ def test_replicates_say_how_far_items_scatter():
     memory = GaussianHopfield.from_replicates(rows.numpy(), groups.numpy())
     torch.testing.assert_close(memory.patterns[7], rows[groups == 7].mean(0))
     plain, knows = (GaussianHopfield(memory.patterns, spread=one) for one in (None, memory.spread))
-    hits = [right(one.fit(queries[:150]), queries[150:], origins[150:]).float() for one in (knows, plain)]
+    hits = [
+        right(one.fit(queries[:150], origins[:150]), queries[150:], origins[150:]).float() for one in (knows, plain)
+    ]
     ahead = hits[0] - hits[1]
     assert ahead.mean() > 3 * ahead.std() / math.sqrt(len(ahead))
 

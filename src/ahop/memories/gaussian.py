@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ahop._checks import as_matrix, as_tensor
+from ahop._checks import Observed, as_matrix, as_tensor
 from ahop._component import single
+from ahop._recall import Recall, with_doubt
 from ahop.memories.base import AssociativeMemory
+from ahop.memories.context import Prior
+from ahop.memories.moments import of_one_moment
 from ahop.memories.replicates import moderated
 from ahop.separation import Softmax
 from ahop.similarity.gaussian import Gaussian
@@ -28,6 +31,10 @@ class GaussianHopfield(AssociativeMemory):
     noise are what happens to queries beside that: :meth:`fit` learns them, with origins, without, or with some of them.
     Everything here is normal, and every dimension is hit by itself. :class:`~ahop.BayesianHopfield` finds out what else
     may happen to queries, but takes no spread.
+
+    Probabilities rest on this model alone: no label is held out to check them, and no recall is ``verified``. Where
+    queries without labels fit these patterns no better than others like them, ``report.found`` is False and
+    probabilities are the prior.
 
     Args:
         patterns: The means, ``(N, d)``.
@@ -83,6 +90,18 @@ class GaussianHopfield(AssociativeMemory):
         squares = sums.index_add(0, place, (table - means[place]).square())
         variances = moderated(squares, free) * (1 + 1 / counts[:, None])
         return cls(means, spread=variances.sqrt(), values=values, prior=prior)
+
+    @torch.no_grad()
+    @of_one_moment
+    def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, prior: Prior | None = None) -> Recall:
+        """The k best patterns for each query; see :meth:`~ahop.memories.base.AssociativeMemory.recall`."""
+        found = super().recall(queries, k, observed=observed, prior=prior)
+        return found if prior is not None else with_doubt(found, self.similarity.doubt, self._log_prior(), len(self))
+
+    def _probabilities(self, scores: Tensor) -> Tensor:
+        likely, log_prior = super()._probabilities(scores), self._log_prior()
+        prior = torch.full_like(likely, 1 / len(self)) if log_prior is None else log_prior.exp().to(likely)
+        return torch.lerp(likely, prior, self.similarity.doubt.to(likely))
 
     @torch.no_grad()
     def add(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> Self:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ahop._blocks import split
+from ahop._warnings import warn
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Decomposable
 from ahop.similarity.density import Density
-from ahop.similarity.families import em
+from ahop.similarity.families import em, null
+from ahop.similarity.families.candidate import Candidate, Refit
+from ahop.similarity.families.training import TrainingData
 
 # Noise that dimensions share counts as much as so many queries, for few of them to be no surer than they may.
 _SHARED = 2.0
 # The least noise beside what queries vary by, and beside the first guess.
 _LEAST, _FIRST = 1e-8, 0.01
 _STEPS, _TOLERANCE, _HALVINGS, _NOTHING = 200, 1e-6, 30, 1e-300
+# Queries that are asked how sure it is, and how little a step may gain beside what the null asks for, in nats.
+_ASKED, _ROUGHLY = 512, 1e-3
 
 
 class Gaussian(Decomposable, Density):
@@ -28,10 +34,15 @@ class Gaussian(Decomposable, Density):
 
     A pattern is its mean :math:`\mu`, followed by its standard deviations :math:`\sigma`; or the mean alone, of a
     pattern that does not scatter. Bias b and noise :math:`\psi` are what happens to queries beside that.
-    :meth:`fit` learns both by expectation maximisation, with origins, without, or with some of them.
+    :meth:`fit` learns both by expectation maximisation, with origins, without, or with some of them. Unless all are
+    known, it then asks whether queries fit these patterns better than others like them
+    (:mod:`ahop.similarity.families.null`).
 
     Args:
         dim: Number of dimensions d.
+
+    Attributes:
+        doubt: 1 where fit found nothing that is better than chance, else 0.
 
     Shape:
         patterns ``(..., N, d)`` or ``(..., N, 2d)``, queries ``(..., Q, d)`` to ``(..., Q, N)``.
@@ -45,6 +56,7 @@ class Gaussian(Decomposable, Density):
     """
 
     dim: int
+    doubt: Tensor
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -53,11 +65,17 @@ class Gaussian(Decomposable, Density):
         self.dim = dim
         self.bias = nn.Parameter(torch.zeros(dim))
         self.log_noise = nn.Parameter(torch.zeros(dim))
+        self.register_buffer("doubt", torch.zeros(()))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # Files of earlier versions do not say whether anything was found.
+        state_dict.setdefault(f"{prefix}doubt", self.doubt)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        for parameter in self.parameters():
-            parameter.zero_()
+        for own in (*self.parameters(), self.doubt):
+            own.zero_()
 
     @property
     def noise(self) -> Tensor:
@@ -81,11 +99,28 @@ class Gaussian(Decomposable, Density):
         seed: int = 0,
     ) -> FitReport:
         """Learn bias and noise; see :class:`~ahop.similarity.Density`."""
-        learning = _Learning(patterns, queries, origins, observed, log_prior)
-        trace = em.iterate(learning, _STEPS, _TOLERANCE)
+        data = TrainingData(patterns.double(), queries.double(), origins, observed, log_prior)
+        trace = self._learn(data)
+        found = data.labelled or null.above_chance(data, Candidate("normal noise", self, data, again=_again), seed)
+        self.doubt.fill_(not found)
+        if not found:
+            warn(null.warning(len(queries)))
+        sure = self._confidence(data) if found else 1 / len(patterns)
+        return FitReport("em", -trace[-1], len(trace), len(trace) < _STEPS, confidence=sure, found=found)
+
+    def _learn(self, data: TrainingData, tolerance: float = _TOLERANCE) -> list[float]:
+        """Bias and noise of some data; the bound before each step."""
+        learning = _Learning(data.patterns, data.queries, data.origins, data.observed, data.log_prior)
+        trace = em.iterate(learning, _STEPS, tolerance)
         self.bias.copy_(learning.bias)
         self.log_noise.copy_(learning.noise.log() / 2)
-        return FitReport("em", -trace[-1], len(trace), converged=len(trace) < _STEPS)
+        return trace
+
+    def _confidence(self, data: TrainingData) -> float:
+        """The mean probability of the first choice, of some queries."""
+        some = data.part(data.rows[:: max(1, len(data.queries) // _ASKED)])
+        scores = self(some.patterns, some.queries, some.observed) + data.log_priors
+        return float((scores.amax(1) - scores.logsumexp(1)).exp().mean())
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         r"""The log evidence under a pattern whose dimensions are drawn from what the stored ones have there, ``(Q,)``:
@@ -102,6 +137,7 @@ class Gaussian(Decomposable, Density):
         new = Gaussian(self.dim).to(self.bias)
         new.bias.copy_(unit * self.bias)
         new.log_noise.copy_(self.log_noise + math.log(unit))
+        new.doubt.copy_(self.doubt)
         return new
 
     @torch.no_grad()
@@ -116,6 +152,17 @@ class Gaussian(Decomposable, Density):
         low, high, size = float(self.noise.min()), float(self.noise.max()), float(self.bias.abs().mean())
         noise = f"Beside the scatter of its pattern, each dimension has normal noise, from {low:.2g} to {high:.2g}."
         return f"{noise}\nValues are shifted by {size:.2g} on average."
+
+
+def _again(data: TrainingData) -> Refit:
+    """Learns from some of the queries."""
+
+    def refit(rows: Tensor) -> Gaussian:
+        model = Gaussian(data.queries.shape[1]).to(data.queries)
+        model._learn(data.part(rows), _ROUGHLY)
+        return model
+
+    return refit
 
 
 def _parts(patterns: Tensor, dim: int) -> tuple[Tensor, Tensor]:

@@ -100,7 +100,7 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
         if chosen.found and chosen.held_out is None and not _told_by_labels(measured, learned):
             bar.advance("whether that is more than chance")
             if not null.above_chance(measured, chosen, seed):
-                chosen = replace(chosen, found=False, warning=_by_chance(data))
+                chosen = replace(chosen, found=False, warning=null.warning(len(data.queries)))
     if not chosen.found:
         # However sure the model is of itself.
         certain = replace(learned.report, confidence=1 / len(data.patterns))
@@ -128,13 +128,6 @@ def _told_by_labels(data: TrainingData, learned: Learned) -> bool:
     """Whether more of the known origins were found than by chance."""
     count, right = learned.report.labels, learned.report.accuracy
     return not math.isnan(right) and beats_chance(round(right * count), count, len(data.patterns))
-
-
-def _by_chance(data: TrainingData) -> str:
-    return (
-        f"the {len(data.queries)} queries fit these patterns no better than others like them, so that answers may mean "
-        "nothing: probabilities are the prior. More queries, or the origins of twenty of them, would tell"
-    )
 
 
 def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:

@@ -85,6 +85,14 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
     return _clearly_more(gains[int(means.argmin())], own.landed)
 
 
+def warning(count: int) -> str:
+    """What the user of a fit to so many queries that found nothing should hear."""
+    return (
+        f"the {count} queries fit these patterns no better than others like them, so that answers may mean "
+        "nothing: probabilities are the prior. More queries, or the origins of twenty of them, would tell"
+    )
+
+
 def surrogates(patterns: Tensor, generator: torch.Generator, keep_values: bool) -> Tensor:
     """As many patterns ``(N, d)`` that are like these in covariance or, with ``keep_values``, in every column."""
     count = len(patterns)
