@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ahop.variants.mixed import PRESETS
 from ahop_paper import (
     ablations,
+    blends,
     claims,
     figures,
     generators,
@@ -314,6 +315,13 @@ PARTS = (
     Part("worlds-128.json", "the same from few queries", worlds, _worlds(_FEW), resumable=True),
     Part("real.json", "corruption that no software made", real, _real, 5, resumable=True),
     Part("zoo.json", "every memory, side by side", zoo, _zoo, 2, resumable=True),
+    Part(
+        "blends.json",
+        "queries that are blends of several patterns",
+        blends,
+        _report(lambda run: blends.run(_sized(blends.Config(), blends.quick, run))),
+        3,
+    ),
 )
 # What is measured beside the package.
 BENCHMARKS = {

@@ -107,9 +107,8 @@ class FitReport:
     def __str__(self) -> str:
         if not self.tried:
             end = "" if self.converged else ", and was still improving"
-            return (
-                f"{self.solver}: loss {self.loss:.4g} after {self.iterations} iterations{end}{self._rests_on_model()}"
-            )
+            went = f"{self.solver}: loss {self.loss:.4g} after {self.iterations} iterations{end}"
+            return went + self._not_checked()
         lines = {
             "what happened": self.chosen if self.found else "nothing was found that is better than chance",
             "chosen from": self._tried(),
@@ -125,9 +124,7 @@ class FitReport:
             return "; nothing was found that is better than chance: probabilities are the prior"
         if self.labels or math.isnan(self.confidence):
             return ""
-        return (
-            f"; {_percent(self.confidence)} of first choices are right if this model is: it rests on no held-out label"
-        )
+        return f"; {_percent(self.confidence)} of first choices, if this model is right; not checked"
 
     def _tried(self) -> str:
         judged = [trial for trial in self.tried if not math.isnan(trial.accuracy)]

@@ -411,6 +411,7 @@ def modalities(report: Report) -> Grid:
     return Grid(["", *(f"{count} concepts" for count in counts)], lines)
 
 
+@shown("blends", "blends")
 def blends(report: Report) -> Grid:
     """How often the whole set comes back, a line for each way to find it."""
     shares = {(row["way"], row["size"]): row["whole"] for row in report["rows"]}
