@@ -96,6 +96,14 @@ def test_descent_lowers_any_energy(seed, name):
     assert bool((memory.energy(end) < memory.energy(start)).any())
 
 
+def test_a_memory_that_keeps_no_patterns_is_descended_as_it_computes():
+    patterns = noise(3, 2)
+    memory = ahop.FourierHopfield(2, beta=4.0).add(patterns)
+    end = descend(memory, patterns.double() + 0.2)
+    assert end.dtype == memory.frequencies.dtype
+    assert bool((memory.energy(end) < memory.energy(patterns + 0.2)).all())
+
+
 def test_no_step_of_a_descent_is_longer_than_its_stride():
     memory = ahop.ClassicalHopfield(noise(5, 4).sign())
     start = noise(3, 4, seed=1)

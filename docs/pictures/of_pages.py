@@ -216,14 +216,15 @@ def zoo_energies() -> None:
     """The energy of every memory on the same patterns, and where queries roll."""
     names = run("results/zoo")
     memories = names["memories"]
-    with figure(4, 2.7, 5.6) as made:
+    with figure(5, 2.4, 7.6) as made:
         made.clear()
-        places = made.subplots(2, 4, sharex=True, sharey=True)
+        places = made.subplots(3, 5, sharex=True, sharey=True)
         for axis, (title, memory) in zip(places.flat, memories.items(), strict=True):
-            plot.energy(memory, names["queries"][::13], ax=axis)
+            kept = hasattr(memory, "patterns")
+            plot.energy(memory, names["queries"][::13], patterns=None if kept else names["patterns"], ax=axis)
             axis.get_legend().remove()
             axis.set(title=title, xlabel="", ylabel="")
-        for axis in places[1]:
+        for axis in places[-1]:
             axis.set_xlabel("first value")
         for axis in places[:, 0]:
             axis.set_ylabel("second value")

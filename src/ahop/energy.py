@@ -30,7 +30,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from ahop._component import single
 from ahop.separation import Separation
 from ahop.similarity import Similarity, Unified
 
@@ -38,10 +37,14 @@ from ahop.similarity import Similarity, Unified
 class Energetic(Protocol):
     """What is asked of a memory whose energy is descended."""
 
+    def energy(self, queries: Tensor) -> Tensor: ...
+
+
+class Weighing(Protocol):
+    """What is asked of a memory that takes a step of its own."""
+
     patterns: Tensor
     similarity: Similarity
-
-    def energy(self, queries: Tensor) -> Tensor: ...
 
     def weights(self, queries: Tensor) -> Tensor: ...
 
@@ -53,7 +56,7 @@ def parts_energy(similarity: Similarity, separation: Separation, state: Tensor, 
     return energy if bowl is None else energy + bowl
 
 
-def unified_step(memory: Energetic, queries: Tensor) -> Tensor:
+def unified_step(memory: Weighing, queries: Tensor) -> Tensor:
     r"""One concave-convex step on the evidence energy of a memory with :class:`~ahop.similarity.Unified` similarity.
 
     There :math:`E(x) = \lVert x\rVert^2 - \mathrm{lse}(A x + c)` with rows :math:`A_i = 2\xi_i + b`, and the step
@@ -87,7 +90,9 @@ def descend(memory: Energetic, queries: Tensor, steps: int = 50, *, stride: floa
         >>> bool(memory.energy(descend(memory, start)) < memory.energy(start))
         True
     """
-    state = queries.to(single(memory.patterns)).detach().clone()
+    with torch.no_grad():
+        # As the memory computes, which need not keep patterns.
+        state = queries.detach().clone().to(memory.energy(queries))
     size = torch.full(state.shape[:-1], 0.5, dtype=state.dtype, device=state.device)
     for _ in range(steps):
         with torch.enable_grad():

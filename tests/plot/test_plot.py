@@ -203,15 +203,48 @@ def test_the_energy_of_two_dimensions_is_drawn_as_it_is_and_every_way_goes_downh
         assert bool((memory.energy(places).diff() <= 1e-5).all()) and memory.energy(places[-1]) < memory.energy(start)
 
 
-def test_the_shade_is_strongest_where_the_energy_is_lowest():
-    memory = ahop.ModernHopfield(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), beta=8.0)
-    ax = ahop.plot.energy(memory, ax=own())
+def lowest(ax):
+    """Where the shade is strongest."""
     (picture,) = ax.images
     left, right, bottom, top = picture.get_extent()
     shade = picture.get_array()[..., 3]
     row, column = divmod(int(shade.argmax()), shade.shape[1])
-    across = left + (right - left) * column / (shade.shape[1] - 1)
-    assert abs(abs(across) - 1) < 0.05 and abs(bottom + (top - bottom) * row / (shade.shape[0] - 1)) < 0.05
+    across, up = column / (shade.shape[1] - 1), row / (shade.shape[0] - 1)
+    return torch.tensor([left + (right - left) * across, bottom + (top - bottom) * up])
+
+
+PAIR, CORNERS = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+
+
+def parts(patterns, similarity, separation):
+    return ahop.AssociativeMemory(patterns, similarity, separation)
+
+
+@pytest.mark.parametrize(
+    ("memory", "wells"),
+    [
+        (ahop.ModernHopfield(PAIR, beta=8.0), PAIR),
+        (ahop.GaussianHopfield(PAIR, spread=[[0.2, 0.2], [0.5, 0.5]]).fit(PAIR, [0, 1]), PAIR[:1]),
+        (parts(PAIR, "distance", ahop.separation.Epanechnikov(4.0)), PAIR),
+        (parts(PAIR, "dot", ahop.separation.Normmax(beta=8.0)), PAIR),
+        # What is read out is the sum of a set.
+        (parts(CORNERS, "dot", ahop.separation.KSubsets(2, 8.0)), CORNERS.sum(0) - CORNERS),
+        (ahop.FourierHopfield(2, beta=8.0).add(PAIR), PAIR),
+    ],
+    ids=["m-hop", "g-hop", "epanechnikov", "normmax", "ksubsets", "f-hop"],
+)
+def test_the_shade_is_strongest_where_the_energy_is_lowest(memory, wells):
+    given = {"patterns": PAIR} if isinstance(memory, ahop.FourierHopfield) else {}
+    found = lowest(ahop.plot.energy(memory, ax=own(), **given))
+    assert float((found - wells).norm(dim=1).min()) < 0.1
+
+
+def test_a_query_that_no_pattern_reaches_stays_where_the_energy_is_flat():
+    memory = parts(PAIR, "distance", ahop.separation.Epanechnikov(4.0))
+    ax = ahop.plot.energy(memory, [[0.0, 1.5], [0.9, 0.3]], ax=own())
+    _, stranger, near, _ = (torch.tensor(line.get_xydata()).float() for line in ax.lines)
+    assert bool((stranger == stranger[0]).all()) and float((near[-1] - PAIR[0]).norm()) < 0.1
+    assert float(ax.images[0].get_array()[-1, 0, 3]) == 0
 
 
 def test_more_dimensions_are_drawn_on_the_plane_of_the_first_two_principal_components():
@@ -221,7 +254,9 @@ def test_more_dimensions_are_drawn_on_the_plane_of_the_first_two_principal_compo
     torch.testing.assert_close(torch.cdist(stored, stored).float(), torch.cdist(flat, flat), atol=1e-3, rtol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["hop", "d-hop", "e-hop", "m-hop", "u-hop", "s-hop", "a-hop", "k-hop", "b-hop"])
+@pytest.mark.parametrize(
+    "name", ["hop", "d-hop", "e-hop", "m-hop", "u-hop", "s-hop", "a-hop", "k-hop", "k2-hop", "g-hop", "b-hop"]
+)
 def test_every_memory_has_a_picture_of_its_energy(name):
     assert ahop.plot.energy(ahop.create(name, PATTERNS.sign()), QUERIES[:2], ax=own()).images
 
@@ -260,6 +295,9 @@ WIDE = ahop.BayesianHopfield(PATTERNS, similarity=Moved(8, query_dim=5))
         (lambda: ahop.plot.matches(WIDE, QUERIES[:, :5]), "memory must have queries as wide as its patterns, got 5"),
         (lambda: ahop.plot.energy(WIDE), "memory must have queries as wide as its patterns, got 5 for 8 values"),
         (lambda: ahop.plot.energy(ahop.ModernHopfield([[1.0]])), "memory must have at least two dimensions"),
+        (lambda: ahop.plot.energy(MEMORY, patterns=PATTERNS), "patterns must be None: this memory keeps its own"),
+        (lambda: ahop.plot.energy(ahop.FourierHopfield(2)), "patterns must be given: a memory that keeps none"),
+        (lambda: ahop.plot.energy(ahop.FourierHopfield(2), patterns=PATTERNS), "patterns must have 2 values each"),
         (lambda: MEMORY.plot(origins=ORIGINS), "queries must be given with origins"),
         (lambda: MEMORY.plot(QUERIES, ORIGINS + 99), "origins must lie in 0 to 29"),
     ],

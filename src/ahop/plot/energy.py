@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ahop._checks import as_queries
+from ahop._checks import as_matrix, as_queries, stored_as
 from ahop._component import single
-from ahop.energy import descend
+from ahop.energy import Energetic, descend
 from ahop.memories.base import AssociativeMemory
+from ahop.memories.fourier import FourierHopfield
 from ahop.plot.canvas import BLUE, GREY, ORANGE, axes, legend
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ def plane_of(patterns: Tensor) -> Plane:
     return Plane(centre, torch.linalg.svd(patterns - centre, full_matrices=len(patterns) < 2).Vh[:2])
 
 
-def energy(memory: AssociativeMemory, queries: Any = None, *, ax: Axes | None = None) -> Axes:
+def energy(
+    memory: AssociativeMemory | FourierHopfield, queries: Any = None, *, patterns: Any = None, ax: Axes | None = None
+) -> Axes:
     """The energy as a map, with the patterns in their basins and, if there are queries, their ways downhill.
 
     Of two dimensions it is drawn as it is; of more on the plane of the patterns' first two principal components,
@@ -59,23 +62,23 @@ def energy(memory: AssociativeMemory, queries: Any = None, *, ax: Axes | None = 
     Args:
         memory: One whose queries are as wide as its patterns, of at least two dimensions.
         queries: ``(n, d)``, from which :func:`ahop.energy.descend` goes downhill; None draws no ways.
+        patterns: ``(N, d)``, those that were stored in a memory that keeps none (:class:`~ahop.FourierHopfield`); of
+            others None, which draws what they have.
         ax: Where to draw; None makes a figure (:mod:`ahop.plot`).
     """
-    patterns = single(memory.patterns)
-    dim = patterns.shape[1]
-    if memory.query_dim != dim:
-        raise ValueError(f"memory must have queries as wide as its patterns, got {memory.query_dim} for {dim} values")
+    points = _points(memory, patterns)
+    dim = points.shape[1]
     if dim < 2:
         raise ValueError("memory must have at least two dimensions to draw its energy on a plane, got one")
-    starts = None if queries is None else single(as_queries(queries, memory.patterns, None).flat().rows)
-    plane = plane_of(patterns)
-    stored = plane.onto(patterns)
+    starts = None if queries is None else single(as_queries(queries, points, None).flat().rows)
+    plane = plane_of(points)
+    stored = plane.onto(points)
     shown = stored if starts is None else torch.cat([stored, plane.onto(starts)])
     low, high = shown.amin(0), shown.amax(0)
     room = _ROOM * (high - low).amax().clamp_min(1e-6)
     (left, bottom), (right, top) = (low - room).tolist(), (high + room).tolist()
     across, up = torch.linspace(left, right, _POINTS), torch.linspace(bottom, top, _POINTS)
-    grid = torch.stack(torch.meshgrid(across, up, indexing="xy"), -1).to(patterns)
+    grid = torch.stack(torch.meshgrid(across, up, indexing="xy"), -1).to(points)
     with torch.no_grad():
         height = memory.energy(plane.out(grid)).double().cpu()
     stride = _STRIDE * math.hypot(right - left, top - bottom)
@@ -93,6 +96,23 @@ def energy(memory: AssociativeMemory, queries: Any = None, *, ax: Axes | None = 
     return ax
 
 
+def _points(memory: AssociativeMemory | FourierHopfield, patterns: Any) -> Tensor:
+    """The patterns to draw, ``(N, d)``, in float32 or better."""
+    if isinstance(memory, FourierHopfield):
+        if patterns is None:
+            raise ValueError("patterns must be given: a memory that keeps none cannot say where they are")
+        rows = stored_as(as_matrix(patterns, "patterns"), memory.frequencies, "patterns")
+        if rows.shape[1] != memory.dim:
+            raise ValueError(f"patterns must have {memory.dim} values each, got shape {tuple(rows.shape)}")
+        return single(rows)
+    if patterns is not None:
+        raise ValueError("patterns must be None: this memory keeps its own")
+    if memory.query_dim != memory.patterns.shape[1]:
+        wide = f"{memory.query_dim} for {memory.patterns.shape[1]} values"
+        raise ValueError(f"memory must have queries as wide as its patterns, got {wide}")
+    return single(memory.patterns)
+
+
 def _draw(ax: Axes, across: Tensor, up: Tensor, height: Tensor) -> None:
     """Heights as a shade, the stronger the lower, and lines that leave as much of the plane between any two."""
     # By rank, of which equal heights have the same.
@@ -108,9 +128,9 @@ def _draw(ax: Axes, across: Tensor, up: Tensor, height: Tensor) -> None:
         ax.contour(*grid, levels.tolist(), colors=GREY, linewidths=0.6, linestyles="solid")
 
 
-def _ways(memory: AssociativeMemory, plane: Plane, starts: Tensor, stride: float) -> Tensor:
+def _ways(memory: Energetic, plane: Plane, starts: Tensor, stride: float) -> Tensor:
     """The ways of queries downhill, on the plane, ``(strokes, n, 2)``."""
     states = [starts]
     for _ in range(_STROKES):
-        states.append(descend(memory, states[-1], _STEPS, stride=stride))
+        states.append(descend(memory, states[-1], _STEPS, stride=stride).to(starts))
     return plane.onto(torch.stack(states)).cpu()
