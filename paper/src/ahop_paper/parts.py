@@ -132,7 +132,7 @@ def _real(run: Run, out: Path, until: float) -> None:
 
 
 def _zoo(run: Run, out: Path, until: float) -> None:
-    zoo.run(_sized(zoo.Config(device=run.device), zoo.quick, run), out, run.workers, until)
+    zoo.run(_sized(zoo.Config(), zoo.quick, run), out, run.workers, until)
 
 
 def _tabular(device: str | None = None, **settings: Any) -> Callable[[Run, Path, float], None]:
@@ -339,4 +339,5 @@ BENCHMARKS = {
     "scale-cuda.json": "python benchmarks/scale.py --device cuda",
     "spaces.json": "python benchmarks/spaces.py",
     "trust.json": "python benchmarks/trust.py",
+    "zoo-costs.json": "python benchmarks/zoo_costs.py",
 }

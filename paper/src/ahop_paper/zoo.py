@@ -1,4 +1,4 @@
-"""Every memory of the library on the same worlds, beside the ceiling: who is right, who is sure, and what it costs."""
+"""Every memory of the library on the same worlds, beside the ceiling: who is right, who is sure, and what it holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ahop._checks import choice, integer
@@ -18,34 +17,29 @@ from ahop_paper import lineage
 from ahop_paper import report as reports
 from ahop_paper.parallel import each
 from ahop_paper.spread import paired, spread
-from ahop_paper.zoo_costs import capacity, cost
+from ahop_paper.zoo_costs import capacity
 from ahop_paper.zoo_memories import Made, answer, models
 from ahop_paper.zoo_worlds import TRIALS, Size
 
 Done = dict[str, Any]
 # Where, who, and of which seed.
 Job = tuple[str, str, int]
-FREE = ("worlds", "models", "runs", "seed", "device")
+FREE = ("worlds", "models", "runs", "seed")
 CEILING, CAPACITY = "oracle", "capacity"
 # Without labels a memory is asked as with them, and a baseline is no network: what they hold and cost is not measured.
-_WORLDS_ALONE = ("b-hop*", "ridge")
+WORLDS_ALONE = ("b-hop*", "ridge")
 
 
 @dataclass(frozen=True)
 class Config:
-    """What a run does; figures are those of a CPU, and costs those of ``device``, too.
-
-    ``most`` bounds the search for a capacity, and costs are those of a query among ``counts`` stored patterns.
-    """
+    """What a run does; ``most`` bounds the search for a capacity."""
 
     worlds: tuple[str, ...] = field(default_factory=lambda: tuple(TRIALS))
     models: tuple[str, ...] = field(default_factory=lambda: tuple(models()))
     size: Size = field(default_factory=Size)
     most: int = 2**17
-    counts: tuple[int, ...] = (10**4, 10**6)
     runs: int = 5
     seed: int = 0
-    device: str = "cpu"
     quick: bool = False
 
     def __post_init__(self) -> None:
@@ -64,15 +58,11 @@ class Config:
     def seeds(self) -> range:
         return range(self.seed, self.seed + self.runs)
 
-    @property
-    def devices(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(("cpu", self.device)))
-
 
 def quick(config: Config) -> Config:
     """Two seeds of small worlds: to see that it works, not to be read."""
     size = Size(patterns=60, dim=32, samples=60, queries=60, items=40, texts=60)
-    return Config(**{**vars(config), "size": size, "most": 2**8, "counts": (1000, 10**4), "runs": 2, "quick": True})
+    return Config(**{**vars(config), "size": size, "most": 2**8, "runs": 2, "quick": True})
 
 
 def at_hand() -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -84,7 +74,7 @@ def at_hand() -> tuple[tuple[str, ...], tuple[str, ...]]:
 def run(
     config: Config, out: str | os.PathLike[str] | None = None, workers: int = 1, until: float = math.inf
 ) -> dict[str, Any]:
-    """First choices, calibration and strangers by world, capacity, and the costs of a query; these alone and last.
+    """First choices, calibration and strangers by world, and capacity.
 
     What ``out`` already holds is not done again, and each part is kept when ready. None begins after ``until``.
     """
@@ -92,19 +82,19 @@ def run(
     journal = reports.Journal(out, head, FREE, partial(summary, config), partial(code_of, asdict(config)))
     with reports.reading(out):
         known = {(one["world"], one["model"], one["seed"]) for one in journal.done}
-    shared, alone = ([job for job in jobs if job not in known] for jobs in (_shared(config), _alone(config)))
-    with progress("zoo", len(shared) + len(alone)) as bar:
-        for jobs, processes in ((shared, workers), (alone, 1)):
-            for one in each(score, [(*job, config) for job in jobs], processes, until):
-                journal.add([one])
-                bar.advance(f"{one['world']}, {one['model']}, seed {one['seed']}")
+    jobs = [job for job in _jobs(config) if job not in known]
+    with progress("zoo", len(jobs)) as bar:
+        for one in each(score, [(*job, config) for job in jobs], workers, until):
+            journal.add([one])
+            bar.advance(f"{one['world']}, {one['model']}, seed {one['seed']}")
     return journal.report()
 
 
-def _shared(config: Config) -> list[Job]:
-    """What processes can share; what takes long comes first, for none to wait for it in the end."""
+def _jobs(config: Config) -> list[Job]:
+    """What there is to do; what takes long comes first, for no process to wait for it in the end."""
     everyone = models()
-    found = [(CAPACITY, name, seed) for name in _networks(config) for seed in config.seeds]
+    networks = [name for name in config.models if name not in WORLDS_ALONE]
+    found = [(CAPACITY, name, seed) for name in networks for seed in config.seeds]
     for world in config.worlds:
         place = TRIALS[world]
         able = [name for name in config.models if place.one_space or everyone[name].any_width]
@@ -112,37 +102,20 @@ def _shared(config: Config) -> list[Job]:
     return sorted(found, key=lambda job: not job[1].startswith("b-hop"))
 
 
-def _alone(config: Config) -> list[Job]:
-    """What is timed."""
-    return [(on(device), name, config.seed) for device in config.devices for name in _networks(config)]
-
-
-def _networks(config: Config) -> list[str]:
-    return [name for name in config.models if name not in _WORLDS_ALONE]
-
-
-def on(device: str) -> str:
-    """Where costs stand in a report."""
-    return f"costs on {torch.device(device).type}"
-
-
 def code_of(config: dict[str, Any], one: Done) -> str:
     """The fingerprint of what makes a row: measure, world and model."""
     build = None if one["model"] == CEILING else models()[one["model"]].build
     if one["world"] in TRIALS:
         return lineage.fingerprint(tried, TRIALS[one["world"]].draw, build)
-    return lineage.fingerprint(capacity if one["world"] == CAPACITY else cost, build)
+    return lineage.fingerprint(capacity, build)
 
 
 def score(world: str, model: str, seed: int, config: Config) -> Done:
-    """What one model makes of one world of one seed, what it holds, or what a query costs."""
+    """What one model makes of one world of one seed, or what it holds."""
     found: Done = {"world": world, "model": model, "seed": seed}
     if world in TRIALS:
         return found | tried(world, model, seed, config.size)
-    if world == CAPACITY:
-        return found | {"capacity": capacity(models()[model], seed, config.most)}
-    device = next(device for device in config.devices if on(device) == world)
-    return found | {"costs": cost(models()[model], config.counts, device)}
+    return found | {"capacity": capacity(models()[model], seed, config.most)}
 
 
 def tried(world: str, model: str, seed: int, size: Size) -> Done:
@@ -177,7 +150,7 @@ def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str,
     found: dict[tuple[str, str], dict[int, Done]] = {}
     for one in done:
         found.setdefault((one["world"], one["model"]), {})[one["seed"]] = one
-    everywhere = (*config.worlds, CAPACITY, *map(on, config.devices))
+    everywhere = (*config.worlds, CAPACITY)
     rows = [
         {"world": world, "model": model, **_figures([runs[seed] for seed in config.seeds if seed in runs])}
         for world in everywhere
@@ -190,7 +163,7 @@ def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str,
 def _figures(runs: list[Done]) -> Done:
     keys = ("first_choice", "calibration_error", "strangers_auroc", "capacity")
     figures = {key: _with_interval([one[key] for one in runs]) for key in keys if runs and key in runs[0]}
-    kept: Done = {key: runs[0][key] for key in ("signs", "labels", "costs") if runs and key in runs[0]}
+    kept: Done = {key: runs[0][key] for key in ("signs", "labels") if runs and key in runs[0]}
     return {**figures, **kept}
 
 

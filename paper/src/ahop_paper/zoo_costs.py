@@ -9,6 +9,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -25,8 +26,8 @@ from ahop_paper.zoo_worlds import uniform
 DIM, LEARNED, SAMPLES = 64, 256, 256
 # Of a query's values so many are flipped, and so many of the queries may fail, of how many.
 FLIPPED, FAILING, ASKED = 0.1, 0.01, 200
-# Queries at once, and when enough was measured: repetitions, or seconds.
-BATCH, REPETITIONS, ENOUGH = 8, 3, 1.0
+# Queries at once, and when enough was measured: so many turns, or so many seconds and a few turns.
+BATCH, REPETITIONS, ENOUGH, FEWEST = 8, 101, 3.0, 3
 
 
 # --- capacity -------------------------------------------------------------------------------------------------
@@ -91,10 +92,10 @@ def _resized(made: Made, patterns: Tensor, count: int) -> AssociativeMemory | Be
 
 
 def cost(model: Model, counts: tuple[int, ...], device: str) -> list[dict[str, Any]]:
-    """Milliseconds and peak extra bytes a query, in batches of 8, by numbers of stored patterns; one thread on a CPU.
+    """What a query costs in batches of 8, by numbers of stored patterns, on one thread of a CPU.
 
-    Extra is what torch allocates and, on a CPU, numpy, beyond what the memory keeps: its patterns and, where it has
-    one, its index.
+    Time is that beside the dot products of the same queries with the same patterns. Extra bytes are what torch
+    allocates and, on a CPU, numpy, beyond what the memory keeps: its patterns and, where it has one, its index.
     """
     patterns = uniform(max(counts), DIM, 0)
     world = Mixed(0.4, 0.4, 0.4)
@@ -103,24 +104,29 @@ def cost(model: Model, counts: tuple[int, ...], device: str) -> list[dict[str, A
         assert not isinstance(made.memory, Compared)
         memory, centre = made.memory.to(device), None if made.centre is None else made.centre.to(device)
         made = made._replace(memory=memory, centre=centre)
-        queries = made.place(world.sample(patterns, BATCH).queries.to(device))
+        asked = world.sample(patterns, BATCH).queries.to(device)
+        queries = made.place(asked)
         found = []
         for count in sorted(counts):
-            made.store(patterns[len(memory) : count].to(device))
-            took = _seconds(lambda: memory.recall(queries), device)
-            bytes = _peak(lambda: memory.recall(queries), device)
-            found.append({"patterns": count, "milliseconds": 1e3 * took / BATCH, "bytes": bytes / BATCH})
+            stored = patterns[:count].to(device)
+            made.store(stored[len(memory) :])
+            recall = partial(memory.recall, queries)
+            times = ratio(recall, partial(torch.matmul, asked, stored.T), device)
+            found.append({"patterns": count, "times": times, "bytes": _peak(recall, device) / BATCH})
     return found
 
 
-def _seconds(work: Callable[[], Any], device: str) -> float:
-    """The median, after a first time that compiles what has to be compiled, and makes an index."""
-    times: list[float] = []
-    _timed(work, device)
+def ratio(one: Callable[[], Any], other: Callable[[], Any], device: str) -> float:
+    """How many times as long ``one`` takes; by turns, so that what else the machine does is felt by both alike.
+
+    The median, after a first turn that compiles what has to be compiled, and makes an index.
+    """
+    _timed(one, device), _timed(other, device)
+    ratios: list[float] = []
     begin = time.perf_counter()
-    while len(times) < REPETITIONS and (not times or time.perf_counter() - begin < ENOUGH):
-        times.append(_timed(work, device))
-    return statistics.median(times)
+    while len(ratios) < REPETITIONS and (len(ratios) < FEWEST or time.perf_counter() - begin < ENOUGH):
+        ratios.append(_timed(one, device) / _timed(other, device))
+    return statistics.median(ratios)
 
 
 def _timed(work: Callable[[], Any], device: str) -> float:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from ahop._checks import as_device
 from ahop_paper import zoo
 from ahop_paper.commands.common import (
     Out,
@@ -32,19 +31,18 @@ def run_zoo(
     ] = None,
     runs: Runs = 5,
     seed: Seed = 0,
-    device: Annotated[str, typer.Option(help="Where a query's costs are measured, beside one core of a CPU.")] = "cpu",
     workers: Workers = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Two seeds of small worlds, to see that it works.")] = False,
     out: Out = None,
 ) -> None:
-    """Every memory of the library on the same worlds: right first choices, calibration, strangers, capacity, costs.
+    """Every memory of the library on the same worlds: right first choices, calibration, strangers, capacity.
 
     With --out, a run is resumable.
     """
     worlds = tuple(world or (_at_hand() if quick else zoo.TRIALS))
-    config = zoo.Config(worlds, tuple(model or zoo.models()), runs=runs, seed=seed, device=as_device(device))
+    config = zoo.Config(worlds, tuple(model or zoo.models()), runs=runs, seed=seed)
     result = zoo.run(zoo.quick(config) if quick else config, out, workers)
-    for table in (tables.zoo_advice, tables.zoo, tables.zoo_trust, tables.zoo_costs):
+    for table in (tables.zoo_advice, tables.zoo, tables.zoo_trust, tables.zoo_capacity):
         show(table(result), table.__doc__ or "")
     if out:
         console.print(f"report: {out}")

@@ -23,7 +23,7 @@ from ahop_paper.pages.tables.memories import (
 )
 from ahop_paper.pages.tables.registry import TABLES, Table, made, source
 from ahop_paper.pages.tables.speed import ratios, ratios_to_trees, timing
-from ahop_paper.pages.tables.zoo import zoo, zoo_advice, zoo_costs, zoo_trust
+from ahop_paper.pages.tables.zoo import zoo, zoo_advice, zoo_capacity, zoo_costs, zoo_trust
 
 __all__ = [
     "TABLES",
@@ -53,6 +53,7 @@ __all__ = [
     "worlds_in_full",
     "zoo",
     "zoo_advice",
+    "zoo_capacity",
     "zoo_costs",
     "zoo_trust",
 ]

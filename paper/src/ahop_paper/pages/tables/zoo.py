@@ -7,13 +7,11 @@ from statistics import fmean
 from ahop.learning.report import beats_chance
 from ahop_paper.pages.markdown import Grid, Report, figure, plain
 from ahop_paper.pages.tables.registry import Row, by, cells_of, each, shown
-from ahop_paper.zoo import CAPACITY, CEILING, on
+from ahop_paper.zoo import CAPACITY, CEILING
 from ahop_paper.zoo_memories import NEAREST
 from ahop_paper.zoo_worlds import TRIALS
 
 _TITLES = {CEILING: "**ceiling**", "b-hop": "**b-hop**", "b-hop*": "**b-hop, no labels**"}
-# Where costs stand in a report, and what that is called.
-_DEVICES = {on("cpu"): "one core", on("cuda"): "GPU"}
 
 
 @shown("zoo-advice", "zoo")
@@ -81,30 +79,32 @@ def zoo_trust(report: Report) -> Grid:
     return Grid(["", *worlds, "strangers told (AUROC)"], lines)
 
 
-@shown("zoo-costs", "zoo")
+@shown("zoo-capacity", "zoo")
+def zoo_capacity(report: Report) -> Grid:
+    """How many patterns each holds; those that hold as many share a line."""
+    most = report["config"]["most"]
+    alike: dict[float, list[str]] = {}
+    for row in report["rows"]:
+        if row["world"] == CAPACITY:
+            alike.setdefault(row["capacity"]["mean"], []).append(_title(row["model"]))
+    lines = [
+        [_joined(names), f"{held:,.0f}" if held < most else f"≥ {most:,}"] for held, names in sorted(alike.items())
+    ]
+    return Grid(["", "capacity"], lines)
+
+
+@shown("zoo-costs", "zoo-costs")
 def zoo_costs(report: Report) -> Grid:
-    """Capacity, and the milliseconds and extra KiB of a query by device and stored patterns."""
-    rows, most = report["rows"], report["config"]["most"]
-    holds = {row["model"]: row["capacity"]["mean"] for row in rows if row["world"] == CAPACITY}
-    measured = {
-        (_DEVICES[row["world"]], one["patterns"], row["model"]): one
-        for row in rows
-        if row["world"] in _DEVICES
-        for one in row["costs"]
-    }
-    columns = list(dict.fromkeys(place[:2] for place in measured))
-    lines = []
-    for model, held in holds.items():
-        costs = [measured.get((*column, model)) for column in columns]
-        cells = [cell for one in costs for cell in (_cost(one) if one else ("", ""))]
-        lines.append([_title(model), f"{held:,.0f}" if held < most else f"≥ {most:,}", *cells])
-    heads = [f"{device}, {count:,}: {unit}" for device, count in columns for unit in ("ms", "KiB")]
-    return Grid(["", "capacity", *heads], lines)
+    """The time of a query, in that of its dot products with all patterns, and extra KiB; the cheapest first."""
+    counts = report["config"]["counts"]
+    rows = sorted(report["rows"], key=lambda row: row["costs"][-1]["times"])
+    lines = [[_title(row["model"]), *(cell for one in row["costs"] for cell in _cost(one))] for row in rows]
+    heads = [f"{count:,} patterns: {unit}" for count in counts for unit in ("time", "KiB")]
+    return Grid(["", *heads], lines)
 
 
 def _cost(one: Row) -> tuple[str, str]:
-    time = one["milliseconds"]
-    return plain(time) if time >= 1 else figure(time, 2), f"{one['bytes'] / 1024:,.0f}"
+    return plain(one["times"]), f"{one['bytes'] / 1024:,.0f}"
 
 
 def _worlds(report: Report) -> list[Row]:
