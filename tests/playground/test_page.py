@@ -178,6 +178,22 @@ def test_two_pictures_and_a_query_leave_footprints(page):
     assert "B is more alike, which is wrong" in shown.inner_text() and "A, the right one" in shown.inner_text()
 
 
+def test_basins_are_drawn_for_the_memory_and_the_temperature_that_were_chosen(page):
+    page.get_by_role("tab", name="Energy").click()
+    page.locator("#energy-go").click()
+    shown = page.locator("#energy-shown")
+    shown.get_by_text("5 wells; 5 of 6 patterns").wait_for()
+    beta = page.get_by_label("number input for Inverse temperature")
+    beta.fill("2")
+    page.keyboard.press("Enter")
+    page.locator("#energy-go").click()
+    shown.get_by_text("1 wells; 0 of 6 patterns").wait_for()
+    page.get_by_label("classical", exact=True).check()
+    page.wait_for_selector('#energy-shown svg[aria-label="energy of classical"]')
+    assert "From 100 % of the plane" in shown.inner_text() and shown.locator("circle").count() == 6
+    beta.wait_for(state="hidden")
+
+
 def test_tables_of_yours_are_matched_and_bad_ones_are_refused(page, tmp_path):
     page.get_by_role("tab", name="Your data").click()
     stored, incoming, pairs = (

@@ -18,6 +18,9 @@ from ahop._extras import require
 # From much less than nothing (blue) over nothing (white) to much more (orange): colours that all can tell apart.
 _COLD, _WARM = (0, 90, 160), (200, 80, 0)
 _FRAME_MS = 700
+# Of areas side by side, as all can tell them apart; grey is for what is in none. Heights are shaded in so many bands.
+_AREAS = ((0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233))
+_NO_AREA, _BANDS = (128, 128, 128), 14
 # A curve of so many points, at most, shows them.
 _DOTTED = 16
 # Of a chart, and of the margins for its figures, in units of its own that the page scales.
@@ -79,6 +82,22 @@ def heat(values: Tensor, shape: tuple[int, int]) -> str:
     strength = (values / values.abs().max().clamp_min(1e-9)).reshape(*shape, 1)
     ends = torch.where(strength < 0, torch.tensor(_COLD), torch.tensor(_WARM)).float()
     return _address(Image.fromarray((255 + strength.abs() * (ends - 255)).round().to(torch.uint8).numpy()), "png")
+
+
+def areas(heights: Tensor, places: Tensor) -> str:
+    """The address of a picture of areas ``(s, s)``, -1 for none, each in a colour that is the stronger the lower.
+
+    Shades are those of ranks, in bands, so that slopes are seen beside deep wells; what is high lets the page through.
+    """
+    require("PIL", extra="playground")
+    from PIL import Image
+
+    colours = torch.tensor([*_AREAS, _NO_AREA])
+    chosen = torch.where(places < 0, len(_AREAS), places % len(_AREAS))
+    values, ranks = heights.unique(return_inverse=True)
+    depth = ((1 - ranks / max(1, len(values) - 1)) * _BANDS).floor() / _BANDS
+    pixels = torch.cat([colours[chosen], (20 + 215 * depth)[..., None]], 2)
+    return _address(Image.fromarray(pixels.round().to(torch.uint8).numpy(), "RGBA"), "png")
 
 
 def chart(

@@ -1,4 +1,4 @@
-"""The page: four parts, a theme that fetches nothing, and a server that listens on this computer alone."""
+"""The page: five parts, a theme that fetches nothing, and a server that listens on this computer alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ahop._extras import require
 from ahop.playground import sent, widgets
-from ahop.playground.tabs import footprint, learn, recall, yours
+from ahop.playground.tabs import energy, footprint, learn, recall, yours
 
 _HEAD = """
 # Playground
@@ -30,6 +30,8 @@ def build() -> Any:
             for title, part in (("Recall", recall), ("Learn", learn), ("Footprint", footprint)):
                 with gr.Tab(title):
                     part.lay_out(uploaded)
+            with gr.Tab("Energy"):
+                energy.lay_out()
             with gr.Tab("Your data"):
                 yours.lay_out()
     return page

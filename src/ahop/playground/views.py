@@ -1,4 +1,4 @@
-"""What the page shows, as HTML: answers, films, curves, footprints and tables."""
+"""What the page shows, as HTML: answers, films, curves, footprints, basins and tables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 from ahop.linkage import Linkage, lines
 from ahop.playground import draw
 from ahop.playground.draw import Line, safe
+from ahop.playground.energy import PATTERNS, REACH, Landscape
 from ahop.playground.footprint import Comparison
 from ahop.playground.learn import Point, Told
 from ahop.playground.pictures import Pictures
@@ -205,6 +206,28 @@ def _winner(title: str, scores: torch.Tensor) -> str:
     return (
         f'<p class="verdict {"good" if good else "bad"}">{title}: A has {first:.3g}, B has {second:.3g}; '
         f"{'A, the right one, is more alike.' if good else 'B is more alike, which is wrong.'}</p>"
+    )
+
+
+# --- energy ------------------------------------------------------------------------------------------------------
+
+
+def landscape(name: str, about: str, found: Landscape) -> str:
+    """A map of the energy: basins by colour, patterns as dots, wells as crosses, and what there is to count."""
+    side = 2 * REACH
+    drawn = [f'<image href="{draw.areas(found.heights, found.basins)}" width="{side}" height="{side}"/>']
+    for x, y in PATTERNS.tolist():
+        drawn.append(f'<circle cx="{REACH + x:.2f}" cy="{REACH - y:.2f}" r="0.035"/>')
+    for x, y in found.wells.tolist():
+        drawn.append(f'<path d="M{REACH + x - 0.06:.2f} {REACH - y - 0.06:.2f}l.12 .12m0 -.12l-.12 .12"/>')
+    told = f"{len(found.wells)} wells; {found.own} of {len(PATTERNS)} patterns have one of their own."
+    if found.without:
+        told += f" From {percent(found.without)} of the plane, a state rolls out of the picture or stays where it is."
+    keys = '<p class="keys"><span>● pattern</span><span>✕ where states come to rest</span></p>'
+    picture = f'<svg viewBox="0 0 {side} {side}" role="img" aria-label="energy of {safe(name)}">{"".join(drawn)}</svg>'
+    return (
+        f'<figure class="landscape"><h4>{safe(name)}: {safe(about)}</h4>{picture}{keys}'
+        f"<figcaption>{told}</figcaption></figure>"
     )
 
 

@@ -1,1 +1,1 @@
-"""The four parts of the page: each lays out its pieces and says what follows from what."""
+"""The five parts of the page: each lays out its pieces and says what follows from what."""
