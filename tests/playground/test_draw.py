@@ -38,6 +38,13 @@ def test_nothing_is_white_less_is_blue_and_more_is_orange():
     assert less[red] < less[blue] and more[blue] < some[blue] < some[red]
 
 
+def test_an_area_is_the_stronger_the_lower_and_what_is_in_none_is_grey():
+    shown = np.asarray(opened(draw.areas(torch.tensor([[0.0, 1.0], [0.0, 9.0]]), torch.tensor([[0, 0], [1, -1]]))))
+    (low, high), (other, none) = shown.astype(int)
+    assert low[:3].tolist() == high[:3].tolist() != other[:3].tolist() and low[3] == other[3] > high[3] > none[3]
+    assert len(set(none[:3].tolist())) == 1
+
+
 @given(low=numbers, span=st.floats(0, 1e6))
 def test_ticks_are_few_evenly_spaced_and_hold_what_is_shown(low, span):
     ticks = draw.ticks(low, low + span)

@@ -120,7 +120,7 @@ def test_a_damaged_picture_is_brought_back(page):
     page.wait_for_selector("#recall-film svg")
     for card in page.locator("#recall-cards .card").all():
         assert card.locator("li").count() == 5 and "first choice is" in card.inner_text()
-    page.get_by_label("b-hop", exact=True).check()
+    page.get_by_role("radio", name="b-hop", exact=True).check()
     page.wait_for_selector('#recall-film img[alt="film of b-hop"]')
 
 
@@ -187,8 +187,8 @@ def test_basins_are_drawn_for_the_memory_and_the_temperature_that_were_chosen(pa
     beta.fill("2")
     page.keyboard.press("Enter")
     page.locator("#energy-go").click()
-    shown.get_by_text("1 wells; 0 of 6 patterns").wait_for()
-    page.get_by_label("classical", exact=True).check()
+    shown.get_by_text("1 well; 0 of 6 patterns").wait_for()
+    page.get_by_role("radio", name="classical", exact=True).check()
     page.wait_for_selector('#energy-shown svg[aria-label="energy of classical"]')
     assert "From 100 % of the plane" in shown.inner_text() and shown.locator("circle").count() == 6
     beta.wait_for(state="hidden")

@@ -19,7 +19,10 @@ from ahop._extras import require
 _COLD, _WARM = (0, 90, 160), (200, 80, 0)
 _FRAME_MS = 700
 # Of areas side by side, as all can tell them apart; grey is for what is in none. Heights are shaded in so many bands.
-_AREAS = ((0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233))
+_AREAS = (
+    *((0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167)),
+    *((230, 159, 0), (86, 180, 233), (148, 103, 189), (190, 174, 20)),
+)
 _NO_AREA, _BANDS = (128, 128, 128), 14
 # A curve of so many points, at most, shows them.
 _DOTTED = 16

@@ -220,7 +220,8 @@ def landscape(name: str, about: str, found: Landscape) -> str:
         drawn.append(f'<circle cx="{REACH + x:.2f}" cy="{REACH - y:.2f}" r="0.035"/>')
     for x, y in found.wells.tolist():
         drawn.append(f'<path d="M{REACH + x - 0.06:.2f} {REACH - y - 0.06:.2f}l.12 .12m0 -.12l-.12 .12"/>')
-    told = f"{len(found.wells)} wells; {found.own} of {len(PATTERNS)} patterns have one of their own."
+    count = len(found.wells)
+    told = f"{count} well{'s' * (count != 1)}; {found.own} of {len(PATTERNS)} patterns have one of their own."
     if found.without:
         told += f" From {percent(found.without)} of the plane, a state rolls out of the picture or stays where it is."
     keys = '<p class="keys"><span>● pattern</span><span>✕ where states come to rest</span></p>'

@@ -22,10 +22,13 @@ def lay_out() -> None:
     import gradio as gr
 
     gr.Markdown(_INTRODUCTION)
-    name = gr.Radio(list(KINDS), value=next(iter(KINDS)), label="Memory")
-    beta = gr.Slider(LEAST_BETA, MOST_BETA, BETA, step=0.5, label="Inverse temperature (beta)")
-    go = gr.Button("Draw", variant="primary", elem_id="energy-go")
-    shown = gr.HTML(apply_default_css=False, elem_id="energy-shown")
+    with gr.Row():
+        with gr.Column(min_width=280):
+            name = gr.Radio(list(KINDS), value=next(iter(KINDS)), label="Memory")
+            beta = gr.Slider(LEAST_BETA, MOST_BETA, BETA, step=0.5, label="Inverse temperature (beta)")
+            go = gr.Button("Draw", variant="primary", elem_id="energy-go")
+        with gr.Column(min_width=280):
+            shown = gr.HTML(apply_default_css=False, elem_id="energy-shown")
     quick: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     name.change(lambda name: gr.Slider(visible=_kind(name)[1].tempered), name, beta, **quick)
     gr.on(
