@@ -27,7 +27,7 @@ DIM, LEARNED, SAMPLES = 64, 256, 256
 # Of a query's values so many are flipped, and so many of the queries may fail, of how many.
 FLIPPED, FAILING, ASKED = 0.1, 0.01, 200
 # Queries at once, and when enough was measured: so many turns, or so many seconds and a few turns.
-BATCH, REPETITIONS, ENOUGH, FEWEST = 8, 101, 3.0, 3
+BATCH, REPETITIONS, ENOUGH, FEWEST = 8, 101, 1.0, 3
 
 
 # --- capacity -------------------------------------------------------------------------------------------------
@@ -121,20 +121,21 @@ def ratio(one: Callable[[], Any], other: Callable[[], Any], device: str) -> floa
 
     The median, after a first turn that compiles what has to be compiled, and makes an index.
     """
-    _timed(one, device), _timed(other, device)
-    ratios: list[float] = []
-    begin = time.perf_counter()
-    while len(ratios) < REPETITIONS and (len(ratios) < FEWEST or time.perf_counter() - begin < ENOUGH):
-        ratios.append(_timed(one, device) / _timed(other, device))
-    return statistics.median(ratios)
+    turns: list[tuple[float, float]] = []
+    while len(turns) <= REPETITIONS and (len(turns) <= FEWEST or sum(map(sum, turns[1:])) < ENOUGH):
+        turns.append((_timed(one, device), _timed(other, device)))
+    return statistics.median(took / beside for took, beside in turns[1:])
 
 
 def _timed(work: Callable[[], Any], device: str) -> float:
-    begin = time.perf_counter()
+    """Seconds; those of a CPU do not count while another process has it."""
+    on_gpu = torch.device(device).type == "cuda"
+    clock = time.perf_counter if on_gpu else time.process_time
+    begin = clock()
     work()
-    if torch.device(device).type == "cuda":
+    if on_gpu:
         torch.cuda.synchronize(device)
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
 def _peak(work: Callable[[], Any], device: str) -> int:
