@@ -23,7 +23,7 @@ def main() -> None:
     quick = asked.parse_args().quick
     counts = FEW if quick else COUNTS
     config = {"counts": counts, "dim": DIM, "queries": BATCH, "threads": 1, "seed": 0}
-    head = report.stamp("zoo-costs", config, __file__)
+    head = report.stamp("zoo_costs", config, __file__)
     rows = []
     for name, model in models().items():
         if name not in WORLDS_ALONE:

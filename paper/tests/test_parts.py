@@ -55,7 +55,8 @@ def test_every_result_is_made_by_a_command(path, monkeypatch):
             assert sorted(value) == sorted(now)
         elif isinstance(value, dict):
             assert value == {name: now[name] for name in value}, key
-        elif key not in ("device", "quick"):
+        # The costs of a query were to be measured with the zoo, and are a benchmark now.
+        elif key not in ("device", "quick", "counts"):
             assert value == now, key
 
 

@@ -58,3 +58,20 @@ def test_a_classical_network_holds_least_and_an_exponential_one_all():
         one("zoo", "capacity", world="capacity", model=name) for name in ("hop", "d-hop", "e-hop")
     )
     assert hop < 12 < dense < exponential == 2**17
+
+
+def whole(way):
+    """The share of whole sets by how many patterns a query is the mean of."""
+    return [one("blends", "whole", way=way, size=size) for size in (2, 3, 4)]
+
+
+def test_the_best_of_one_step_find_a_set_and_at_rest_ksubsets_keep_it_and_softmax_forgets_it():
+    assert says(PAGE, "the likelihood that was learned is a little better")
+    assert says(PAGE, "softmax forgets the set and ends at one pattern or at a blur, and `ksubsets` keeps it")
+    ours, plain, kept, sparse, forgot = map(
+        whole,
+        ("b-hop, best k", "softmax, best k", "ksubsets at rest", "support of sparsemax", "softmax at rest"),
+    )
+    for learned, best, rests, support, lost in zip(ours, plain, kept, sparse, forgot, strict=True):
+        assert best < learned < best + 0.05 and best - 0.05 < rests < best and support < rests - 0.1
+        assert lost < 0.02
