@@ -196,6 +196,27 @@ def many_patterns() -> None:
         legend(axis)
 
 
+def blends() -> None:
+    """How often the whole set comes back, by how many patterns a query is the mean of."""
+    ways = {
+        "b-hop, best k": (BLUE, "D-"),
+        "softmax, best k": (ORANGE, "s-"),
+        "ksubsets at rest": (GREEN, "o-"),
+        "support of sparsemax": (LIGHT, "^-"),
+        "softmax at rest": (GREY, "x--"),
+    }
+    with figure(1, 6.0, 3.0) as made:
+        axis = made.axes[0]
+        for way, (colour, style) in ways.items():
+            found = [row for row in rows("blends") if row["way"] == way]
+            across, up = [row["size"] for row in found], [row["whole"]["mean"] for row in found]
+            spread = [row["whole"]["std"] for row in found]
+            axis.errorbar(across, up, yerr=spread, fmt=style, color=colour, label=way, markersize=5)
+        axis.set(xlabel="patterns that a query is the mean of", ylabel="whole sets that come back", ylim=(-0.03, 1.03))
+        axis.set_xticks([2, 3, 4])
+        legend(axis, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
 def _dots(axis: Axes, names: dict[str, str], marks: dict[str, tuple[str, str, str]], found: dict[Any, float]) -> None:
     """A line a data set, a mark a method."""
     for model, (label, colour, mark) in marks.items():
@@ -212,5 +233,5 @@ def _mean(share: Any) -> float:
 
 
 DRAWN = (
-    ladder, measured, pairs, sure_and_right, boosted_trees, pooling, transformers, kernels, many_patterns
+    ladder, measured, pairs, sure_and_right, boosted_trees, pooling, transformers, kernels, many_patterns, blends
 )  # fmt: skip
