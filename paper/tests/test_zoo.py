@@ -209,19 +209,19 @@ def test_a_peak_is_what_torch_and_numpy_hold_at_once():
     assert zoo_costs._peak(one_after_another, "cpu") == pytest.approx(4 * 2**20, rel=0.01)
 
 
-def test_a_ratio_is_that_of_times_by_turns_and_the_first_turn_is_left_out(monkeypatch):
+def test_a_ratio_is_that_of_times_by_turns_and_the_first_turns_are_left_out(monkeypatch):
     clock, order = [0.0], []
 
     def takes(name, seconds):
         def work():
             order.append(name)
-            clock[0] += 100 * seconds if len(order) <= 2 else seconds
+            clock[0] += seconds * (len(order) if len(order) <= 2 * zoo_costs.LEFT_OUT else 1)
 
         return work
 
     monkeypatch.setattr(zoo_costs.time, "process_time", lambda: clock[0])
     assert zoo_costs.ratio(takes("one", 6.0), takes("other", 2.0), "cpu") == pytest.approx(3.0)
-    assert order == ["one", "other"] * (1 + zoo_costs.FEWEST)
+    assert order == ["one", "other"] * (zoo_costs.LEFT_OUT + zoo_costs.FEWEST)
 
 
 def test_costs_are_those_of_one_thread_and_leave_the_number_as_it_was(threads, monkeypatch):

@@ -26,8 +26,9 @@ from ahop_paper.zoo_worlds import uniform
 DIM, LEARNED, SAMPLES = 64, 256, 256
 # Of a query's values so many are flipped, and so many of the queries may fail, of how many.
 FLIPPED, FAILING, ASKED = 0.1, 0.01, 200
-# Queries at once, and when enough was measured: so many turns, or so many seconds and a few turns.
-BATCH, REPETITIONS, ENOUGH, FEWEST = 8, 101, 1.0, 3
+# Queries at once; turns that are left out, in which kernels are compiled and chosen and an index is made; and when
+# enough was measured: so many turns, or so many seconds and a few turns.
+BATCH, LEFT_OUT, REPETITIONS, ENOUGH, FEWEST = 8, 3, 101, 1.0, 3
 
 
 # --- capacity -------------------------------------------------------------------------------------------------
@@ -119,12 +120,14 @@ def cost(model: Model, counts: tuple[int, ...], device: str) -> list[dict[str, A
 def ratio(one: Callable[[], Any], other: Callable[[], Any], device: str) -> float:
     """How many times as long ``one`` takes; by turns, so that what else the machine does is felt by both alike.
 
-    The median, after a first turn that compiles what has to be compiled, and makes an index.
+    The median of the turns after the first few.
     """
+    for _ in range(LEFT_OUT):
+        one(), other()
     turns: list[tuple[float, float]] = []
-    while len(turns) <= REPETITIONS and (len(turns) <= FEWEST or sum(map(sum, turns[1:])) < ENOUGH):
+    while len(turns) < REPETITIONS and (len(turns) < FEWEST or sum(map(sum, turns)) < ENOUGH):
         turns.append((_timed(one, device), _timed(other, device)))
-    return statistics.median(took / beside for took, beside in turns[1:])
+    return statistics.median(took / beside for took, beside in turns)
 
 
 def _timed(work: Callable[[], Any], device: str) -> float:
