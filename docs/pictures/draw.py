@@ -18,7 +18,7 @@ import of_results
 from PIL import Image
 
 HERE = Path(__file__).parent
-PIXELS = ("zoo-energies",)
+PIXELS = ("zoo-by-products", "zoo-by-distances")
 
 
 def as_text(path: Path) -> None:

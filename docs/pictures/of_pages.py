@@ -212,19 +212,28 @@ def trust() -> None:
         plot.risk_coverage(memory, drawn.queries, drawn.origins, ax=made.axes[1])
 
 
-def zoo_energies() -> None:
-    """The energy of every memory on the same patterns, and where queries roll."""
+def zoo_by_products() -> None:
+    """The energy of memories that go by dot products or angles, and where queries roll."""
+    _energies(slice(8))
+
+
+def zoo_by_distances() -> None:
+    """The same of those that go by distances or likelihoods."""
+    _energies(slice(8, None))
+
+
+def _energies(some: slice) -> None:
     names = run("results/zoo")
-    memories = names["memories"]
-    with figure(5, 2.4, 7.6) as made:
+    memories = list(names["memories"].items())[some]
+    with figure(4, 2.7, 5.6) as made:
         made.clear()
-        places = made.subplots(3, 5, sharex=True, sharey=True)
-        for axis, (title, memory) in zip(places.flat, memories.items(), strict=True):
+        places = made.subplots(2, 4, sharex=True, sharey=True)
+        for axis, (title, memory) in zip(places.flat, memories, strict=True):
             kept = hasattr(memory, "patterns")
             plot.energy(memory, names["queries"][::13], patterns=None if kept else names["patterns"], ax=axis)
             axis.get_legend().remove()
             axis.set(title=title, xlabel="", ylabel="")
-        for axis in places[-1]:
+        for axis in places[1]:
             axis.set_xlabel("first value")
         for axis in places[:, 0]:
             axis.set_ylabel("second value")
@@ -232,5 +241,5 @@ def zoo_energies() -> None:
 
 DRAWN = (
     guides, attention_layers, bags, changed_embeddings, from_hflayers, from_other_libraries, missing_values, sensors,
-    spectra, strangers, stream, tables, trust, zoo_energies,
+    spectra, strangers, stream, tables, trust, zoo_by_products, zoo_by_distances,
 )  # fmt: skip
