@@ -75,3 +75,12 @@ def test_the_best_of_one_step_find_a_set_and_at_rest_ksubsets_keep_it_and_softma
     for learned, best, rests, support, lost in zip(ours, plain, kept, sparse, forgot, strict=True):
         assert best < learned < best + 0.05 and best - 0.05 < rests < best and support < rests - 0.1
         assert lost < 0.02
+
+
+def test_among_a_million_an_index_and_a_sum_are_cheaper_than_dot_products():
+    assert says(PAGE, "Among a million patterns, `b-hop` is cheaper than dot products")
+    assert says(PAGE, "`normmax` and `g-hop` cost most")
+    times = {row["model"]: row["costs"][-1]["times"] for row in rows("zoo-costs")}
+    order = sorted(times, key=times.__getitem__)
+    assert {name for name, time in times.items() if time < 1} == {"b-hop", "f-hop"}
+    assert set(order[-2:]) == {"distance, normmax", "g-hop"}
