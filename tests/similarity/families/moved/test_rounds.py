@@ -32,7 +32,8 @@ def test_a_pair_that_is_pinned_is_judged_by_a_map_without_it(monkeypatch):
     known = (origins >= 0).nonzero().squeeze(1)
     believed = rounds._Believed(known, origins[known], origins.clamp_min(0), torch.ones(120))
     monkeypatch.setattr(rounds.bending.Pairs, "model", watched)
-    monkeypatch.setattr(rounds.bending, "weigh", lambda *_: rounds.bending.Weighed(torch.ones(5), [], []))
+    weighed = rounds.bending.Weighed(torch.ones(5), [], known, patterns[known])
+    monkeypatch.setattr(rounds.bending, "weigh", lambda *_: weighed)
     rounds._round(patterns, queries, origins, believed, 0)
     place = {query.numpy().tobytes(): row for row, query in enumerate(queries)}
     judged = [(place[query.numpy().tobytes()], kept) for kept, some in asked for query in some]

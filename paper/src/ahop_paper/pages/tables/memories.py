@@ -414,14 +414,14 @@ def modalities(report: Report) -> Grid:
 @shown("blends", "blends")
 def blends(report: Report) -> Grid:
     """How often the whole set comes back, a line for each way to find it."""
-    shares = {(row["way"], row["size"]): row["whole"] for row in report["rows"]}
-    sizes = sorted({size for _, size in shares})
-    ways = list(dict.fromkeys(row["way"] for row in report["rows"]))
-    most = {size: max(shares[way, size]["mean"] for way in ways) for size in sizes}
-    lines = [
-        [way, *(bold(with_spread(shares[way, size]), shares[way, size]["mean"] == most[size]) for size in sizes)]
-        for way in ways
-    ]
+    rows = report["rows"]
+    found, sizes = by(rows, "way", "size"), sorted({row["size"] for row in rows})
+    most = {size: max(row["whole"]["mean"] for row in rows if row["size"] == size) for size in sizes}
+
+    def share(row: Row) -> str:
+        return bold(with_spread(row["whole"]), row["whole"]["mean"] == most[row["size"]])
+
+    lines = [[way, *cells_of(found, [(way, size) for size in sizes], share)] for way in each(rows, "way")]
     return Grid(["found by", *(f"{size} patterns" for size in sizes)], lines)
 
 
