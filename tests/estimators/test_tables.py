@@ -152,7 +152,7 @@ def test_any_similarity_serves_by_name_and_by_object(kind, similarity, tmp_path)
 @pytest.mark.parametrize(
     ("embedding", "cases"),
     [
-        ("periodic", "sampled"),
+        pytest.param("periodic", "sampled", marks=pytest.mark.slow),
         pytest.param("periodic", "all", marks=pytest.mark.slow),
         pytest.param("linear", "kmeans", marks=pytest.mark.slow),
         ("columns", "all"),

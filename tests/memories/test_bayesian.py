@@ -47,7 +47,8 @@ def test_it_comes_close_to_the_ceiling_in_worlds_nobody_told_it(name):
     assert near_the_ceiling(PATTERNS[:100], WORLDS[name], 250, labelled=True)
 
 
-@pytest.mark.parametrize("name", ["published", pytest.param("gain", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["published", "gain"])
 def test_it_comes_close_to_the_ceiling_without_labels(name):
     assert near_the_ceiling(PATTERNS[:100], WORLDS[name], 250, labelled=False)
 
@@ -186,7 +187,14 @@ def test_a_learned_likelihood_can_be_one_more_base():
 
 @pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
 @pytest.mark.parametrize(
-    "patterns", [PATTERNS, PATTERNS[:1], PATTERNS[:2].repeat(5, 1), torch.ones(4, 3), PATTERNS * 0 + torch.eye(32)[0]]
+    "patterns",
+    [
+        pytest.param(PATTERNS, marks=pytest.mark.slow),
+        PATTERNS[:1],
+        PATTERNS[:2].repeat(5, 1),
+        torch.ones(4, 3),
+        pytest.param(PATTERNS * 0 + torch.eye(32)[0], marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:the 16 queries fit these patterns no better")
 def test_little_or_strange_data_give_finite_answers(patterns, labelled):

@@ -127,7 +127,9 @@ def test_a_fixed_one_has_nothing_to_learn_and_says_so():
     assert report.solver == "fixed"
 
 
-@pytest.mark.parametrize("name", ["likelihood", "regimes", "correlated", "corruption"])
+@pytest.mark.parametrize(
+    "name", ["likelihood", "regimes", "correlated", pytest.param("corruption", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("labelled", [True, False])
 def test_every_family_of_likelihoods_learns_by_itself(name, labelled):
     kind = Similarity.named(name)

@@ -75,6 +75,7 @@ def test_queries_of_other_patterns_are_not_taken_for_found():
     assert report.converged and not report.found
 
 
+@pytest.mark.slow
 def test_a_few_pairs_start_what_the_other_queries_go_on_with():
     patterns, queries, _, order = world(dim=12, width=14, noise=0.3)
     rows = order[:300]
