@@ -1,6 +1,7 @@
 import numpy as np
 import torch
 
+from ahop import STRANGER
 from ahop.linkage.alternatives import NEAREST, RIDGE, alternatives, nearest
 
 DRAW = np.random.default_rng(0)
@@ -45,3 +46,12 @@ def test_too_few_pairs_teach_no_regression():
     origins[:9] = torch.arange(9)
     assert list(named(alternatives(stored, stored, origins, origins, shared=True))) == [NEAREST]
     assert alternatives(stored, stored, origins, origins, shared=False) == ()
+
+
+def test_rows_that_are_known_to_be_none_of_the_stored_ones_are_no_disagreement():
+    stored, origins = DRAW.normal(size=(30, 3)), torch.full((30,), -1)
+    first = torch.arange(30)
+    origins[10:], first[10:] = STRANGER, -1
+    (found,) = alternatives(stored, stored, origins, first, shared=True)
+    assert found.agreement == 1
+    assert alternatives(stored, stored, torch.full((30,), STRANGER), torch.full((30,), -1), shared=True) == ()

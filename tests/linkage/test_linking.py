@@ -187,8 +187,8 @@ def test_a_row_that_is_known_to_be_none_of_the_stored_ones_has_no_match_and_is_n
 
 def test_known_strangers_say_how_many_are_refused_at_the_level_asked_for(taught):
     given = replace(taught, reject=0.2)
-    assert "known ones" not in dict(linkage.lines(given))["strangers"]
+    assert "known strangers" not in dict(linkage.lines(given))["strangers"]
     memory = copy.deepcopy(taught.memory)
     memory.similarity.meet(torch.full((4,), -100.0))
     told = dict(linkage.lines(replace(given, model=replace(taught.model, memory=memory))))["strangers"]
-    assert told.endswith("4 of 4 known ones are refused at reject=0.2; 90 % confidence interval 47 to 100 %")
+    assert told.endswith("4 of 4 known strangers are refused at reject=0.2; 90 % confidence interval 47 to 100 %")

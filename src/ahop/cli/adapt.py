@@ -46,6 +46,7 @@ def adapt(
         say("known pairs", note)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)
         if metric is None and tables.aligned(held, asked).shared:
             found = linkage.corrected(held, asked, known)
             columns, vectors, made = found.table.columns, found.table.values, "rows as the stored ones were measured"

@@ -194,8 +194,8 @@ class Shards:
 
         Args:
             queries: ``(n, d)``.
-            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any. Known strangers are refused: a
-                sample does not tell how familiar they are.
+            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any. ``ahop.STRANGER`` is
+                an error: a sample does not tell how familiar known strangers are.
             options: As in :meth:`ahop.BayesianHopfield.fit`.
         """
         if options.get("learn_prior"):

@@ -194,12 +194,11 @@ def of_strangers(refused: int, known: int, reject: float) -> str:
 
     Example:
         >>> of_strangers(18, 20, reject=0.05)
-        '18 of 20 known ones are refused at reject=0.05; 90 % confidence interval 72 to 98 %'
+        '18 of 20 known strangers are refused at reject=0.05; 90 % confidence interval 72 to 98 %'
     """
     low, high = (f"{100 * end:.0f}" for end in clopper_pearson(refused, known))
-    return (
-        f"{refused} of {known} known ones are refused at reject={reject:g}; 90 % confidence interval {low} to {high} %"
-    )
+    told = f"{refused} of {known} known strangers are refused at reject={reject:g}"
+    return f"{told}; 90 % confidence interval {low} to {high} %"
 
 
 def beats_chance(right: int, count: int, patterns: int) -> bool:

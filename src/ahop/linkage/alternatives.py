@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from ahop._blocks import split
+from ahop._checks import UNKNOWN
 
 NEAREST, RIDGE = "nearest by cosine", "ridge regression"
 # Enough rows to judge by; more would only take longer.
@@ -51,7 +52,8 @@ def alternatives(
     Args:
         stored: ``(N, d)``.
         incoming: ``(n, q)``, NaN where a value is missing.
-        origins: The stored row of each incoming one ``(n,)``, -1 where nobody knows it.
+        origins: The stored row of each incoming one ``(n,)``, -1 where nobody knows it, ``ahop.STRANGER`` where it is
+            none of them.
         first: What the memory answers ``(n,)``, -1 for none.
         shared: Whether the columns are the same.
         seed: For the rows that are judged and for folds.
@@ -59,8 +61,9 @@ def alternatives(
     draw = np.random.default_rng(seed)
     known = np.flatnonzero((origins >= 0).numpy())
     found = []
-    judged = draw.permutation(known if len(known) else len(incoming))[:_JUDGED]
-    if shared:
+    # What is known to be none of the stored rows has no match to agree on.
+    judged = draw.permutation(known if len(known) else np.flatnonzero((origins == UNKNOWN).numpy()))[:_JUDGED]
+    if shared and len(judged):
         choices = by_cosine(stored, incoming, judged)
         if len(known):
             found.append(Alternative(NEAREST, int((choices == origins[judged]).sum()), len(judged)))

@@ -117,8 +117,8 @@ class BayesianHopfield(Verifiable):
         Args:
             queries: ``(n, d)``, or ``(n, q)`` of a space of their own.
             origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any. ``ahop.STRANGER`` for a query
-                that comes from none of the patterns: these judge what ``reject`` refuses, and nothing else. How common
-                strangers are, they do not tell: somebody has picked them.
+                that comes from none of the patterns: these judge what ``reject`` refuses, 512 of them at most, and
+                nothing else. They do not tell how common strangers are: somebody has picked them.
             observed: As in :meth:`scores`: learn from these entries alone. Only single dimensions and a floor are
                 looked for when some are missing.
             hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out

@@ -69,6 +69,7 @@ class Verifiable(AssociativeMemory, abstract=True):
             ('PASS', True)
         """
         asked = as_queries(queries, self.patterns, observed, self.query_dim).flat()
+        answers = answers.tolist() if isinstance(answers, Tensor) else list(answers)
         with self.learning() as now:
             first = now.recall(asked.rows, observed=asked.observed).indices[:, 0]
             found = certified(first, answers, len(now), wanted)
@@ -82,14 +83,19 @@ class Verifiable(AssociativeMemory, abstract=True):
                 similarity.doubt.fill_(1.0)
             now.similarity = similarity
             now.report = replace(before, accuracy=found.accuracy, labels=found.labels, found=tells)
-            now._meet(asked[[row for row, answer in enumerate(answers) if answer == STRANGER]])
+            strangers = asked[[row for row, answer in enumerate(answers) if answer == STRANGER]]
+            if len(strangers):
+                # As labels do, they take the place of earlier ones: checked twice, they would count twice.
+                similarity.met_count.zero_()
+            now._meet(strangers)
         return found
 
     def _meet(self, strangers: Queries) -> None:
-        """Let known strangers judge what ``reject`` refuses, if there are any and it can refuse."""
-        if not len(strangers) or not int(self.similarity.genuine_count):
+        """Let known strangers, and those met before, judge what ``reject`` refuses, where it can refuse."""
+        if not int(self.similarity.genuine_count):
             return
-        self.similarity.meet(self.familiarity(strangers.rows, observed=strangers.observed))
+        if len(strangers):
+            self.similarity.meet(self.familiarity(strangers.rows, observed=strangers.observed))
         told = self.similarity.refusal(REJECT)
         assert self.report is not None
         self.report = replace(self.report, strangers=told.known, refused=told.refused)

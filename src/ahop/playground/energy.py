@@ -31,7 +31,7 @@ _STEPS, _STRIDE, _NEAR = 80, 0.1, 0.15
 # A state that moves less rests; and fewer states together make no well.
 _MOVED, _FEWEST, _MOST_WELLS = 1e-3, 4, 12
 # Of those that learn: queries of each pattern, which are blurred sideways.
-_SEEN, _BLUR = 30, (0.3, 0.06)
+_QUERIES, _BLUR = 30, (0.3, 0.06)
 # The sum of a memory that keeps no patterns; small, for it is asked often.
 _FEATURES = 256
 
@@ -69,7 +69,7 @@ class Landscape(NamedTuple):
 
 
 def _examples() -> tuple[Tensor, Tensor]:
-    origins = torch.arange(len(PATTERNS)).repeat(_SEEN)
+    origins = torch.arange(len(PATTERNS)).repeat(_QUERIES)
     noise = torch.randn(len(origins), 2, generator=torch.Generator().manual_seed(0))
     return PATTERNS[origins] + torch.tensor(_BLUR) * noise, origins
 

@@ -71,7 +71,8 @@ every row holds the ids.
 
 **NPY or NPZ**: one array of numbers, a row each; NaN is missing. Ids are row numbers, from 0.
 
-**Known pairs**, if you have any: a CSV file of two columns, the id of an incoming row and that of a stored one.
+**Known pairs**, if you have any: a CSV file of two columns, the id of an incoming row and that of a stored one,
+or `none`.
 """
 
 
@@ -95,7 +96,8 @@ def table(file: File) -> Table:
 
 
 def origins(file: File, stored: Table, incoming: Table) -> Tensor:
-    """The stored row of each incoming one ``(n,)`` by a file of known pairs, -1 where it names none."""
+    """The stored row of each incoming one ``(n,)`` by a file of known pairs: -1 where it does not name the
+    row, ``ahop.STRANGER`` where it says none."""
     try:
         return paired(stripped(io.BytesIO(file.content), file.name), file.name, stored, incoming).origins
     except ValueError as error:

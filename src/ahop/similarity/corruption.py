@@ -183,7 +183,8 @@ class Corruption(Density):
             familiar.copy_((familiar + math.log(count)) * math.exp(log_beta) - math.log(count))
 
     def meet(self, familiarity: Tensor) -> None:
-        """Keep how familiar known strangers are ``(n,)``, beside those met before, to judge refusals by."""
+        """Keep how familiar known strangers are ``(n,)``, beside those met before, to judge refusals by;
+        512 at most."""
         self._remember("met", torch.cat([self.met[: int(self.met_count)], familiarity.to(self.met)]))
 
     def least_likely(self, coverage: float) -> float:

@@ -119,8 +119,12 @@ class Gaussian(Decomposable, Density):
     def _confidence(self, data: TrainingData) -> float:
         """The mean probability of the first choice, of some queries."""
         some = data.part(data.rows[:: max(1, len(data.queries) // _ASKED)])
-        scores = self(some.patterns, some.queries, some.observed) + data.log_priors
-        return float((scores.amax(1) - scores.logsumexp(1)).exp().mean())
+        sure = []
+        for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
+            few = some.part(some.rows[part])
+            scores = self(few.patterns, few.queries, few.observed) + data.log_priors
+            sure.append((scores.amax(1) - scores.logsumexp(1)).exp())
+        return float(torch.cat(sure).mean())
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         r"""The log evidence under a pattern whose dimensions are drawn from what the stored ones have there, ``(Q,)``:

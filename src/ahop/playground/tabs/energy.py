@@ -9,10 +9,10 @@ from ahop.playground import energy, views
 from ahop.playground.energy import BETA, KINDS, LEAST_BETA, MOST_BETA
 
 _INTRODUCTION = """
-Six patterns of two values each. A state rolls down the energy until it rests in a well, and a **basin** is where it
-rolls to the same one from: a colour each, the stronger the lower; grey is in none. Dot products favour long patterns:
-the short one in the middle has a basin under distances alone. a-hop, g-hop and b-hop learn from queries that are
-blurred sideways.
+Six patterns of two values each. A state rolls down the energy until it rests in a well, and a **basin** is the set
+of places that roll into the same well: a colour each, the stronger the lower; grey is in none. Dot products favour long
+patterns: at a high beta, the short one in the middle has a basin only under distances. a-hop, g-hop and
+b-hop learn from queries that are blurred sideways.
 """
 
 
@@ -29,8 +29,8 @@ def lay_out() -> None:
             go = gr.Button("Draw", variant="primary", elem_id="energy-go")
         with gr.Column(min_width=280):
             shown = gr.HTML(apply_default_css=False, elem_id="energy-shown")
-    quick: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-    name.change(lambda name: gr.Slider(visible=_kind(name)[1].tempered), name, beta, **quick)
+    silent: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+    name.change(lambda name: gr.Slider(visible=_kind(name)[1].tempered), name, beta, **silent)
     gr.on(
         [go.click, name.change, beta.release],
         _draw,

@@ -49,8 +49,8 @@ from ahop.similarity.families.validation import fit_doubt, of_own
 for _module in iter_modules(families.__path__):
     import_module(f"{families.__name__}.{_module.name}" + (".family" if _module.ispkg else ""))
 
-# Work (queries x patterns x dimensions) up to which every query is learned from; beyond it, a sample of so many at
-# least, and of so many where all origins are known.
+# Work (queries x patterns x dimensions) up to which every query is learned from. Beyond it, a sample: of ENOUGH queries
+# at least, of _ENOUGH_LABELS where all origins are known.
 _WORK, ENOUGH, _ENOUGH_LABELS = 2**36, 2**11, 2**14
 # Queries that are kept to tell strangers by, or how far sets must reach, at most; the fewest of which some can be held
 # out.
