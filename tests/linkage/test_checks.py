@@ -1,9 +1,11 @@
 from dataclasses import replace
 
 import pytest
+import torch
 from tests.linkage.data import tables
 
 from ahop import linkage
+from ahop.linkage import checks
 from ahop.tables import write
 
 
@@ -18,6 +20,23 @@ def test_checked_answers_certify_what_was_matched(found, tmp_path):
     write(columns, path)
     proved = linkage.answered(found, path).certificate
     assert (proved.right, proved.labels, proved.strangers) == (17, 19, 1)
+
+
+def test_a_row_without_a_match_is_right_where_it_is_none_of_the_stored_ones(found, tmp_path, monkeypatch):
+    columns, path = linkage.asked(found, 20), tmp_path / "check.csv"
+    columns["answer"] = [*columns["candidate"][:10], *["none"] * 10]
+    write(columns, path)
+    given = checks.answers
+    none = [found.incoming.places()[id] for id in columns["id"][8:]]
+
+    def refusing(*arguments):
+        answers = given(*arguments)
+        return answers._replace(indices=answers.indices.index_fill(0, torch.tensor(none), -1))
+
+    monkeypatch.setattr(checks, "answers", refusing)
+    # It is the matches that are written which are certified: two of the ten are lost, and ten rightly have none.
+    proved = linkage.answered(found, path).certificate
+    assert (proved.right, proved.labels, proved.strangers) == (18, 20, 10)
 
 
 @pytest.mark.parametrize("one_to_one", [False, True])

@@ -10,6 +10,7 @@ import ahop
 from ahop import BayesianHopfield, linkage
 from ahop.linkage import holdout
 from ahop.linkage.answers import answers
+from ahop.linkage.linking import NOTHING
 from ahop.memories.checking import Certificate
 
 
@@ -192,3 +193,14 @@ def test_known_strangers_say_how_many_are_refused_at_the_level_asked_for(taught)
     memory.similarity.meet(torch.full((4,), -100.0))
     told = dict(linkage.lines(replace(given, model=replace(taught.model, memory=memory))))["strangers"]
     assert told.endswith("4 of 4 known strangers are refused at reject=0.2; 90 % confidence interval 47 to 100 %")
+
+
+def test_where_nothing_was_found_no_row_has_a_match_and_each_says_why(found):
+    memory = copy.deepcopy(found.memory)
+    memory.report = replace(memory.report, found=False)
+    lost = replace(found, model=replace(found.model, memory=memory), reject=0.05)
+    columns = lost.table()
+    assert set(columns["match"]) == {None} and set(columns["probability"]) == {0.0}
+    assert set(columns["reason"]) == {NOTHING} and not lost.found
+    assert dict(linkage.lines(lost))["strangers"].startswith("nobody knows: nothing was found")
+    assert set(found.table()["match"]) != {None}

@@ -31,9 +31,14 @@ def adapted(
     try:
         adapter = memory.query_adapter(metric)
     except ValueError as error:
-        found = "nothing that is better than chance" if memory.report is None else memory.report.chosen
+        assert memory.report is not None
+        if not memory.report.found:
+            raise ValueError(
+                f"nothing was found between {incoming.name} and {stored.name} that is better than chance: known pairs "
+                "help, from about twenty on"
+            ) from error
         raise ValueError(
-            f"no moved space was found between {incoming.name} and {stored.name}, but {found}: an index of the stored "
-            "rows cannot take it in, and ahop match can"
+            f"no moved space was found between {incoming.name} and {stored.name}, but {memory.report.chosen}: an index "
+            "of the stored rows cannot take it in, and ahop match can"
         ) from error
     return adapter(queries).numpy()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ahop._checks import UNKNOWN
+from ahop._checks import STRANGER, UNKNOWN
 from ahop._recall import Recall
 from ahop.linkage.answers import answers
 from ahop.linkage.html import document, grid
@@ -116,9 +116,11 @@ def answered(linkage: Linkage, path: str | os.PathLike[str]) -> Linkage:
     if not given:
         raise ValueError(f"{path} has no answers yet: fill in the column 'answer'")
     checked, truth = [ours[one] for one in given], [theirs[one] for one in given.values()]
-    certificate = certified(linkage.indices[checked], truth, len(linkage.stored), None)
-    of = MATCHES if linkage.one_to_one else FIRST
-    return replace(_recalibrated(linkage, checked, truth), certificate=replace(certificate, of=of))
+    found = _recalibrated(linkage, checked, truth)
+    matched = found.indices[checked]
+    # No match is the right one for a row that is none of the stored ones.
+    certificate = certified(matched.masked_fill(matched < 0, STRANGER), truth, len(linkage.stored), None)
+    return replace(found, certificate=replace(certificate, of=MATCHES if linkage.one_to_one else FIRST))
 
 
 def _recalibrated(linkage: Linkage, rows: list[int], truth: list[int]) -> Linkage:

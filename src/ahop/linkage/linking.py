@@ -27,6 +27,7 @@ _FAR = 2.0**14
 KNOWN, KNOWN_STRANGER = "known pair", "known to be none of the stored rows"
 UNFAMILIAR = "stranger: less familiar than genuine rows are"
 CROWDED = "no stored row left that is as likely"
+NOTHING = "nothing was found that is better than chance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +88,11 @@ class Linkage:
         return self.evidence is not None and self.evidence.labels >= VERIFIED
 
     @property
+    def found(self) -> bool:
+        """Whether anything was found that is better than chance; if not, no row has a match but those known before."""
+        return self.memory.report is None or self.memory.report.found
+
+    @property
     def repeats(self) -> int:
         """How many stored rows are the match of more than one row."""
         return int((torch.bincount(self.indices[self.indices >= 0], minlength=1) > 1).sum())
@@ -98,15 +104,20 @@ class Linkage:
     def table(self) -> dict[str, list[Any]]:
         """The matches as columns of a file."""
         known, strangers = self.origins != UNKNOWN, self.origins == STRANGER
+        lost = ~known & (not self.found)
         reasons = np.select(
-            [strangers, known, self.strangers, self.indices < 0], [KNOWN_STRANGER, KNOWN, UNFAMILIAR, CROWDED], ""
+            [strangers, known, lost, self.strangers, self.indices < 0],
+            [KNOWN_STRANGER, KNOWN, NOTHING, UNFAMILIAR, CROWDED],
+            "",
         )
+        first, second = (self.indices.masked_fill(lost, -1), self.second.masked_fill(lost, -1))
+        sure, less = (shares.masked_fill(lost, 0) for shares in (self.probabilities, self.second_probabilities))
         return {
             "id": self.incoming.ids.tolist(),
-            "match": [self.stored_id(row) for row in self.indices.tolist()],
-            "probability": [round(share, 6) for share in self.probabilities.tolist()],
-            "second": [self.stored_id(row) for row in self.second.tolist()],
-            "second_probability": [round(share, 6) for share in self.second_probabilities.tolist()],
+            "match": [self.stored_id(row) for row in first.tolist()],
+            "probability": [round(share, 6) for share in sure.tolist()],
+            "second": [self.stored_id(row) for row in second.tolist()],
+            "second_probability": [round(share, 6) for share in less.tolist()],
             "verified": [self.verified or bool(mine) for mine in known],
             "reason": reasons.tolist(),
         }

@@ -84,7 +84,7 @@ def _confidence(linkage: Linkage) -> Iterable[str]:
 
     checked = "" if linkage.verified else " Nobody has checked these probabilities: they hold if the model is right."
     told = f"{100 * float(sure.mean()):.0f} % of the matches should be right, if probabilities hold.{checked}"
-    if linkage.memory.report is not None and not linkage.memory.report.found:
+    if not linkage.found:
         told = "Nothing was found that is better than chance: all stored rows are as likely as each other."
     yield f"<h2>How sure the matches are</h2>\n{drawn(draw, 6.0, 2.6)}\n<p>{escape(told)}</p>"
 
@@ -118,8 +118,18 @@ def _doubtful(linkage: Linkage) -> Iterable[str]:
         yield from explained
     if linkage.model.shared and order_of(linkage.memory.patterns) and not bool(queries[rows].isnan().any()):
         yield "<h3>Drawn over each other</h3>"
+        yield "<p>Each row with its first choice, by itself.</p>"
         shown = rows[:_CURVES]
-        yield drawn(lambda ax: plot.matches(linkage.memory, queries, shown, ax=ax), 8.0, 0.8 + 0.9 * len(shown))
+        yield drawn(lambda ax: _curves(linkage, queries, shown, ax), 8.0, 1.4 + 0.9 * len(shown))
+
+
+def _curves(linkage: Linkage, queries: torch.Tensor, rows: list[int], ax: Axes) -> None:
+    plot.matches(linkage.memory, queries, rows, linkage.incoming.columns, ax=ax)
+    found = linkage.memory.recall(queries[rows], 1)
+    told = zip(rows, found.indices[:, 0].tolist(), found.probabilities[:, 0].tolist(), strict=True)
+    ax.set_yticklabels(
+        [f"{linkage.incoming.ids[row]}\n{linkage.stored_id(one)}, {100 * sure:.0f} %" for row, one, sure in told]
+    )
 
 
 def _why(linkage: Linkage, query: torch.Tensor, row: int) -> str:

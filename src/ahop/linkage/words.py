@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ahop._checks import within
 from ahop.learning.report import VERIFIED, of_strangers
 from ahop.linkage.alternatives import Alternative
-from ahop.linkage.linking import Linkage
+from ahop.linkage.linking import NOTHING, Linkage
 from ahop.memories.checking import Certificate
 from ahop.tables.table import counted
 
@@ -50,8 +50,7 @@ def lines(linkage: Linkage) -> list[tuple[str, str]]:
     report, rows = linkage.memory.report, counted(len(linkage.incoming), "row")
     told = [("note", note) for note in linkage.notes]
     if report is not None:
-        found = report.chosen if report.found else "nothing was found that is better than chance"
-        told.append(("what happened", found))
+        told.append(("what happened", report.chosen if report.found else NOTHING))
         if report.sample:
             told.append(("learned from", report.sample))
     told += [("how right", _right(linkage)), ("rests on", _basis(linkage))]
@@ -67,6 +66,8 @@ def lines(linkage: Linkage) -> list[tuple[str, str]]:
 
 
 def _strangers(linkage: Linkage, reject: float) -> str:
+    if not linkage.found:
+        return f"nobody knows: {NOTHING}, so that no row has a match"
     if linkage.memory.similarity.least_familiar(reject) == -math.inf:
         return f"none can be told: too few rows were learned from to refuse {100 * reject:g} % of genuine ones"
     rows, refusal = counted(len(linkage.incoming), "row"), linkage.memory.similarity.refusal(reject)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from ahop.plot.canvas import BLUE, GREY, ORANGE, as_names, axes, legend
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Rows that are drawn where nobody says which, and columns up to which each has its name.
+# Rows that are drawn where nobody says which, and names of columns that have room.
 _ROWS, _NAMED = 4, 24
 
 
@@ -63,8 +64,9 @@ def matches(
     told = zip(places.tolist(), found.indices[:, 0].tolist(), found.probabilities[:, 0].tolist(), strict=True)
     ax.set_yticks([-row * step for row in range(len(places))])
     ax.set_yticklabels([f"query {place}\npattern {index}, {100 * sure:.0f} %" for place, index, sure in told])
-    if names is not None and dim <= _NAMED:
-        ax.set_xticks(range(dim), labels, rotation=45, ha="right")
+    if names is not None:
+        some = slice(None, None, math.ceil(dim / _NAMED))
+        ax.set_xticks(range(dim)[some], labels[some], rotation=45, ha="right")
     else:
         ax.set_xlabel("column")
     legend(ax, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)

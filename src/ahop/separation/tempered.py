@@ -69,9 +69,9 @@ class Regularised(Tempered, abstract=True):
     def conjugate(self, scores: Tensor) -> Tensor:
         r"""The convex conjugate :math:`\Omega^\star(s) = \tfrac1\beta \Psi^\star(\beta s)`."""
         weights = self(scores)
-        # From the best on: large scores would leave nothing of the weights' slope.
-        best = scores.detach().amax(-1, keepdim=True)
-        return (weights * (scores - best)).sum(-1) + self.total * best.squeeze(-1) - self.regulariser(weights)
+        # From the last that belongs to the best on: large scores would leave nothing of the weights' slope.
+        last = scores.detach().topk(self.total, -1).values[..., -1:]
+        return (weights * (scores - last)).sum(-1) + self.total * last.squeeze(-1) - self.regulariser(weights)
 
 
 class Softmax(Regularised):
