@@ -1,10 +1,11 @@
-r"""How long a linkage will take, said before it begins.
+r"""About how long it will take to link very many rows, said before it begins.
 
-.. math:: t = d \, \bigl(a \min(n, 384) + N \, (b \min(n, 2048) + c \, n)\bigr) \, \tau
+.. math:: t = d \, N \, \bigl(a \min(n, 2048) + b \, n\bigr) \, \tau
 
-of n incoming and N stored rows of d columns: what learning takes however many rows are stored, its looks at all of
-them, and the answers. :math:`\tau` is the time that this machine takes for a multiplication in a product of two tables,
-and a, b and c were measured in units of it. Real data may take half as long, or twice.
+of n incoming and N stored rows of d columns: the looks at all stored rows while learning, and the answers.
+:math:`\tau` is the time that this machine takes for a multiplication in a product of two tables; a and b are by one
+match of a million rows, so that real data may take half as long, or twice. Of fewer rows than that, what takes
+long is the choice of a model, which nobody can foresee.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import time
 
 import torch
 
-_LEARNED, _LOOKED, _ANSWERED = 8e7, 60.0, 2.0
-_FEW, _SAMPLE = 384, 2048
+_LOOKED, _ANSWERED, _SAMPLE = 100.0, 4.0, 2048
 # Seconds that nobody needs to be told of.
 _SOON = 60.0
 # A product that takes a moment, and how often the best of it is looked for.
@@ -36,7 +36,7 @@ def forecast(stored: int, incoming: int, columns: int, *, learning: bool = True)
     """
     work = stored * _ANSWERED * incoming
     if learning:
-        work += _LEARNED * min(incoming, _FEW) + stored * _LOOKED * min(incoming, _SAMPLE)
+        work += stored * _LOOKED * min(incoming, _SAMPLE)
     return columns * work * _multiplication()
 
 
