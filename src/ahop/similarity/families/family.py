@@ -39,7 +39,7 @@ class Family(ABC):
         models: The classes of its likelihoods; their own ``fit`` is then that of the family.
         complexity: Families are tried from the simplest to the richest, and the simpler of two that are level is taken.
         plain: Whether it is what anyone would try first, and screened with labels in every view.
-        settles: Whether it is looked for first without labels, since finding it leaves no choice.
+        settles: Whether it is looked for first without labels; a :class:`Candidate` that settles then leaves no choice.
         maps: Whether queries may have another number of dimensions than patterns.
         slow: Whether it takes so long that it is tried last without labels, to be given up where it is clearly behind.
         takes_few: Whether it is learned however few queries there are, be it worse than a plain distance.
