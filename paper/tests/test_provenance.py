@@ -209,8 +209,9 @@ def test_what_a_report_was_made_by_can_be_found_again(history, tmp_path, monkeyp
         forget()
         for name, experiment, code in found:
             places = [copy / "paper/src/ahop_paper", copy / "src/ahop/paper", copy / "benchmarks"]
-            file = next(file for place in places if (file := place / f"{experiment}.py").exists())
-            assert provenance.fingerprint(file) == code, name
+            # A benchmark may have the name of the module that it measures by.
+            files = [file for place in places if (file := place / f"{experiment}.py").exists()]
+            assert code in [provenance.fingerprint(file) for file in files], name
     forget()
 
 
