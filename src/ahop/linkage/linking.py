@@ -150,7 +150,7 @@ def link(
         >>> draw = np.random.default_rng(0)
         >>> weights, sizes = draw.random(40), draw.random(40)
         >>> stored = Table.of({"sku": [f"A{row}" for row in range(40)], "weight": weights, "size": sizes})
-        >>> found = link(stored, Table.of({"size": sizes[:9] + 0.001, "weight": weights[:9]}), verbose=False)
+        >>> found = link(stored, Table.of({"size": sizes[:30] + 0.001, "weight": weights[:30]}), verbose=False)
         >>> found.table()["match"][:3], found.verified
         (['A0', 'A1', 'A2'], False)
     """

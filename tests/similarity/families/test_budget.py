@@ -2,27 +2,14 @@
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import ahop
 from ahop.similarity.families import calibration, completed, family, fitting
 from ahop.similarity.families.nearest.learning import fit_queries
 from ahop.similarity.families.training import TrainingData
+from tests.similarity.families.largest import Largest
 
 MEBIBYTE = 2**20
-
-
-class Largest(TorchDispatchMode):
-    """The bytes of the largest tensor that anything makes."""
-
-    bytes = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        for one in made if isinstance(made, (tuple, list)) else [made]:
-            if isinstance(one, torch.Tensor):
-                self.bytes = max(self.bytes, one.numel() * one.element_size())
-        return made
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,13 @@ def test_queries_that_have_origins_are_found(noise):
     assert "expect" not in str(memory.report)
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_few_queries_that_lie_on_their_patterns_are_found(seed):
+    """Half of nine tell nothing; most of them do."""
+    patterns = torch.rand(40, 2, generator=torch.Generator().manual_seed(seed))
+    assert BayesianHopfield(patterns).fit(patterns[:9] + torch.tensor([0.001, 0])).report.found
+
+
 @pytest.mark.slow
 def test_weak_relations_are_found_where_values_are_odd():
     """Every value has a gain of its own, which may be twenty: most of the distances say nothing."""

@@ -34,7 +34,9 @@ from ahop.similarity.families.training import TrainingData
 _NEIGHBOURS, _AMONG = 20, 4096
 # Fewer patterns have no neighbourhoods, and fewer queries no halves.
 _FEWEST_PATTERNS, _FEWEST_QUERIES = 8, 8
-# Queries of each half that a model learns from, and that it explains, at most.
+# Fewer queries are held out in more folds than two: half of a few tells nothing.
+_FEW, _FOLDS_OF_FEW = 32, 4
+# Queries that a model learns from, and those held out that it explains, at most.
 _LEARNED, _EXPLAINED = 500, 256
 # Sets of either kind, at most.
 _SETS = 6
@@ -118,7 +120,7 @@ def surrogates(patterns: Tensor, generator: torch.Generator, keep_values: bool) 
 
 
 class _HeldOut(NamedTuple):
-    """Of queries under models of the other half: the log evidence, the pattern that each lands on, and by how many
+    """Of queries that a model has not learned from: the log evidence, the pattern that each lands on, and by how many
     nats that one leads, ten at most."""
 
     evidence: Tensor
@@ -127,9 +129,11 @@ class _HeldOut(NamedTuple):
 
 
 def _held_out(data: TrainingData, refit: Refit, seed: int) -> _HeldOut:
-    one, other = halves(len(data.queries), seed, data.queries.device)
+    order = torch.cat(halves(len(data.queries), seed, data.queries.device))
+    folds = order.tensor_split(_FOLDS_OF_FEW if len(order) < _FEW else 2)
     parts = []
-    for learned, judged in ((one, other), (other, one)):
+    for fold, judged in enumerate(folds):
+        learned = torch.cat([*folds[:fold], *folds[fold + 1 :]])
         model, rows = refit(learned[:_LEARNED]), judged[:_EXPLAINED]
         asked, among, counts = stand_ins.of(data.part(rows), model)
         for part in split(len(rows), 4 * len(among) * data.queries.element_size()):

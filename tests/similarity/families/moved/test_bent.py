@@ -2,11 +2,11 @@ import copy
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import ahop
 from ahop.similarity import Bent
 from ahop.similarity.families.moved import bending, rounds
+from tests.similarity.families.largest import Largest
 
 
 def bent_world(count=600, dim=4, width=8, noise=0.05, seed=0):
@@ -67,26 +67,13 @@ def test_a_fold_is_learned_as_if_its_pairs_had_never_been():
     torch.testing.assert_close(diagonal, inverse.diagonal())
 
 
-class LargestTable(TorchDispatchMode):
-    """The bytes of the largest tensor that anything makes."""
-
-    bytes = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        found = function(*args, **(kwargs or {}))
-        for one in found if isinstance(found, (tuple, list)) else [found]:
-            if isinstance(one, torch.Tensor):
-                self.bytes = max(self.bytes, one.numel() * one.element_size())
-        return found
-
-
 def test_weights_are_learned_within_the_memory_budget_and_do_not_depend_on_it():
     patterns, queries = bent_world(1500, dim=16)
     origins = torch.arange(80)
     pairs = bending.Pairs.of(patterns, queries[:80], origins, 0, bending.Shape(0.8, 0.3))
     folds = [(queries[rows], rows) for rows in origins.split(40)]
     roomy = bending.weigh(pairs, folds, 0)
-    with ahop.memory_budget(2**20), LargestTable() as largest:
+    with ahop.memory_budget(2**20), Largest() as largest:
         tight = bending.weigh(pairs, folds, 0)
         scores = tight.scores()
     assert 2**19 < largest.bytes <= 2**20

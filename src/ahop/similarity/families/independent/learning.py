@@ -37,6 +37,8 @@ _WORK = 2**21
 _LOOKED_UP, _FEWEST = 2**28, 384
 # Queries on which starts are compared.
 _TRIED = 256
+# Fewer queries hardly tell a bias.
+_FEW = 32
 # Where unlabelled learning starts: the share of lost values, and the noise in units of the patterns' spread.
 _NOISY = ((0.3, 0.7), (0.5, 1.0))
 _LOSSY = ((0.8, 0.15),)
@@ -224,17 +226,20 @@ class Fit:
         """The same for judging by the other queries: what was learned of each dimension knows them, and is forgotten.
 
         A mean gap is a rough bias. Noise that is narrower than it is off would never find the way from there, so that
-        the likelier of two starts counts: noise as it was learned, and as much wider.
+        the likeliest of several starts counts: noise as it was learned, as much wider, and, where queries are few, no
+        bias at all.
         """
         if self.problem.kept is not None:
             rows = torch.isin(self.problem.kept, rows).nonzero().squeeze(1)
         fewer = replace(self.problem, data=self.problem.data.part(rows), kept=None)
         off = 2 * fewer.spread**2 / len(rows)
+        starts = [(1.0, 0.0), (1.0, off)] + ([(0.0, 0.0)] if len(rows) < _FEW else [])
         found = []
-        for wider in (0.0, off):
+        for biased, wider in starts:
             state = copy.deepcopy(self.state)
             fewer.forget_dimensions(state)
             for regime in state.regimes:
+                regime.bias.mul_(biased)
                 regime.log_sigma.copy_(((2 * regime.log_sigma).exp() + wider).log() / 2)
             found.append(settled(fewer, state, 10))
         return max(found, key=lambda fit: fit.trace[-1]).similarity()
