@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from tests.similarity.families.largest import Largest
 
 import ahop
 from ahop.similarity.families import calibration, completed, family, fitting
 from ahop.similarity.families.nearest.learning import fit_queries
 from ahop.similarity.families.training import TrainingData
-from tests.similarity.families.largest import Largest
 
 MEBIBYTE = 2**20
 

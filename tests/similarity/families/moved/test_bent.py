@@ -2,11 +2,11 @@ import copy
 
 import pytest
 import torch
+from tests.similarity.families.largest import Largest
 
 import ahop
 from ahop.similarity import Bent
 from ahop.similarity.families.moved import bending, rounds
-from tests.similarity.families.largest import Largest
 
 
 def bent_world(count=600, dim=4, width=8, noise=0.05, seed=0):
