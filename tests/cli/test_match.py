@@ -90,6 +90,7 @@ def test_parquet_goes_out_as_it_comes_in(folder, tmp_path):
         (("stored.parquet", "incoming.csv", "--model", "model", "--out", "out.csv"), "files must be INCOMING alone"),
         (("stored.parquet", "nothing.csv", "--out", "out.csv"), "nothing.csv does not exist"),
         (("stored.parquet", "incoming.csv", "--id", "ean", "--out", "out.csv"), "has no column 'ean' for the ids"),
+        (("stored.parquet", "incoming.csv", "--id", "sku", "--out", "out.csv"), "--incoming-id names another"),
         (("stored.parquet", "incoming.csv", "--require", "95", "--out", "out.csv"), "--require must be a number in 0"),
         (("stored.parquet", "incoming.csv", "--pairs", "none.csv", "--out", "out.csv"), "none.csv does not exist"),
         (("stored.parquet", "incoming.csv", "--save", "nowhere/model", "--out", "out.csv"), "nowhere' does not exist"),

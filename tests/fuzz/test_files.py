@@ -207,7 +207,7 @@ def check(case):
             reads_upload(path, kind)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(case=cases())
 def test_damaged_files_are_read_as_they_were_or_refused_in_one_line(case):
     check(case)

@@ -108,7 +108,7 @@ def test_a_number_that_is_none_is_found_far_behind_the_sample(tmp_path):
     [
         ("id,x\na,1\nb,2\na,3\n", "id", "data rows 1 and 3 have the same id 'a'; each row needs an id of its own"),
         ("id,x\na,1\n,2\n", "id", "data row 2 has no id in column 'id'"),
-        ("id,x\na,1\n", "sku", "has no column 'sku' for the ids; its columns are 'id', 'x'"),
+        ("id,x\na,1\n", "sku", "has no column 'sku' for the ids; it has 'id', 'x'"),
     ],
 )
 def test_ids_that_are_not_in_order_are_refused(tmp_path, text, id, message):

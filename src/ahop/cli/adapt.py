@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ahop.cli.common import app, plain_errors, say
+from ahop.cli.common import app, plain_errors, read_incoming, say
 
 _Metric = Annotated[
     str | None,
@@ -37,7 +37,7 @@ def adapt(
     if metric is not None:
         choice(metric, "--metric", ("cosine", "inner", "l2"))
     tables.require_table(out, ".npy")
-    held, asked = tables.read(stored, id), tables.read(incoming, id if incoming_id is None else incoming_id)
+    held, asked = tables.read(stored, id), read_incoming(incoming, id, incoming_id)
     say("stored", str(held))
     say("incoming", str(asked))
     known = None

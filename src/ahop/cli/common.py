@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,6 +15,9 @@ from typer.core import TyperGroup
 
 from ahop._extras import MissingExtraError
 from ahop._version import __version__
+
+if TYPE_CHECKING:
+    from ahop import tables
 
 # What most people come for; other commands follow as they are read.
 _FIRST = ("match", "adapt", "playground", "datasets")
@@ -55,6 +59,16 @@ def say(key: str, text: str) -> None:
         console.print(table)
     else:
         console.print(f"{key:13}  {text}", highlight=False, markup=False, soft_wrap=True)
+
+
+def read_incoming(path: Path, id: str | None, incoming_id: str | None) -> tables.Table:
+    """A table whose column of ids has the name that the stored one has, unless it was given one of its own."""
+    from ahop import tables
+
+    try:
+        return tables.read(path, id if incoming_id is None else incoming_id)
+    except tables.MissingColumnError as error:
+        raise ValueError(f"{error}; --incoming-id names another") from None
 
 
 def plain_errors(command: Callable[..., None]) -> Callable[..., None]:

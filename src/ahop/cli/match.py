@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahop.cli.common import app, plain_errors, say
+from ahop.cli.common import app, plain_errors, read_incoming, say
 
 if TYPE_CHECKING:
     from ahop.linkage import Model
@@ -115,7 +115,7 @@ def _read(
     if len(files) != (1 if folder else 2):
         wanted = "INCOMING alone, since --model holds what is stored" if folder else "two, STORED and INCOMING"
         raise ValueError(f"files must be {wanted}; got {' '.join(map(str, files))}")
-    incoming = tables.read(files[-1], id if incoming_id is None else incoming_id)
+    incoming = read_incoming(files[-1], id, incoming_id)
     stored: Table | Model
     if folder:
         stored = linkage.Model.load(folder)

@@ -17,7 +17,15 @@ _FOLDS = 2
 
 
 def held_out(
-    patterns: Tensor, queries: Tensor, origins: Tensor, *, one_to_one: bool, observed: Any, seed: int, verbose: bool
+    patterns: Tensor,
+    queries: Tensor,
+    origins: Tensor,
+    *,
+    one_to_one: bool,
+    observed: Any,
+    standardise: bool,
+    seed: int,
+    verbose: bool,
 ) -> Certificate:
     """Matches of known pairs that were hidden, a fold at a time; folds share no stored row.
 
@@ -28,7 +36,7 @@ def held_out(
         queries: ``(n, q)``.
         origins: ``(n,)``, -1 where nobody knows, ``ahop.STRANGER`` where it is none of the patterns.
         one_to_one: As in :func:`ahop.linkage.link`.
-        observed: As in :meth:`~ahop.memories.BayesianHopfield.fit`.
+        observed, standardise: As in :meth:`~ahop.memories.BayesianHopfield.fit`.
         seed: For folds and fits.
         verbose: Whether to show progress when it takes long.
     """
@@ -40,7 +48,7 @@ def held_out(
         memory = BayesianHopfield(patterns)
         shown = origins.masked_fill(hidden, UNKNOWN)
         room = 1 if one_to_one else None
-        memory.fit(queries, shown, observed=observed, room=room, seed=seed, verbose=verbose)
+        memory.fit(queries, shown, observed=observed, room=room, standardise=standardise, seed=seed, verbose=verbose)
         asked = hidden | one_to_one
         found = answers(memory, queries[asked], shown[asked], one_to_one).indices[hidden[asked]]
         right, labels = right + int((found == origins[hidden]).sum()), labels + int(hidden.sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,14 @@ from ahop.linkage.holdout import held_out
 from ahop.linkage.model import Model
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.checking import Certificate
+from ahop.similarity.families.order import order_of
 from ahop.tables.alignment import aligned, fitted
 from ahop.tables.table import Table
 
 # Means in standard deviations beyond which float32 would round what tells rows apart.
 _FAR = 2.0**14
+# Spreads of columns that differ by so much are no longer of one kind.
+_UNLIKE = 10.0
 KNOWN, KNOWN_STRANGER = "known pair", "known to be none of the stored rows"
 UNFAMILIAR = "stranger: less familiar than genuine rows are"
 CROWDED = "no stored row left that is as likely"
@@ -150,7 +153,7 @@ def link(
         >>> draw = np.random.default_rng(0)
         >>> weights, sizes = draw.random(40), draw.random(40)
         >>> stored = Table.of({"sku": [f"A{row}" for row in range(40)], "weight": weights, "size": sizes})
-        >>> found = link(stored, Table.of({"size": sizes[:30] + 0.001, "weight": weights[:30]}), verbose=False)
+        >>> found = link(stored, Table.of({"size": sizes[:36] + 0.001, "weight": weights[:36]}), verbose=False)
         >>> found.table()["match"][:3], found.verified
         (['A0', 'A1', 'A2'], False)
     """
@@ -183,19 +186,17 @@ def _learned(
     """A model, the rows it is asked with, notes, and what pairs held out say where the fit itself has not judged."""
     stored, incoming, shared, notes = aligned(stored, incoming)
     dtype = _precision(stored.values)
-    queries, labels = torch.from_numpy(incoming.values).to(dtype), int((origins >= 0).sum())
+    queries = torch.from_numpy(incoming.values).to(dtype)
     observed: Any = "not-nan" if bool(queries.isnan().any()) else None
     memory = BayesianHopfield(torch.from_numpy(stored.values).to(dtype))
-    room = 1 if one_to_one else None
-    memory.fit(queries, origins, observed=observed, room=room, seed=seed, verbose=verbose)
+    room, units = 1 if one_to_one else None, _has_units(stored)
+    memory.fit(queries, origins, observed=observed, room=room, standardise=units, seed=seed, verbose=verbose)
     judged = None
     assert memory.report is not None
-    # A fit judges first choices, not what is matched together; and where values are missing, it may judge none.
-    if (one_to_one and memory.report.labels) or labels >= VERIFIED > memory.report.labels:
-        how = {"one_to_one": one_to_one, "observed": observed, "seed": seed, "verbose": verbose}
-        judged = held_out(memory.patterns, queries, origins, **how)
-        if not one_to_one:
-            memory.report = replace(memory.report, accuracy=judged.accuracy, labels=judged.labels)
+    # A fit judges first choices, not what is matched together.
+    if one_to_one and memory.report.labels:
+        how = {"observed": observed, "standardise": units, "seed": seed, "verbose": verbose}
+        judged = held_out(memory.patterns, queries, origins, one_to_one=True, **how)
     return Model(memory, stored, incoming.columns, incoming.named, shared), incoming, notes, judged
 
 
@@ -205,6 +206,24 @@ def _by_report(memory: BayesianHopfield) -> Certificate | None:
     if report is None or not report.labels:
         return None
     return Certificate(round(report.accuracy * report.labels), report.labels)
+
+
+def _has_units(table: Table) -> bool:
+    """Whether columns are quantities of their own, as grams beside degrees: they have words for names, no order, and
+    spreads that differ widely. Wavelengths and dimensions of an embedding are not."""
+    spread = table.values.std(0)
+    spread = spread[spread > 0]
+    if not table.named or all(map(_is_number, table.columns)) or len(spread) < 2:
+        return False
+    return bool(spread.max() > _UNLIKE * spread.min()) and not order_of(torch.from_numpy(table.values))
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _precision(values: np.ndarray) -> torch.dtype:

@@ -96,6 +96,7 @@ class BayesianHopfield(Verifiable):
         hidden_causes: int | None = None,
         order: int | Sequence[int] | None = None,
         room: Any = None,
+        standardise: bool = False,
         learn_prior: bool = False,
         seed: int = 0,
         verbose: bool = True,
@@ -119,14 +120,16 @@ class BayesianHopfield(Verifiable):
             origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any. ``ahop.STRANGER`` for a query
                 that comes from none of the patterns: these judge what ``reject`` refuses, 512 of them at most, and
                 nothing else. They do not tell how common strangers are: somebody has picked them.
-            observed: As in :meth:`scores`: learn from these entries alone. Only single dimensions and a floor are
-                looked for when some are missing.
+            observed: As in :meth:`scores`: learn from these entries alone. Hidden causes, a moved space and slopes
+                take whole rows, and are not looked for when some are missing.
             hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out
                 what there is.
             order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, row by row, whose
                 slopes are then tried, too; 0 for none, None to find out.
             room: How many queries a pattern takes at most, as in :meth:`match`, if that is known: what is likely under
                 this constraint is learned from (:mod:`ahop.similarity.families.crowding`). None for any number.
+            standardise: Whether columns have units of their own, as grams beside degrees: each is then counted in the
+                standard deviation of the patterns. Not for images, spectra and embeddings, whose columns are alike.
             learn_prior: Learn too how often each pattern is asked for.
             seed: For what is held out.
             verbose: Whether to show progress when it takes long.
@@ -148,6 +151,7 @@ class BayesianHopfield(Verifiable):
                 hidden_causes=hidden_causes,
                 order=order,
                 room=None if room is None else as_room(room, len(now)).to(now.patterns.device),
+                standardise=standardise,
                 seed=seed,
                 verbose=verbose,
             )

@@ -120,6 +120,7 @@ class Corruption(Density):
         hidden_causes: int | None = None,
         order: int | Sequence[int] | None = None,
         room: Tensor | None = None,
+        standardise: bool = False,
         seed: int = 0,
         verbose: bool = True,
     ) -> FitReport:
@@ -135,6 +136,7 @@ class Corruption(Density):
             order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, 0 for none; None to
                 find out.
             room: How many queries come from each pattern at most, ``(N,)``; None for any number.
+            standardise: Whether each column has a unit of its own.
             seed: For what is held out.
             verbose: Whether to show progress when it takes long.
         """
@@ -143,8 +145,10 @@ class Corruption(Density):
             raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
         if hidden_causes and observed is not None:
             raise ValueError(f"hidden_causes must be 0 or None where values are missing, got {hidden_causes}")
+        if standardise and queries.shape[1] != patterns.shape[1]:
+            raise ValueError(f"standardise must be False: columns of {queries.shape[1]} and {patterns.shape[1]} values")
         data = TrainingData(patterns, queries, origins, observed, log_prior, order=shape, room=room)
-        learned = fitting.learn(data, fitting.wanted(hidden_causes), seed, verbose)
+        learned = fitting.learn(data, fitting.wanted(hidden_causes), seed, verbose, standardise)
         self.model, self.query_dim = learned.model, learned.model.query_dim
         self.log_beta.fill_(learned.log_beta)
         self.doubt.fill_(learned.doubt)

@@ -20,6 +20,10 @@ _RUN = 20
 _NAMED = 5
 
 
+class MissingColumnError(ValueError):
+    """A table has no column of the name that was given for its ids."""
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Rows of numbers, by id and by the names of their columns.
@@ -62,7 +66,7 @@ class Table:
         """
         columns, index = _columns(frame, name)
         if id is not None and id not in columns:
-            raise ValueError(f"{name} has no column {id!r} for the ids; its columns are {listed(list(columns))}")
+            raise MissingColumnError(f"{name} has no column {id!r} for the ids; it has {listed(list(columns))}")
         numbers = {key: _floats(series) for key, series in columns.items() if key != id and _is_number(series)}
         counts = {key for key, values in numbers.items() if _counts_rows(values)}
         source = id

@@ -283,12 +283,13 @@ def test_a_few_labels_make_confidence_honest():
 def test_confidence_can_be_lowered_to_what_two_halves_agree_on():
     model = Likelihood(16)
     queries = Mixed(0.3, 0.3, 0.0).sample(PATTERNS, 100).queries
+    data = TrainingData(PATTERNS, queries)
     with torch.no_grad():
-        log_beta = trust.no_surer_than(0.1, model, PATTERNS, queries, 0.0, None)
+        log_beta = trust.no_surer_than(0.1, model, data, 0.0)
         confidence = float(torch.softmax(math.exp(log_beta) * model(PATTERNS, queries), 1).amax(1).mean())
         assert confidence == pytest.approx(0.1, abs=0.001)
-        assert trust.no_surer_than(1.0, model, PATTERNS, queries, 0.0, None) == 0.0
-        assert trust.agreement(model, model, PATTERNS, queries) == 1.0
+        assert trust.no_surer_than(1.0, model, data, 0.0) == 0.0
+        assert trust.agreement(model, model, data) == 1.0
 
 
 def test_what_happened_to_a_query_can_be_carried_to_another_pattern():

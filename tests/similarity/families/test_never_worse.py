@@ -54,7 +54,7 @@ def test_with_labels_the_best_of_the_plain_is_never_ahead_by_more_than_chance(se
     assert not names
 
 
-@pytest.mark.parametrize("seed", [24, 31])
+@pytest.mark.parametrize("seed", [pytest.param(24, marks=pytest.mark.slow), 31])
 def test_without_labels_the_best_of_the_plain_is_never_ahead_by_more_than_chance(seed):
     names, _ = broken([seed], False, WITHOUT)
     assert not names

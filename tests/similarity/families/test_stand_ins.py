@@ -69,7 +69,7 @@ def test_first_choices_and_confidence_among_stand_ins_are_those_among_all(model,
 
     def told():
         with torch.no_grad():
-            choices = calibration.first_choices(model, patterns, queries)
+            choices = calibration.first_choices(model, TrainingData(patterns, queries))
             return choices, fitting._confidence(data, model, 1.0), fitting._familiarity(model, data, data.rows, 1.0)
 
     choices, sure, familiar = told()

@@ -33,39 +33,41 @@ def _some(count: int, most: int, generator: torch.Generator, device: torch.devic
     return torch.randperm(count, generator=generator)[:most].to(device)
 
 
-def first_choices(model: Density, patterns: Tensor, queries: Tensor) -> Tensor:
+def first_choices(model: Density, data: TrainingData) -> Tensor:
     """The likeliest pattern of each query, ``(n,)``."""
     like = next(model.parameters())
     # Of a half, no origin may be known.
-    if not len(queries):
-        return torch.zeros(0, dtype=torch.long, device=queries.device)
-    some, places, _ = stand_ins.of(TrainingData(patterns, queries), model)
-    stored = some.patterns.to(like)
-    parts = split(len(queries), 2 * len(stored) * like.element_size())
-    return places[torch.cat([model(stored, queries[part].to(like)).argmax(-1) for part in parts])]
+    if not len(data.queries):
+        return data.rows
+    some, places, _ = stand_ins.of(data, model)
+    stored, found = some.patterns.to(like), []
+    for part in split(len(data.queries), 2 * len(stored) * like.element_size()):
+        few = some.part(some.rows[part])
+        found.append(model(stored, few.queries.to(like), few.observed).argmax(-1))
+    return places[torch.cat(found)]
 
 
-def agreement(one: Density, other: Density, patterns: Tensor, queries: Tensor) -> float:
+def agreement(one: Density, other: Density, data: TrainingData) -> float:
     """The share of queries for which two models have the same first choice."""
-    some = queries[:: max(1, len(queries) // _ASKED)]
-    return float((first_choices(one, patterns, some) == first_choices(other, patterns, some)).double().mean())
+    some = data.part(data.rows[:: max(1, len(data.queries) // _ASKED)])
+    return float((first_choices(one, some) == first_choices(other, some)).double().mean())
 
 
-def log_beta(model: Density, patterns: Tensor, queries: Tensor, seed: int) -> tuple[float, float]:
+def log_beta(model: Density, data: TrainingData, seed: int) -> tuple[float, float]:
     """The log inverse temperature at which the model is as sure as it is right when what happened to these queries
     happens to other patterns, and how often it is right then. Never above nought.
     """
     generator = torch.Generator().manual_seed(seed)
     like = next(model.parameters())
-    asked = queries[_some(len(queries), _ASKED, generator, queries.device)].to(like)
-    stored = patterns.to(like)
-    own = stored[first_choices(model, stored, asked)]
+    some = data.part(_some(len(data.queries), _ASKED, generator, data.queries.device))
+    asked, stored = some.queries.to(like), data.patterns.to(like)
+    own = stored[first_choices(model, some)]
     others = torch.randint(len(stored), (len(asked),), generator=generator).to(asked.device)
     transferred = model.transferred(asked, own, stored[others])
     if transferred is None:
         return 0.0, math.nan
     rivals = _some(len(stored), _RIVALS, generator, asked.device)
-    scores = beside_rivals(model, stored, transferred, others, rivals)
+    scores = beside_rivals(model, TrainingData(stored, transferred, others, some.observed), rivals)
     right = float((scores[:, 0] > scores[:, 1:].amax(1)).double().mean())
     return min(0.0, fit_temperature(scores.double())[1]), right
 
@@ -102,8 +104,8 @@ def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> Told 
         return None
     right = []
     for model, rows in models:
-        rows = rows[data.origins[rows] >= 0]
-        right.append(first_choices(model, data.patterns, data.queries[rows]) == data.origins[rows])
+        known = data.part(rows[data.origins[rows] >= 0])
+        right.append(first_choices(model, known) == known.all_origins)
     return Told.by(torch.cat(right))
 
 
@@ -145,16 +147,19 @@ def _sureness(scores: Tensor, log_beta: float) -> float:
     return float(torch.softmax(math.exp(log_beta) * scores.double(), 1).amax(1).mean())
 
 
-def no_surer_than(
-    share: float, model: Density, patterns: Tensor, queries: Tensor, log_beta: float, log_prior: Tensor | None
-) -> float:
+def no_surer_than(share: float, model: Density, data: TrainingData, log_beta: float) -> float:
     """The log inverse temperature, at most ``log_beta``, at which the mean confidence is at most ``share``."""
-    like, asked = next(model.parameters()), queries[:: max(1, len(queries) // _ASKED)]
-    some, _, counts = stand_ins.of(TrainingData(patterns, asked, log_prior=log_prior), model)
+    like = next(model.parameters())
+    some, _, counts = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // _ASKED)]), model)
     prior = 0.0 if some.log_prior is None else some.log_prior.to(like)
-    stored, asked = some.patterns.to(like), asked.to(like)
+    stored, asked = some.patterns.to(like), some.queries.to(like)
+
+    def scores(part: slice) -> Tensor:
+        found: Tensor = model(stored, asked[part], None if some.observed is None else some.observed[part])
+        return found
+
     # Once, whatever the temperature: among many patterns, scores take long.
-    tables = parts_of(lambda part: model(stored, asked[part]), len(asked), 2 * len(stored) * like.element_size())
+    tables = parts_of(scores, len(asked), 2 * len(stored) * like.element_size())
 
     def confidence(log_beta: float) -> float:
         """How sure the model is of its first choices on average."""

@@ -44,6 +44,7 @@ from ahop.similarity.families.family import FAMILIES, Family, evidence
 from ahop.similarity.families.independent.family import Independent
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import fit_doubt, of_own
+from ahop.similarity.families.views import in_column_units
 
 # A new family is one file in this folder, or a folder with a file of that name: it is known once the file is read.
 for _module in iter_modules(families.__path__):
@@ -82,7 +83,9 @@ def wanted(hidden_causes: int | None) -> list[Family]:
     return sorted(FAMILIES.values(), key=lambda family: family.complexity)
 
 
-def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: bool = True) -> Learned:
+def learn(
+    data: TrainingData, families: Sequence[Family], seed: int = 0, show: bool = True, standardise: bool = False
+) -> Learned:
     """The likelihood that explains the queries, and how the fit went.
 
     Args:
@@ -90,7 +93,12 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
         families: Those to choose from, simplest first; see :func:`wanted`.
         seed: For what is held out.
         show: Whether to show a progress bar.
+        standardise: Whether each column has a unit of its own.
     """
+    if standardise:
+        view = in_column_units(data)
+        learned = learn(view.show(data), families, seed, show)
+        return replace(learned, model=view.wrap(learned.model))
     if not data.same_width:
         _require_a_map(data, families)
     count, data = len(data.queries), sampled(data, seed)
@@ -98,7 +106,8 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
     measured = data.measured(units)
     with progress("learning a corruption", show=show) as bar:
         choose = with_labels.choose if measured.labelled else without_labels.choose
-        chosen, tried, expected = choose(measured, families, seed, bar)
+        outcome = choose(measured, families, seed, bar)
+        measured, (chosen, tried, expected) = without_labels.from_pairs_alone(measured, outcome, families, seed, bar)
         chosen = within_room(measured, chosen)
         bar.advance("how sure to be")
         learned = _calibrated(measured, chosen, seed)
@@ -125,7 +134,7 @@ def learn(data: TrainingData, families: Sequence[Family], seed: int = 0, show: b
         learned.report.confidence,
         chosen.found,
         labels=learned.report.labels,
-        learned_from=len(data.queries),
+        learned_from=len(measured.queries),
         queries=count,
     )
     return replace(learned, model=units.leave(learned.model), report=report)
@@ -168,7 +177,7 @@ def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:
 
 def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     """The model with a temperature, and what it expects of itself."""
-    model, prior = chosen.model, data.log_prior
+    model = chosen.model
     log_beta, doubt, right = 0.0, 0.0, math.nan
     # Labels count where they have judged: in cross-validation, while a map was learned, or by halves.
     judged = chosen.held_out is not None or not math.isnan(chosen.expected)
@@ -176,18 +185,18 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     if chosen.held_out is not None:
         log_beta, doubt = fit_doubt(chosen.held_out.scores, chosen.held_out.log_beta)
         right = chosen.held_out.accuracy
-    elif data.observed is None and len(data.queries) >= 8:
-        log_beta, right = calibration.log_beta(model, data.patterns, data.queries, seed)
+    elif len(data.queries) >= 8:
+        log_beta, right = calibration.log_beta(model, data, seed)
         log_beta = log_beta if chosen.log_beta is None else chosen.log_beta
         if halved:
             (one, _), (other, _) = halved
-            share = math.sqrt(calibration.agreement(one, other, data.patterns, data.queries))
+            share = math.sqrt(calibration.agreement(one, other, data))
             right = share if math.isnan(right) else min(right, share)
             told = calibration.by_labels(halved, data)
             if told is not None:
                 # Labels are believed, be it more or less than a bootstrap.
                 share, right, log_beta, judged = told.bound(right), told.accuracy, 0.0, True
-            log_beta = calibration.no_surer_than(share, model, data.patterns, data.queries, log_beta, prior)
+            log_beta = calibration.no_surer_than(share, model, data, log_beta)
     # What was found while learning it, against all patterns, is the last word.
     right = right if math.isnan(chosen.expected) else chosen.expected
     loss, sure = evidence(data, model), _confidence(data, model, math.exp(log_beta))

@@ -43,7 +43,8 @@ class Screened(NamedTuple):
         def again(data: TrainingData) -> Refit:
             def refit(rows: Tensor) -> Density:
                 some = data.part(rows)
-                return self.fit(plain.Pairs(some.queries, some.patterns[some.origins], zero)).to(data.patterns)
+                pairs = plain.Pairs(some.queries, some.patterns[some.origins], zero, some.observed)
+                return self.fit(pairs).to(data.patterns)
 
             return refit
 
@@ -67,7 +68,7 @@ class Screened(NamedTuple):
 def screened(data: TrainingData, seed: int) -> list[Screened]:
     """All plain candidates, the most promising first; of those that are level, the simplest."""
     assert data.origins is not None
-    small = CrossValidation(data.patterns, data.queries, data.origins, seed, screening=True)
+    small = CrossValidation(data.patterns, data.queries, data.origins, seed, observed=data.observed, screening=True)
     found = [one for view in views_of(data) for one in _of_view(data, small, view)]
     return sorted(found, key=lambda one: -round(one.promise, 2))
 
@@ -96,14 +97,20 @@ def _of_view(data: TrainingData, small: CrossValidation, view: View) -> Iterator
 def _fits(data: TrainingData, view: View) -> Iterator[Callable[[plain.Pairs], dict[str, Density]]]:
     if data.same_width:
         for alignment, metric in plain.RECIPES:
-            yield partial(plain.metric, alignment, metric)
+            if data.observed is None or metric != "cosine":
+                yield partial(plain.metric, alignment, metric)
+    if data.observed is not None:
+        # What follows takes whole rows.
+        return
+    if data.same_width:
         yield plain.whitening
     if not view.name:
         yield plain.ridges
 
 
 def _pairs(validation: CrossValidation, rows: Tensor, zero: float) -> plain.Pairs:
-    return plain.Pairs(validation.queries[rows], validation.patterns[validation.origins[rows]], zero)
+    observed = None if validation.observed is None else validation.observed[rows]
+    return plain.Pairs(validation.queries[rows], validation.patterns[validation.origins[rows]], zero, observed)
 
 
 def _zero(data: TrainingData, view: View) -> float:

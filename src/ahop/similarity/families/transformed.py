@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +35,7 @@ class Transformed(Density):
         likelihood: Of the values as they are seen.
         scale: "as it is", "logarithm", "square root" or "rank" (within its row).
         own_scale: Whether each row is freed of its mean and standard deviation.
-        low, unit: Values are counted from ``low`` in units of ``unit`` first.
+        low, unit: Values are counted from ``low`` in units of ``unit`` first; of all columns, or of each.
         shape: The order of columns: ``(d,)`` of a spectrum or a series, ``(height, width)`` of an image, row by row;
             empty where they have none.
         derivative: 0 for values as they are, 1 for slopes, 2 for curvatures. Along one axis by the filter of Savitzky
@@ -58,8 +59,8 @@ class Transformed(Density):
         likelihood: Density,
         scale: str = "as it is",
         own_scale: bool = False,
-        low: float = 0.0,
-        unit: float = 1.0,
+        low: float | Sequence[float] = 0.0,
+        unit: float | Sequence[float] = 1.0,
         shape: Sequence[int] = (),
         derivative: int = 0,
         window: int = 7,
@@ -72,13 +73,15 @@ class Transformed(Density):
         if derivative and len(shape) == 1 and not 2 < window <= shape[0]:
             raise ValueError(f"window must lie in 3 to {shape[0]} columns, got {window}")
         self.likelihood, self.scale, self.own_scale = likelihood, scale, own_scale
-        self.low, self.unit, self.shape, self.derivative, self.window = low, unit, tuple(shape), derivative, window
+        self.low, self.unit = (each if isinstance(each, float | int) else tuple(each) for each in (low, unit))
+        self.shape, self.derivative, self.window = tuple(shape), derivative, window
         assert likelihood.dim is not None
         self.dim = likelihood.dim // max(1, len(shape)) if derivative else likelihood.dim
 
     def view(self, rows: Tensor) -> Tensor:
         """Rows as they are seen."""
-        values = (rows - self.low) / self.unit
+        low, unit = self._counted(rows)
+        values = (rows - low) / unit
         if self.scale == "logarithm":
             values = (values.clamp_min(0) + _OFFSET).log()
         elif self.scale == "square root":
@@ -91,6 +94,10 @@ class Transformed(Density):
             return values
         spread = values.std(-1, keepdim=True, unbiased=False)
         return (values - values.mean(-1, keepdim=True)) / torch.where(spread > 0, spread, 1.0)
+
+    def _counted(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Where values are counted from, and in what."""
+        return torch.as_tensor(self.low).to(like), torch.as_tensor(self.unit).to(like)
 
     def _slopes(self, rows: Tensor) -> Tensor:
         """Derivatives along the order of the columns, ``(..., d)`` or ``(..., 2 d)``."""
@@ -120,7 +127,7 @@ class Transformed(Density):
         return scores
 
     def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
-        return self.likelihood.rounding(patterns, queries, best)
+        return self.likelihood.rounding(self.view(patterns), self.view(queries), best)
 
     def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """As the likelihood has it, of what is seen; only of the patterns that are asked for."""
@@ -148,7 +155,8 @@ class Transformed(Density):
             found = (found.exp() - _OFFSET).clamp_min(0)
         elif self.scale == "square root":
             found = found.clamp_min(0).square()
-        return self.low + self.unit * found
+        low, unit = self._counted(found)
+        return low + unit * found
 
     def parts(self) -> list[tuple[float, Density]]:
         return self.likelihood.parts()
@@ -159,15 +167,17 @@ class Transformed(Density):
     def describe(self) -> str:
         """What happens to queries, in words."""
         told = "Values are compared as they are" if self.scale == "as it is" else f"Each value's {self.scale} counts"
+        told += ", each column in a unit of its own" if isinstance(self.unit, tuple) else ""
         slopes = ("", ", by its slopes", ", by its curvature")[self.derivative]
         own = ", each query in a scale of its own" if self.own_scale else ""
         return f"{told}{slopes}{own}.\n{self.likelihood.describe()}"
 
     def rescaled(self, unit: float, shift: float) -> Transformed:
         """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""
-        return self.around(self.likelihood, low=unit * self.low + shift, unit=unit * self.unit)
+        low, units = (torch.as_tensor(each, dtype=torch.float64) for each in (self.low, self.unit))
+        return self.around(self.likelihood, low=(unit * low + shift).tolist(), unit=(unit * units).tolist())
 
-    def around(self, likelihood: Density, **changed: float) -> Transformed:
+    def around(self, likelihood: Density, **changed: Any) -> Transformed:
         """Another likelihood of values that are seen in the same way, but for what has changed."""
         return Transformed(**{**self.arguments(), "likelihood": likelihood, **changed})
 

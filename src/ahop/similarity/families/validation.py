@@ -108,10 +108,17 @@ class CrossValidation:
     """Queries with known origins, cut into folds that share no origin, on which models are judged by retrieval."""
 
     def __init__(
-        self, patterns: Tensor, queries: Tensor, origins: Tensor, seed: int, *, screening: bool = False
+        self,
+        patterns: Tensor,
+        queries: Tensor,
+        origins: Tensor,
+        seed: int,
+        *,
+        observed: Tensor | None = None,
+        screening: bool = False,
     ) -> None:
         self.generator = torch.Generator().manual_seed(seed)
-        self.patterns, self.queries, self.origins = patterns, queries, origins
+        self.patterns, self.queries, self.origins, self.observed = patterns, queries, origins, observed
         known, group = origins.unique(return_inverse=True)
         if len(known) < 2:
             raise ValueError(
@@ -148,9 +155,11 @@ class CrossValidation:
         """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing."""
         like = next(similarity.parameters())
         patterns, queries = self.patterns.to(like), self.queries[rows].to(like)
+        observed = None if self.observed is None else self.observed[rows]
+        data = TrainingData(patterns, queries, self.origins[rows], observed)
         if len(self.rivals) > stand_ins.MANY:
-            return beside_likeliest(similarity, TrainingData(patterns, queries, self.origins[rows]))
-        return beside_rivals(similarity, patterns, queries, self.origins[rows], self.rivals)
+            return beside_likeliest(similarity, data)
+        return beside_rivals(similarity, data, self.rivals)
 
     def through(self, view: Callable[[Tensor], Tensor]) -> CrossValidation:
         """The same validation on patterns and queries that are looked at otherwise."""
@@ -192,10 +201,11 @@ def _first(scores: Tensor) -> Tensor:
     return scores[:, 0] > scores[:, 1:].amax(1)
 
 
-def beside_rivals(similarity: Density, patterns: Tensor, queries: Tensor, origins: Tensor, rivals: Tensor) -> Tensor:
+def beside_rivals(similarity: Density, data: TrainingData, rivals: Tensor) -> Tensor:
     """Scores of each query's own pattern, first, and of some rivals ``(R,)``, to ``(n, 1 + R)``."""
+    origins = data.all_origins
     some, places = torch.cat([rivals, origins]).unique(return_inverse=True)
-    table = similarity(patterns[some], queries)
+    table = similarity(data.patterns[some], data.queries, data.observed)
     own, against = table.gather(1, places[len(rivals) :, None]), table[:, places[: len(rivals)]]
     return torch.cat([own, against.masked_fill(origins[:, None] == rivals, -torch.inf)], 1)
 
@@ -205,7 +215,7 @@ def beside_likeliest(similarity: Density, data: TrainingData) -> Tensor:
     that stands for several counts for all of them."""
     some, places, counts = stand_ins.of(data, similarity)
     every = torch.arange(len(places), device=places.device)
-    scores = beside_rivals(similarity, some.patterns, some.queries, some.all_origins, every)
+    scores = beside_rivals(similarity, some, every)
     return torch.cat([scores[:, :1], (scores[:, 1:] + counts.log()).topk(_RIVALS, 1).values], 1)
 
 

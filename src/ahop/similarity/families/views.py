@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from ahop.similarity.density import Density
@@ -18,6 +19,8 @@ from ahop.similarity.families.transformed import Transformed
 _FEWEST = 4
 # Order and window of the derivatives of a curve (Savitzky and Golay, 1964), in columns.
 _DERIVATIVES = ((1, 7), (1, 15), (2, 15))
+# Equal values have a spread of so much of their size.
+_ROUNDING = 1e-6
 # Curves shorter than so many windows are not smoothed.
 _WINDOWS = 4
 
@@ -53,13 +56,23 @@ class View(NamedTuple):
         return f"{name}, {self.name}" if self.name else name
 
 
+def in_column_units(data: TrainingData) -> View:
+    """Each column around the mean of the patterns and in units of their standard deviation; 1 where it has none."""
+    rows = data.patterns.double()
+    centre, spread = rows.mean(0), rows.std(0, unbiased=False)
+    unit = torch.where(spread > _ROUNDING * rows.abs().amax(0), spread, 1.0)
+    seen_by = Transformed(Likelihood(rows.shape[1]), low=centre.tolist(), unit=unit.tolist())
+    return View("in units of each column", seen_by)
+
+
 def views_of(data: TrainingData) -> list[View]:
     """All that are worth a try: rows as they are first, derivatives where columns have an order."""
     dim = data.patterns.shape[1]
     views = [View()]
     if not data.same_width or dim < _FEWEST:
         return views
-    lowest = min(float(rows.min()) for rows in (data.patterns, data.queries))
+    seen = data.queries if data.observed is None else data.queries[data.observed]
+    lowest = min(float(values.min()) for values in (data.patterns, seen))
 
     def view(scale: str, own: bool, shape: tuple[int, ...] = (), derivative: int = 0, window: int = 7) -> View:
         width = dim * len(shape) if derivative else dim
@@ -69,6 +82,9 @@ def views_of(data: TrainingData) -> list[View]:
         words = (scale if scale != "as it is" else "", slopes + smoothed, "own scale" if own else "")
         return View(", ".join(word for word in words if word), kind)
 
+    if data.observed is not None:
+        # Other ways to look at a row take all of it.
+        return [*views, view("logarithm", False), view("square root", False)]
     scales = product(("as it is", "logarithm", "square root", "rank"), (False, True))
     views += [view(scale, own) for scale, own in scales if scale != "as it is" or own]
     shape = order_of(data.patterns) if data.order is None else data.order

@@ -28,11 +28,11 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
     if plain and len(data.queries) < FEWEST:
         one = plain_distance(data)
         return Outcome(one, [one.trial])
-    if data.observed is not None or len(data.origins.unique()) < 2:
+    if len(data.origins.unique()) < 2:
         # Nothing can be left out to choose by.
         one = _without_validation(data, families, seed, bar)
         return Outcome(one, [])
-    comparison = Comparison(CrossValidation(data.patterns, data.queries, data.origins, seed))
+    comparison = Comparison(CrossValidation(data.patterns, data.queries, data.origins, seed, observed=data.observed))
     if plain and comparison.few:
         # Nothing that few pairs say is to make it worse than a memory that has learned nothing.
         comparison.add(plain_distance(data, comparison.validation))
@@ -41,6 +41,8 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         shown, validation = view.show(data), comparison.validation.through(view.of)
         for family in families:
             if comparison.decided or family.plain or not family.sees(view):
+                continue
+            if data.observed is not None and not family.takes_missing:
                 continue
             if (family.maps or data.same_width) and family.applies(shown, seed):
                 bar.advance(view.named(family.name))

@@ -11,7 +11,7 @@ import torch
 from ahop._progress import Bar
 from ahop.learning.report import Trial
 from ahop.similarity.density import Density
-from ahop.similarity.families import calibration, completed
+from ahop.similarity.families import calibration, completed, with_labels
 from ahop.similarity.families.candidate import Candidate, Outcome, Refit, halves
 from ahop.similarity.families.family import Family
 from ahop.similarity.families.nearest.family import plain_distance
@@ -20,6 +20,8 @@ from ahop.similarity.families.validation import CrossValidation
 
 # Fewer queries have no halves to compare models on.
 _FEWEST = 8
+# Fewer pairs tell nothing by themselves.
+_ENOUGH = 20
 # Known origins decide if one family finds so much more of them than another.
 _CLEARLY = 0.03
 
@@ -60,6 +62,28 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
     if best is None:
         raise ValueError("queries must allow one of the families that are asked for; none applies to them")
     return Outcome(best, tried, best.expected)
+
+
+def from_pairs_alone(
+    data: TrainingData, outcome: Outcome, families: Sequence[Family], seed: int, bar: Bar
+) -> tuple[TrainingData, Outcome]:
+    """What the known pairs say by themselves, where that finds more of them than what was learned with all queries.
+
+    A family that fits queries in general need not tell their origins, and pairs are the better judge. What is a fact of
+    the data is no choice.
+
+    Returns:
+        What was learned from, and what came of it.
+    """
+    if data.labelled or len(data.known) < _ENOUGH or not data.same_width or outcome.chosen.settles:
+        return data, outcome
+    pairs = data.part(data.known)
+    if len(pairs.all_origins.unique()) < 2:
+        return data, outcome
+    alone = with_labels.choose(pairs, families, seed, bar)
+    if not _retrieves_more(data, alone.chosen, outcome.chosen, seed):
+        return data, outcome
+    return pairs, alone
 
 
 def _anew(family: Family, seed: int, data: TrainingData) -> Density:
@@ -106,6 +130,6 @@ def _retrieves_more(data: TrainingData, by_pairs: Candidate, best: Candidate, se
     which has learned from them."""
     known = data.part(data.known)
     assert known.origins is not None and by_pairs.held_out is not None
-    validation = CrossValidation(known.patterns, known.queries, known.origins, seed)
+    validation = CrossValidation(known.patterns, known.queries, known.origins, seed, observed=known.observed)
     theirs = validation.result([validation.score(best.model, rows) for _, rows in validation.parts])
     return by_pairs.held_out.utility > theirs.utility

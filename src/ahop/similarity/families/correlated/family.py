@@ -141,7 +141,7 @@ def _likely_gaps(data: TrainingData) -> Tensor:
     """What the likeliest patterns of some queries leave unexplained, ``(m, d)``."""
     some = data.part(data.rows[: _some(data)])
     model = _plain_noise(data, shared=False)(data.rows)
-    nearest = calibration.first_choices(model, some.patterns, some.queries)
+    nearest = calibration.first_choices(model, some)
     nearest = torch.where(some.all_origins < 0, nearest, some.all_origins)
     return some.queries - some.patterns[nearest]
 
@@ -193,7 +193,7 @@ def _agreed(data: TrainingData, causes: Candidate, seed: int) -> Candidate:
     def agreement(candidate: Candidate) -> float:
         assert candidate.refit is not None
         models = [(candidate.refit(one), other), (candidate.refit(other), one)]
-        share = calibration.agreement(models[0][0], models[1][0], data.patterns, data.queries)
+        share = calibration.agreement(models[0][0], models[1][0], data)
         told = calibration.by_labels(models, data)
         return share if told is None else told.bound(share)
 

@@ -228,7 +228,8 @@ def _of_regimes(empty: Floor, regimes: int) -> Floor:
 @torch.no_grad()
 def by_retrieval(validation: CrossValidation) -> tuple[Floor, HeldOut]:
     """As many regimes as retrieve best on origins that were not seen; more have to be better by more than chance."""
-    cells = Cells(begin(validation.patterns, validation.queries), validation.patterns, validation.queries, None)
+    data = validation.patterns, validation.queries, validation.observed
+    cells = Cells(begin(*data), *data)
 
     def judged(regimes: int) -> HeldOut:
         return validation.evaluate(lambda rows: fit_pairs(cells, rows, validation.origins[rows], regimes))
@@ -376,8 +377,8 @@ def learn(data: TrainingData, seed: int = 0) -> tuple[Floor, FitReport]:
     some = rows[: max(64, _TABLE // len(patterns))]
     if bool((origins < 0).any()):
         model = by_evidence(cells, some, origins[some], log_prior, seed)
-    elif observed is None and len(origins.unique()) > 1:
-        model, _ = by_retrieval(CrossValidation(patterns, queries, origins, seed))
+    elif len(origins.unique()) > 1:
+        model, _ = by_retrieval(CrossValidation(patterns, queries, origins, seed, observed=observed))
     else:
         model = fit_pairs(cells, rows, origins[rows])
     loss = -float(_evidence(model, cells, some[-_WITNESSES:], log_prior).mean())

@@ -35,7 +35,7 @@ _LEFT_OUT = 1e-3
 _WORK = 2**21
 # Values (queries x patterns x dimensions) that a look for candidates takes, and queries that it is for at least.
 _LOOKED_UP, _FEWEST = 2**28, 384
-# Queries on which starts are compared.
+# Queries on which starts are compared, and from which a model is learned anew that is only to be judged.
 _TRIED = 256
 # Fewer queries hardly tell a bias.
 _FEW = 32
@@ -231,18 +231,18 @@ class Fit:
         """
         if self.problem.kept is not None:
             rows = torch.isin(self.problem.kept, rows).nonzero().squeeze(1)
-        fewer = replace(self.problem, data=self.problem.data.part(rows), kept=None)
-        off = 2 * fewer.spread**2 / len(rows)
+        fewer = replace(self.problem, data=self.problem.data.part(rows[:_TRIED]), kept=None)
+        off = 2 * fewer.spread**2 / len(fewer.data.queries)
         starts = [(1.0, 0.0), (1.0, off)] + ([(0.0, 0.0)] if len(rows) < _FEW else [])
-        found = []
+        states = []
         for biased, wider in starts:
             state = copy.deepcopy(self.state)
             fewer.forget_dimensions(state)
             for regime in state.regimes:
                 regime.bias.mul_(biased)
                 regime.log_sigma.copy_(((2 * regime.log_sigma).exp() + wider).log() / 2)
-            found.append(settled(fewer, state, 10))
-        return max(found, key=lambda fit: fit.trace[-1]).similarity()
+            states.append(state)
+        return settled(fewer, _ranked(fewer, states, 3, lambda: None)[0], 7).similarity()
 
 
 # --- the first fit ---------------------------------------------------------------------------------------------------

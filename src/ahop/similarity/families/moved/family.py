@@ -82,8 +82,7 @@ class MovedSpace(Family):
         log_beta = 0.0
         if found.start.found and found.told is not None:
             # What labels say of those that were left out bounds how sure to be.
-            asked = found.model, data.patterns, data.queries
-            log_beta = calibration.no_surer_than(found.told.bound(found.expected), *asked, 0.0, data.log_prior)
+            log_beta = calibration.no_surer_than(found.told.bound(found.expected), found.model, data, 0.0)
         return Candidate(
             self.name,
             found.model,

@@ -34,11 +34,13 @@ _RESTS = 1e-3
 
 @dataclass(frozen=True)
 class Pairs:
-    """Queries ``(n, d')`` and the patterns that they came from ``(n, d)``; values of nought lie at ``zero``."""
+    """Queries ``(n, d')`` and the patterns that they came from ``(n, d)``; values of nought lie at ``zero``; which
+    values of the queries were observed ``(n, d')``, if not all."""
 
     queries: Tensor
     origins: Tensor
     zero: float = 0.0
+    observed: Tensor | None = None
 
 
 # How each side is counted, and the metric that compares them.
@@ -53,7 +55,7 @@ def named(alignment: str, metric: str) -> str:
 @torch.no_grad()
 def metric(alignment: str, metric: str, pairs: Pairs) -> dict[str, Density]:
     """One of the recipes, by its name."""
-    model = _aligned(pairs.origins, pairs.queries, pairs.zero, alignment, metric)
+    model = _aligned(pairs.origins, pairs.queries, pairs.zero, alignment, metric, pairs.observed)
     return {named(alignment, metric): _tempered(model, pairs)}
 
 
@@ -71,8 +73,14 @@ def distance(pairs: Pairs, observed: Tensor | None = None) -> Nearest:
     return model
 
 
-def _aligned(patterns: Tensor, queries: Tensor, zero: float, alignment: str, metric: str) -> Nearest:
+def _aligned(
+    patterns: Tensor, queries: Tensor, zero: float, alignment: str, metric: str, observed: Tensor | None = None
+) -> Nearest:
     """Each side counted as the alignment says; at no temperature yet."""
+    if observed is not None:
+        # At the mean, which changes neither that nor, by much, the spread.
+        mean = (queries * observed).sum(0) / observed.sum(0).clamp_min(1)
+        queries = torch.where(observed, queries, mean)
     model = Nearest(patterns.shape[1], metric).to(queries)
     sides = (
         (patterns, model.pattern_centre, model.log_pattern_scale),
@@ -96,10 +104,10 @@ def _tempered(model: Nearest, pairs: Pairs) -> Nearest:
     stored, asked = model.stored(pairs.origins), model.asked(pairs.queries)
     if model.metric == "cosine":
         mean = float(nn.functional.cosine_similarity(stored, asked).mean())
-    elif model.metric == "distance":
-        mean = -float((stored - asked).square().sum(1).mean())
     else:
-        mean = -float((stored - asked).abs().sum(1).mean())
+        gaps = (stored - asked).square() if model.metric == "distance" else (stored - asked).abs()
+        seen = torch.ones_like(gaps) if pairs.observed is None else pairs.observed.to(gaps)
+        mean = -model.dim * float((gaps * seen).sum() / seen.sum().clamp_min(1))
     model.log_beta.fill_(_log_beta(model, mean))
     return model
 
