@@ -15,7 +15,7 @@ from ahop._blocks import split
 from ahop._checks import Observed, as_matrix, as_queries, as_tensor, within
 from ahop._component import single
 from ahop._precision import Units, reach
-from ahop._recall import Recall, with_doubt
+from ahop._recall import Recall
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.context import Prior
 from ahop.memories.frequencies import frequencies
@@ -414,14 +414,6 @@ class BayesianHopfield(Verifiable):
         """As :meth:`recall`, with every stored pattern scored exactly however many there are."""
         with reranking.exact_alone():
             return self._doubted(super().recall(queries, k, observed=observed))
-
-    def _probabilities(self, scores: Tensor) -> Tensor:
-        likely, log_prior = super()._probabilities(scores), self._log_prior()
-        prior = torch.full_like(likely, 1 / len(self)) if log_prior is None else log_prior.exp().to(likely)
-        return torch.lerp(likely, prior, self.similarity.doubt.to(likely))
-
-    def _doubted(self, found: Recall) -> Recall:
-        return with_doubt(found, self.similarity.doubt, self._log_prior(), len(self))
 
     def index(self) -> Index:
         """Codes of the stored patterns, made once: with them, a recall from millions costs no more than a dot product.

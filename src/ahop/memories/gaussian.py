@@ -9,9 +9,9 @@ from torch import Tensor
 
 from ahop._checks import Observed, as_matrix, as_tensor
 from ahop._component import single
-from ahop._recall import Recall, with_doubt
-from ahop.memories.base import AssociativeMemory
+from ahop._recall import Recall
 from ahop.memories.context import Prior
+from ahop.memories.doubt import Doubting
 from ahop.memories.moments import of_one_moment
 from ahop.memories.replicates import moderated
 from ahop.separation import Softmax
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class GaussianHopfield(AssociativeMemory):
+class GaussianHopfield(Doubting):
     r"""Knows how far measurements of each pattern scatter, and so how far a query may lie from it.
 
     .. math:: p(k \mid x) \propto \pi_k \, N\big(x;\, \xi_k + b,\, \mathrm{diag}(\sigma_k^2 + \psi)\big), \qquad
@@ -96,12 +96,7 @@ class GaussianHopfield(AssociativeMemory):
     def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, prior: Prior | None = None) -> Recall:
         """The k best patterns for each query; see :meth:`~ahop.memories.base.AssociativeMemory.recall`."""
         found = super().recall(queries, k, observed=observed, prior=prior)
-        return found if prior is not None else with_doubt(found, self.similarity.doubt, self._log_prior(), len(self))
-
-    def _probabilities(self, scores: Tensor) -> Tensor:
-        likely, log_prior = super()._probabilities(scores), self._log_prior()
-        prior = torch.full_like(likely, 1 / len(self)) if log_prior is None else log_prior.exp().to(likely)
-        return torch.lerp(likely, prior, self.similarity.doubt.to(likely))
+        return found if prior is not None else self._doubted(found)
 
     @torch.no_grad()
     def add(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> Self:

@@ -15,15 +15,15 @@ from ahop._blocks import split
 from ahop._checks import STRANGER, Observed, as_queries
 from ahop._queries import Queries
 from ahop.learning.report import REJECT, FitReport, beats_chance
-from ahop.memories.base import AssociativeMemory
 from ahop.memories.checking import Certificate, Question, certified, questions
+from ahop.memories.doubt import Doubting
 from ahop.similarity import Corruption
 
 # Rivals of an origin that a temperature is fitted beside: the likeliest.
 _RIVALS = 1024
 
 
-class Verifiable(AssociativeMemory, abstract=True):
+class Verifiable(Doubting, abstract=True):
     """A memory with probabilities that checked answers can confirm or correct."""
 
     similarity: Corruption

@@ -9,7 +9,8 @@
 3. *Without labels, or with a few* (:mod:`.without_labels`) origins are shared out among the likeliest patterns. A
    floor, or a map to another space that lands, is a fact and not a choice. Of the other families that apply, from the
    simplest to the richest, one is taken if it finds more of the known origins than the best so far, or explains
-   held-out queries and their origins better, by more than chance (:mod:`.completed`).
+   held-out queries and their origins better, by more than chance (:mod:`.completed`). Where twenty origins or more are
+   known, what these pairs say by themselves (as in 2) counts instead if it finds more of them.
    Where it is known how many queries a pattern can be meant by, that is learned from, too (:mod:`.crowding`).
 4. Without labels to tell, nothing counts as found that is not clearly above its null (:mod:`.null`): probabilities are
    then the prior, whatever the model says.
