@@ -19,7 +19,7 @@ def test_matches_are_found_by_id(found):
     table = found.table()
     assert table["id"] == [f"o{row}" for row in range(30)]
     assert table["match"] == [f"{row:03}" for row in origins]
-    assert table["reason"] == [""] * 30 and None not in table["second"] and all(table["verified"])
+    assert table["reason"] == [""] * 30 and None not in table["second"]
 
 
 def test_a_known_pair_is_its_own_answer_whatever_the_memory_would_say(taught):

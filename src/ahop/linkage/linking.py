@@ -15,6 +15,7 @@ from ahop._checks import STRANGER, UNKNOWN
 from ahop.learning.report import VERIFIED
 from ahop.linkage.alternatives import Alternative, alternatives
 from ahop.linkage.answers import answers
+from ahop.linkage.batch import unlike
 from ahop.linkage.holdout import held_out
 from ahop.linkage.model import Model
 from ahop.memories.bayesian import BayesianHopfield
@@ -50,7 +51,8 @@ class Linkage:
         alternatives: What is plainer, and how it does.
         notes: What was left out, filled in or warned of, in sentences.
         seconds: How long it took.
-        judged: How often matches are right, by known pairs that were held out, or None.
+        judged: How often matches are right, by known pairs of these rows that were held out, or None.
+        earlier: How often first choices were right in the batch that a given model learned from, or None.
         certificate: What checked answers prove, or None.
     """
 
@@ -68,6 +70,7 @@ class Linkage:
     notes: tuple[str, ...]
     seconds: float
     judged: Certificate | None = None
+    earlier: Certificate | None = None
     certificate: Certificate | None = None
 
     @property
@@ -164,20 +167,24 @@ def link(
         # What other threads of a server leave open is no note on these tables.
         warnings.simplefilter("ignore", ResourceWarning)
         notes: tuple[str, ...] = ()
-        judged = None
+        judged = earlier = None
         if isinstance(stored, Model):
             if origins is not None:
                 raise ValueError("known pairs are learned from, and a given model learns no more: leave one out")
             model, rows = stored, fitted(incoming, stored.columns, stored.named)
+            # These rows are others than those it was judged on.
+            earlier = _by_report(model.memory)
         else:
             model, rows, notes, judged = _learned(stored, incoming, known, one_to_one, seed, verbose)
+            judged = _by_report(model.memory) if judged is None else judged
         queries = torch.from_numpy(rows.values).to(model.memory.patterns.dtype)
         found = answers(model.memory, queries, known, one_to_one, reject, verbose)
+        if model is stored:
+            notes = unlike(model.memory, queries, seed)
     beside = alternatives(model.stored.values, rows.values, known, found.indices, shared=model.shared, seed=seed)
     notes = (*notes, *dict.fromkeys(str(one.message) for one in warned))
     seconds = time.monotonic() - start
-    judged = _by_report(model.memory) if judged is None else judged
-    return Linkage(model, rows, known, *found, one_to_one, reject, beside, notes, seconds, judged)
+    return Linkage(model, rows, known, *found, one_to_one, reject, beside, notes, seconds, judged, earlier)
 
 
 def _learned(

@@ -82,10 +82,12 @@ def _confidence(linkage: Linkage) -> Iterable[str]:
         ax.hist(sure.numpy(), 20, range=(0, 1), color=BLUE, alpha=0.8)
         ax.set(xlabel="probability of the match", ylabel="rows", xlim=(0, 1))
 
-    checked = "" if linkage.verified else " Nobody has checked these probabilities: they hold if the model is right."
-    told = f"{100 * float(sure.mean()):.0f} % of the matches should be right, if probabilities hold.{checked}"
     if not linkage.found:
         told = "Nothing was found that is better than chance: all stored rows are as likely as each other."
+    elif linkage.evidence is not None and linkage.verified:
+        told = f"{counted(linkage.evidence.labels, 'label')} have judged how right they are: see above."
+    else:
+        told = "Too few have been checked to know whether these probabilities hold: they do if the model is right."
     yield f"<h2>How sure the matches are</h2>\n{drawn(draw, 6.0, 2.6)}\n<p>{escape(told)}</p>"
 
 

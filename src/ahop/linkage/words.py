@@ -29,7 +29,10 @@ def verdict(linkage: Linkage, wanted: float) -> Verdict:
     within(wanted, "require", 0.0, 1.0)
     if linkage.evidence is None:
         few = "no number of answers can prove it" if wanted == 1 else f"{needed(wanted)} answers, all right, would do"
-        return Verdict(False, f"not checked: {100 * wanted:g} % is wanted, and nobody has checked an answer; {few}")
+        these = " of these rows" if linkage.earlier else ""
+        return Verdict(
+            False, f"not checked: {100 * wanted:g} % is wanted, and nobody has checked an answer{these}; {few}"
+        )
     found = replace(linkage.evidence, wanted=wanted)
     first, *_, last = str(found).splitlines()
     return Verdict(found.verdict == "PASS", f"{first}; {last}" if last.startswith("next: ") else first)
@@ -79,6 +82,10 @@ def _right(linkage: Linkage) -> str:
     found, report = linkage.evidence, linkage.memory.report
     if found is not None:
         return _share(found)
+    if linkage.earlier is not None and linkage.found:
+        return (
+            f"nobody knows: none of these rows has been checked; of the batch learned from, {_share(linkage.earlier)}"
+        )
     if report is None or not report.found or math.isnan(report.confidence):
         return "nobody knows: no answer has been checked"
     return report.unchecked
@@ -93,6 +100,11 @@ def _basis(linkage: Linkage) -> str:
         return f"{counted(linkage.certificate.labels, 'checked answer')}"
     if linkage.evidence is not None:
         return f"{counted(linkage.evidence.labels, 'known pair')}, held out while learning"
+    if linkage.earlier is not None:
+        return (
+            f"{counted(linkage.earlier.labels, 'label')} of an earlier batch, which hold for this one if it is alike; "
+            f"--ask {VERIFIED} writes the rows to check"
+        )
     return f"no labels: --ask {VERIFIED} writes the rows to check, --answers takes them back"
 
 
