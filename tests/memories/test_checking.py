@@ -180,3 +180,23 @@ def test_genuine_queries_are_kept_as_before_once_answers_have_changed_the_temper
     assert float(memory.similarity.log_beta) < 0.8
     answered = memory.recall(queries[250:], reject=0.1).indices[:, 0] >= 0
     assert 0.8 < float(answered.float().mean()) <= 1
+
+
+def test_labels_verify_nothing_once_many_patterns_have_come_or_gone():
+    patterns = torch.rand(100, 8, generator=torch.Generator().manual_seed(0))
+    memory = BayesianHopfield(patterns)
+    memory.verify(patterns[:40], range(40))
+    memory.remove(range(90, 95))
+    assert memory.recall(patterns[:1]).verified
+    memory.add(torch.rand(6, 8))
+    assert not memory.recall(patterns[:1]).verified and not memory.report.labels
+    with pytest.raises(ValueError, match="coverage must be None"):
+        memory.recall(patterns[:1], coverage=0.9)
+
+
+def test_answers_alone_are_a_report():
+    patterns = torch.rand(100, 8, generator=torch.Generator().manual_seed(0))
+    memory = BayesianHopfield(patterns)
+    memory.verify(patterns[:40], range(40))
+    told = str(memory.report)
+    assert "nothing was learned" in told and "40 labels" in told and "nan" not in told

@@ -107,15 +107,41 @@ def test_where_nothing_is_related_nothing_is_found_and_probabilities_are_the_pri
         torch.testing.assert_close(among.probabilities, torch.full((100, 1), 1 / 4))
 
 
-def test_labels_are_believed_and_what_is_found_says_that_it_rests_on_the_model_alone():
+def test_labels_judge_what_has_not_learned_from_them():
+    """Labels that nothing explains find nothing; those of queries that come from the patterns verify what is found."""
     memory, queries = unrelated(spread=False)
-    with pytest.warns(UserWarning, match="no better than others"):
-        memory.fit(queries)
-    memory.fit(queries, torch.arange(100) % 60)
+    with pytest.warns(UserWarning, match="no more of the 100 known origins were found than by chance"):
+        memory.fit(queries, torch.arange(100) % 60)
+    assert not memory.report.found and not (memory.recall(queries).probabilities > 1 / 59).any()
+    means, spread, queries, origins = world(3)
+    memory = GaussianHopfield(means, spread=spread).fit(queries[:150], origins[:150])
+    low, high = memory.report.interval
+    share = float(right(memory, queries[150:], origins[150:]).double().mean())
+    assert low - 0.05 < share < high + 0.05 and memory.recall(queries).verified
+    assert "90 % confidence interval" in str(memory.report) and "held out" in str(memory.report)
+
+
+def test_what_is_found_without_labels_says_that_it_rests_on_the_model_alone():
+    means, spread, queries, _ = world(3)
+    memory = GaussianHopfield(means, spread=spread).fit(queries)
+    sure = float(memory.recall(queries).probabilities.mean())
     assert memory.report.found and not memory.recall(queries).verified
-    sure = memory.recall(queries).probabilities.mean()
-    assert sure > 2 / 60 and memory.report.confidence == pytest.approx(float(sure), rel=1e-3)
+    assert memory.report.confidence == pytest.approx(sure, rel=1e-3)
     assert f"{100 * sure:.0f} % of first choices, if this model is right; not checked" in str(memory.report)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 7])
+def test_few_queries_make_nothing_worse_and_say_nothing_of_how_right_it_is(count):
+    draw = torch.Generator().manual_seed(count)
+    patterns = torch.randn(10, 2, generator=draw)
+    origins = torch.randint(10, (count + 300,), generator=draw)
+    queries = patterns[origins] + 0.15 * torch.randn(count + 300, 2, generator=draw)
+    for labels in (None, origins[:count]):
+        memory = GaussianHopfield(patterns)
+        before = right(memory, queries[count:], origins[count:]).double().mean()
+        memory.fit(queries[:count], labels)
+        after = right(memory, queries[count:], origins[count:]).double().mean()
+        assert after > before - 0.05 and math.isnan(memory.report.confidence)
 
 
 def test_a_common_offset_costs_nothing_and_a_surprise_is_not_infinite():

@@ -24,6 +24,8 @@ REJECT = 0.05
 _LEVEL = 0.9
 # How far unchecked fits were off, in nats of log-odds, on nine of ten sets with known answers (see the page on trust).
 _OFF = 1.0
+# Below this share, most first choices are wrong.
+_MOSTLY = 0.5
 # How likely first choices may be right by chance, to be called found.
 _CHANCE = 1e-3
 
@@ -34,14 +36,15 @@ class FitReport:
 
     A fit that chooses among kinds of models says more: what it tried, simplest first, what it chose, how often its
     first choice should be right on further queries (``accuracy``), how sure it will be on average (``confidence``), and
-    on how many ``labels`` that rests, each judged by a model that did not learn from it. NaN where nobody knows.
+    on how many ``labels`` that rests, each judged by a model that did not learn from it. Several queries of one origin
+    may be right or wrong together: labels are then worth fewer ``witnesses``. NaN where nobody knows.
 
     Known strangers judge what is refused: of so many ``strangers``, how many are ``refused`` where a twentieth of
     genuine queries may be.
 
     Two more things are said where there is need: that nothing was ``found`` that is better than chance, so that answers
     mean nothing however well the fit converged; and, of one that had not converged, an ``advice`` on what to change.
-    Of very many ``queries``, it says how many it ``learned_from``: a sample of them.
+    It says of how many ``queries`` it ``learned_from``: a sample of very many, or those of known origin alone.
 
     Example:
         >>> tried = (Trial("single dimensions", 0.7, -1.5), Trial("hidden causes", 0.68, -1.62))
@@ -72,10 +75,12 @@ class FitReport:
     found: bool = True
     advice: str = ""
     labels: int = 0
+    witnesses: int = 0
     strangers: int = 0
     refused: int = 0
     learned_from: int = 0
     queries: int = 0
+    pairs_alone: bool = False
 
     @property
     def verified(self) -> bool:
@@ -87,7 +92,8 @@ class FitReport:
         """The 90 % confidence interval of the accuracy (Clopper and Pearson, 1934); 0 to 1 without labels."""
         if not self.labels or math.isnan(self.accuracy):
             return 0.0, 1.0
-        return clopper_pearson(round(self.accuracy * self.labels), self.labels)
+        count = self.witnesses or self.labels
+        return clopper_pearson(round(self.accuracy * count), count)
 
     @property
     def usual_range(self) -> tuple[float, float]:
@@ -106,6 +112,8 @@ class FitReport:
     @property
     def unchecked(self) -> str:
         """How right first choices should be where nobody has checked one, in words."""
+        if math.isnan(self.confidence):
+            return "unknown: too few queries or patterns to tell it from chance; not checked"
         low, high = (_percent(share).removesuffix(" %") for share in self.usual_range)
         told = f"{_percent(self.confidence)} of first choices, if this model is right"
         return f"{told}; usually {low} to {high} %; not checked"
@@ -115,13 +123,14 @@ class FitReport:
         return replace(self, loss=self.loss + amount)
 
     def __str__(self) -> str:
-        if not self.tried:
+        if self.solver and not self.tried:
             end = "" if self.converged else ", and was still improving"
             went = f"{self.solver}: loss {self.loss:.4g} after {self.iterations} iterations{end}"
-            return went + self._not_checked()
+            return went + self._briefly()
+        happened = self.chosen if self.found else "nothing was found that is better than chance"
         lines = {
-            "what happened": self.chosen if self.found else "nothing was found that is better than chance",
-            "chosen from": self._tried(),
+            "what happened": happened or "nobody knows: nothing was learned",
+            "chosen from": self._tried() if self.tried else "",
             "learned from": self.sample,
             "how right": self._right(),
             "rests on": f"{self.labels} labels, held out" if self.labels else "no labels",
@@ -130,19 +139,25 @@ class FitReport:
         }
         return "\n".join(f"{name:13}   {text}" for name, text in lines.items() if text)
 
-    def _not_checked(self) -> str:
-        """What there is to say of probabilities that no label was held out for."""
+    def _briefly(self) -> str:
+        """How right first choices should be, where there is something to say of it."""
         if not self.found:
             return "; nothing was found that is better than chance: probabilities are the prior"
-        if self.labels or math.isnan(self.confidence):
+        if self.labels:
+            return f"; {self._right()}, by {self.labels} labels, held out"
+        if math.isnan(self.confidence):
             return ""
         return f"; {_percent(self.confidence)} of first choices, if this model is right; not checked"
 
     @property
     def sample(self) -> str:
-        """Of how many queries a sample was learned from, in words; nothing where it was all of them."""
+        """Which of the queries were learned from, in words; nothing where it was all of them."""
         if self.learned_from == self.queries:
             return ""
+        if self.pairs_alone:
+            return (
+                f"the {self.learned_from:,} of {self.queries:,} queries whose origins are known: they tell more alone"
+            )
         return f"{self.learned_from:,} of {self.queries:,} queries, drawn at random"
 
     def _tried(self) -> str:
@@ -171,6 +186,8 @@ class FitReport:
             return self.advice or "further queries: the fit was still improving"
         if not self.verified:
             return f"check {VERIFIED} answers: memory.ask says which, memory.verify what they prove"
+        if self.interval[1] < _MOSTLY:
+            return "recall(queries, coverage=0.9): most first choices are wrong, but sets can hold the origin"
         return "recall; queries like these need no further labels"
 
 

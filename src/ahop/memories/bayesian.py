@@ -190,6 +190,7 @@ class BayesianHopfield(Verifiable):
         return self
 
     def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
+        super()._resized(before, kept, added)
         if self._index is not None:
             self._index.follow(before, kept, added)
         # The window's origins count the patterns as they were.

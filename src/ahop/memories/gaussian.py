@@ -96,7 +96,9 @@ class GaussianHopfield(Doubting):
     def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, prior: Prior | None = None) -> Recall:
         """The k best patterns for each query; see :meth:`~ahop.memories.base.AssociativeMemory.recall`."""
         found = super().recall(queries, k, observed=observed, prior=prior)
-        return found if prior is not None else self._doubted(found)
+        if prior is not None:
+            return found
+        return self._doubted(found).checked(self.report is not None and self.report.verified)
 
     @torch.no_grad()
     def add(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> Self:

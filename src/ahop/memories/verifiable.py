@@ -17,16 +17,34 @@ from ahop._queries import Queries
 from ahop.learning.report import REJECT, FitReport, beats_chance
 from ahop.memories.checking import Certificate, Question, certified, questions
 from ahop.memories.doubt import Doubting
-from ahop.similarity import Corruption
+from ahop.similarity import Corruption, Similarity
 
 # Rivals of an origin that a temperature is fitted beside: the likeliest.
 _RIVALS = 1024
+# The share of patterns that may come and go before labels that judged beside the others say nothing any more.
+_CHANGED = 0.1
 
 
 class Verifiable(Doubting, abstract=True):
     """A memory with probabilities that checked answers can confirm or correct."""
 
     similarity: Corruption
+    # How many patterns have come or gone since labels judged.
+    _changed: int = 0
+
+    def _take(self, similarity: Similarity, report: FitReport) -> None:
+        super()._take(similarity, report)
+        self._changed = 0
+
+    def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
+        super()._resized(before, kept, added)
+        self._changed += len(before) - len(kept) + added
+        if self._changed > _CHANGED * len(before):
+            # Others that read this memory now keep what they have.
+            self.similarity = copy.deepcopy(self.similarity)
+            self.similarity.forget_labels()
+            if self.report is not None:
+                self.report = replace(self.report, accuracy=math.nan, labels=0, witnesses=0)
 
     def familiarity(self, queries: Any, *, observed: Observed = None) -> Tensor:
         """The log of how much likelier a query is from a stored pattern than from one that is not stored, ``(...)``."""
@@ -82,7 +100,8 @@ class Verifiable(Doubting, abstract=True):
             if not tells:
                 similarity.doubt.fill_(1.0)
             now.similarity = similarity
-            now.report = replace(before, accuracy=found.accuracy, labels=found.labels, found=tells)
+            now.report = replace(before, accuracy=found.accuracy, labels=found.labels, witnesses=0, found=tells)
+            now._changed = 0
             strangers = asked[[row for row, answer in enumerate(answers) if answer == STRANGER]]
             if len(strangers):
                 # As labels do, they take the place of earlier ones: checked twice, they would count twice.

@@ -232,6 +232,10 @@ class Corruption(Density):
         kept = realised(count, 1 - share) if int((count + 1) * share) else (0.0, 1.0)
         return Refusal(kept, simulated, int((self.met[:known] < level).sum()), known)
 
+    def forget_labels(self) -> None:
+        """Promise no coverage any more: labels judged another model, or beside other patterns."""
+        self.of_origins_count.zero_()
+
     @torch.no_grad()
     def follow(
         self,
@@ -245,6 +249,8 @@ class Corruption(Density):
         """Go on learning from the last queries of a stream; None where they are too few to change what is known."""
         steps = isinstance(self.model, (Likelihood, Regimes, Correlated))
         anew = int(self.known) < _FEW and not isinstance(self.model, Correlated)
+        # Where nothing was found there is nothing to go on from.
+        anew = anew or float(self.doubt) >= 1
         if not anew and len(queries) < _LEAST:
             return None
         if anew or not steps:
@@ -252,8 +258,7 @@ class Corruption(Density):
             return self.fit(patterns, queries, origins, observed=observed, log_prior=log_prior, hidden_causes=causes)
         data = TrainingData(patterns, queries, origins, observed, log_prior)
         self.model, report = fitting.follow(self.model, data)
-        # What was held out was judged by another model.
-        self.of_origins_count.zero_()
+        self.forget_labels()
         self.met_count.zero_()
         return report
 

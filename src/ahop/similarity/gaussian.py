@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from ahop._blocks import split
 from ahop._warnings import warn
-from ahop.learning.report import FitReport
+from ahop.learning.report import VERIFIED, FitReport
 from ahop.similarity.base import Decomposable
 from ahop.similarity.density import Density
-from ahop.similarity.families import em, null
-from ahop.similarity.families.candidate import Candidate, Refit
+from ahop.similarity.families import calibration, em, null
+from ahop.similarity.families.candidate import Candidate, Refit, halves_by_origin
 from ahop.similarity.families.training import TrainingData
 
 # Noise that dimensions share counts as much as so many queries, for few of them to be no surer than they may.
@@ -25,6 +25,8 @@ _LEAST, _FIRST = 1e-8, 0.01
 _STEPS, _TOLERANCE, _HALVINGS, _NOTHING = 200, 1e-6, 30, 1e-300
 # Queries that are asked how sure it is, and how little a step may gain beside what the null asks for, in nats.
 _ASKED, _ROUGHLY = 512, 1e-3
+# Fewer queries tell no bias that would be worth its own noise.
+_FEWEST = 8
 
 
 class Gaussian(Decomposable, Density):
@@ -101,12 +103,24 @@ class Gaussian(Decomposable, Density):
         """Learn bias and noise; see :class:`~ahop.similarity.Density`."""
         data = TrainingData(patterns.double(), queries.double(), origins, observed, log_prior)
         trace = self._learn(data)
-        found = data.labelled or null.above_chance(data, Candidate("normal noise", self, data, again=_again), seed)
+        told = self._judged(data, seed)
+        found = told is not None and told.beats_chance(len(patterns))
+        if not found and (told is None or told.labels < VERIFIED):
+            found = null.above_chance(data, Candidate("normal noise", self, data, again=_again), seed)
         self.doubt.fill_(not found)
         if not found:
-            warn(null.warning(len(queries)))
-        sure = self._confidence(data) if found else 1 / len(patterns)
-        return FitReport("em", -trace[-1], len(trace), len(trace) < _STEPS, confidence=sure, found=found)
+            warn(null.warning(len(queries), 0 if told is None else told.labels))
+        sure = (self._confidence(data) if null.can_tell(data) else math.nan) if found else 1 / len(patterns)
+        report = FitReport("em", -trace[-1], len(trace), len(trace) < _STEPS, confidence=sure, found=found)
+        return report if told is None else told.on(report)
+
+    def _judged(self, data: TrainingData, seed: int) -> calibration.Told | None:
+        """How many of the known origins are found by what was learned from the other half."""
+        if data.origins is None or len(data.queries) < 2:
+            return None
+        one, other = halves_by_origin(data, seed)
+        refit = _again(data)
+        return calibration.by_labels([(refit(one), other), (refit(other), one)], data)
 
     def _learn(self, data: TrainingData, tolerance: float = _TOLERANCE) -> list[float]:
         """Bias and noise of some data; the bound before each step."""
@@ -198,8 +212,9 @@ class _Learning:
         self.seen = torch.ones_like(self.queries) if observed is None else observed.double()
         self.origins = origins
         count = self.seen.sum(0).clamp_min(1)
+        self.biased = len(queries) >= _FEWEST
         # To begin with, what the mean and the variance of queries have beside those of patterns.
-        self.bias = (self.seen * self.queries).sum(0) / count
+        self.bias = (self.seen * self.queries).sum(0) / count * self.biased
         varies = (self.seen * (self.queries - self.bias)).square().sum(0) / count
         self.least = _LEAST * float(varies.mean() + self.scatter.mean()) or _LEAST
         own = self.mean.square().mean(0) + self.scatter.mean(0)
@@ -233,7 +248,8 @@ class _Learning:
         counts, sums, squares = shares
         variance = self.scatter + self.noise
         # Queries of patterns that scatter much say little of the bias.
-        self.bias = ((sums - counts * self.mean) / variance).sum(0) / (counts / variance).sum(0).clamp_min(_NOTHING)
+        if self.biased:
+            self.bias = ((sums - counts * self.mean) / variance).sum(0) / (counts / variance).sum(0).clamp_min(_NOTHING)
         stored = self.mean + self.bias
         gaps = (squares - 2 * sums * stored + counts * stored.square()).clamp_min(0)
 

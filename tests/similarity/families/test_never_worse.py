@@ -87,3 +87,29 @@ def test_however_few_queries_a_fit_is_not_worse_than_no_fit(count, labelled, met
     before = share(memory.recall(queries[count:]).indices[:, 0], origins[count:])
     getattr(memory, method)(queries[:count], origins[:count] if labelled else None)
     assert share(memory.recall(queries[count:]).indices[:, 0], origins[count:]) > before - 0.02 > 0.95
+
+
+SMALL = [(2, 1), (3, 2), (10, 1), (10, 2), (30, 4)]
+SIZES = [(*SMALL[3], 12), (*SMALL[0], 12), *((*size, count) for size in SMALL for count in (1, 3, 8, 16, 24))]
+
+
+@pytest.mark.parametrize("method", ["partial_fit", "hidden causes", "single dimensions"])
+@pytest.mark.parametrize(
+    ("stored", "dim", "count"), [*SIZES[:2], *(pytest.param(*size, marks=pytest.mark.slow) for size in SIZES[2:])]
+)
+def test_what_few_queries_cannot_tell_makes_no_small_memory_worse(stored, dim, count, method):
+    """Without labels a richer model explains a few queries by patterns that none of them came from."""
+    generator = torch.Generator().manual_seed(0)
+    patterns = torch.randn(stored, dim, generator=generator)
+    origins = torch.randint(stored, (count + 300,), generator=generator)
+    queries = patterns[origins] + 0.15 * torch.randn(len(origins), dim, generator=generator)
+    memory = BayesianHopfield(patterns)
+    before = share(memory.recall(queries[count:]).indices[:, 0], origins[count:])
+    with warnings.catch_warnings():
+        # That nothing is better than chance in so few is no news here.
+        warnings.simplefilter("ignore", UserWarning)
+        if method == "partial_fit":
+            memory.partial_fit(queries[:count])
+        else:
+            memory.fit(queries[:count], hidden_causes=min(dim, 2) if method == "hidden causes" else 0)
+    assert share(memory.recall(queries[count:]).indices[:, 0], origins[count:]) > before - 0.1

@@ -11,17 +11,18 @@ way for all queries. A few labels do (:func:`by_labels`).
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ahop._blocks import parts_of, split
-from ahop.learning.report import clopper_pearson
+from ahop.learning.report import FitReport, beats_chance, clopper_pearson
 from ahop.similarity.density import Density
 from ahop.similarity.families import stand_ins
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import beside_rivals, fit_doubt, fit_temperature
+from ahop.similarity.families.validation import beside_rivals, fit_doubt, fit_temperature, independent
 
 # Queries that are asked, and rivals that each is told from.
 _ASKED, _RIVALS = 256, 1024
@@ -76,22 +77,33 @@ class Told(NamedTuple):
     """How many of the known origins were found, of how many, by models that have not learned from them.
 
     Example:
-        >>> Told(3, 4).accuracy, Told(3, 4).bound(0.5)
+        >>> Told(3, 4, 4).accuracy, Told(3, 4, 4).bound(0.5)
         (0.75, 0.7)
     """
 
     right: int
     labels: int
+    witnesses: int
 
     @classmethod
-    def by(cls, found: Tensor) -> Told | None:
-        """From whether each was found, ``(l,)``; None where they are too few to tell."""
-        return cls(int(found.sum()), len(found)) if len(found) >= FEWEST else None
+    def by(cls, found: Tensor, origins: Tensor) -> Told | None:
+        """From whether each was found, and its origin, ``(l,)``; None where they are too few to tell."""
+        if len(found) < FEWEST:
+            return None
+        return cls(int(found.sum()), len(found), independent(found, origins))
 
     @property
     def accuracy(self) -> float:
         """What a report says: labels alone have a say in it."""
         return self.right / self.labels
+
+    def beats_chance(self, patterns: int) -> bool:
+        """Whether more were found than by chance."""
+        return beats_chance(round(self.accuracy * self.witnesses), self.witnesses, patterns)
+
+    def on(self, report: FitReport) -> FitReport:
+        """A report that rests on these labels."""
+        return replace(report, accuracy=self.accuracy, labels=self.labels, witnesses=self.witnesses)
 
     def bound(self, expected: float) -> float:
         """How sure to be at most: what was expected without labels weighs as much as one of them."""
@@ -102,11 +114,12 @@ def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> Told 
     """How many of the known origins are found, by models that each come with the rows they have not learned from."""
     if data.origins is None:
         return None
-    right = []
+    right, origins = [], []
     for model, rows in models:
         known = data.part(rows[data.origins[rows] >= 0])
         right.append(first_choices(model, known) == known.all_origins)
-    return Told.by(torch.cat(right))
+        origins.append(known.all_origins)
+    return Told.by(torch.cat(right), torch.cat(origins))
 
 
 def of_origins(models: list[tuple[Density, Tensor]], data: TrainingData, beta: float) -> Tensor:

@@ -7,7 +7,7 @@ is learned where it applies, compared with the others, saved and reported.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
 
 import torch
@@ -42,7 +42,6 @@ class Family(ABC):
         settles: Whether it is looked for first without labels; a :class:`Candidate` that settles then leaves no choice.
         maps: Whether queries may have another number of dimensions than patterns.
         slow: Whether it takes so long that it is tried last without labels, to be given up where it is clearly behind.
-        takes_few: Whether it is learned however few queries there are, be it worse than a plain distance.
         takes_missing: Whether values of queries may be missing.
     """
 
@@ -53,7 +52,6 @@ class Family(ABC):
     settles: ClassVar[bool] = False
     maps: ClassVar[bool] = False
     slow: ClassVar[bool] = False
-    takes_few: bool = False
     takes_missing: ClassVar[bool] = False
 
     @abstractmethod
@@ -124,6 +122,12 @@ class Family(ABC):
 
 
 FAMILIES: Registry[Family] = Registry("family")
+
+
+def with_simplest(families: Sequence[Family]) -> list[Family]:
+    """The same and the simplest family of all, for few queries: what they cannot tell must not make a memory worse."""
+    simplest = min(FAMILIES.values(), key=lambda family: family.complexity)
+    return list(families) if simplest in families else [simplest, *families]
 
 
 def register(kind: Kind) -> Kind:

@@ -38,7 +38,7 @@ from ahop.learning.report import FitReport, beats_chance
 from ahop.similarity import families
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, null, stand_ins, with_labels, without_labels
-from ahop.similarity.families.candidate import Candidate, halves
+from ahop.similarity.families.candidate import Candidate, halves_by_origin
 from ahop.similarity.families.correlated.family import HiddenCauses
 from ahop.similarity.families.crowding import within_room
 from ahop.similarity.families.family import FAMILIES, Family, evidence
@@ -112,14 +112,16 @@ def learn(
         chosen = within_room(measured, chosen)
         bar.advance("how sure to be")
         learned = _calibrated(measured, chosen, seed)
-        if chosen.found and chosen.held_out is None and not _told_by_labels(measured, learned):
+        if chosen.found and not _told_by_labels(measured, learned.report):
             bar.advance("whether that is more than chance")
-            if not null.above_chance(measured, chosen, seed):
-                chosen = replace(chosen, found=False, warning=null.warning(len(data.queries)))
+            if not _above_chance(measured, chosen, learned.report, seed):
+                chosen = replace(chosen, found=False, warning=null.warning(len(data.queries), learned.report.labels))
+    # What cannot be told from chance may be as sure of itself as it likes.
     if not chosen.found:
-        # However sure the model is of itself.
         certain = replace(learned.report, confidence=1 / len(data.patterns))
         learned = replace(learned, report=certain, doubt=1.0)
+    elif not learned.report.labels and not null.can_tell(measured):
+        learned = replace(learned, report=replace(learned.report, confidence=math.nan))
     if chosen.warning:
         warn(chosen.warning)
     # Where no map to another space was found, nobody knows how often answers are right.
@@ -135,8 +137,10 @@ def learn(
         learned.report.confidence,
         chosen.found,
         labels=learned.report.labels,
+        witnesses=learned.report.witnesses,
         learned_from=len(measured.queries),
         queries=count,
+        pairs_alone=len(measured.queries) < len(data.queries),
     )
     return replace(learned, model=units.leave(learned.model), report=report)
 
@@ -156,10 +160,18 @@ def sampled(data: TrainingData, seed: int = 0) -> TrainingData:
     return data.part(torch.cat([order[known][:labels], order[~known][:most]]).sort().values)
 
 
-def _told_by_labels(data: TrainingData, learned: Learned) -> bool:
+def _told_by_labels(data: TrainingData, report: FitReport) -> bool:
     """Whether more of the known origins were found than by chance."""
-    count, right = learned.report.labels, learned.report.accuracy
-    return not math.isnan(right) and beats_chance(round(right * count), count, len(data.patterns))
+    if not report.labels or math.isnan(report.accuracy):
+        return False
+    return beats_chance(round(report.accuracy * report.witnesses), report.witnesses, len(data.patterns))
+
+
+def _above_chance(data: TrainingData, chosen: Candidate, report: FitReport, seed: int) -> bool:
+    """Whether there is anything to find, where labels have not told: labels enough would have."""
+    if chosen.held_out is not None:
+        return not report.verified
+    return null.above_chance(data, chosen, seed)
 
 
 def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:
@@ -202,8 +214,11 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     right = right if math.isnan(chosen.expected) else chosen.expected
     loss, sure = evidence(data, model), _confidence(data, model, math.exp(log_beta))
     confidence = (1 - doubt) * sure + doubt / len(data.patterns)
-    labels = len(data.known) if judged and len(data.known) >= calibration.FEWEST else 0
-    report = FitReport("em", loss, 1, converged=True, accuracy=right, confidence=confidence, labels=labels)
+    report = FitReport("em", loss, 1, converged=True, accuracy=right, confidence=confidence)
+    if chosen.held_out is not None:
+        report = replace(report, labels=len(chosen.held_out.right), witnesses=chosen.held_out.witnesses)
+    elif judged and len(data.known) >= calibration.FEWEST:
+        report = replace(report, labels=len(data.known), witnesses=len(data.all_origins[data.known].unique()))
     if chosen.held_out is not None:
         of_origins = of_own(chosen.held_out.scores, log_beta, doubt)
     else:
@@ -224,20 +239,14 @@ def _confidence(data: TrainingData, model: Density, beta: float) -> float:
 
 
 def _halved(data: TrainingData, chosen: Candidate, seed: int) -> list[tuple[Density, Tensor]]:
-    """A model of each half of the queries, and the rows of the other half; with labels, halves that share no origin,
-    unless most queries have the same one.
+    """A model of each half of the queries, and the rows of the other half; halves share no known origin, unless most
+    queries have the same one.
 
     Nothing where the model cannot be fitted again, or there is too little.
     """
     if chosen.refit is None or len(data.queries) < FEWEST:
         return []
-    one, other = halves(len(data.queries), seed, data.queries.device)
-    if data.origins is not None and data.labelled:
-        _, group = data.origins.unique(return_inverse=True)
-        side = torch.rand(int(group.max()) + 1, generator=torch.Generator().manual_seed(seed)).to(group.device)[group]
-        first = side < side.median()
-        if bool(first.any()):
-            one, other = first.nonzero().squeeze(1), (~first).nonzero().squeeze(1)
+    one, other = halves_by_origin(data, seed)
     return [(chosen.refit(one), other), (chosen.refit(other), one)]
 
 

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
+from ahop.learning.report import VERIFIED
 from ahop.similarity.families import stand_ins
 from ahop.similarity.families.candidate import Candidate, Refit, halves
 from ahop.similarity.families.training import TrainingData
@@ -52,6 +53,11 @@ _CLEAR, _CLEARLY_OUT, _CLEAR_ERRORS = 1.0, 1.3, 12.0
 _TINY = 1e-30
 
 
+def can_tell(data: TrainingData) -> bool:
+    """Whether there are patterns and queries enough to compare with surrogates."""
+    return len(data.patterns) >= _FEWEST_PATTERNS and len(data.queries) >= _FEWEST_QUERIES
+
+
 @torch.no_grad()
 def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
     """Whether the queries come from these patterns rather than from others like them, as far as a model can tell.
@@ -61,7 +67,7 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
         chosen: The model; one that cannot be learned again, or from too little, is believed.
         seed: For the surrogates.
     """
-    if chosen.again is None or len(data.patterns) < _FEWEST_PATTERNS or len(data.queries) < _FEWEST_QUERIES:
+    if chosen.again is None or not can_tell(data):
         return True
     plain = replace(data, origins=None)
     generator = torch.Generator().manual_seed(seed)
@@ -88,8 +94,13 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
     return _clearly_more(gains[int(means.argmin())], own.landed)
 
 
-def warning(count: int) -> str:
-    """What the user of a fit to so many queries that found nothing should hear."""
+def warning(count: int, labels: int = 0) -> str:
+    """What the user of a fit that found nothing should hear: of how many queries, of which so many labels judged."""
+    if labels >= VERIFIED:
+        return (
+            f"no more of the {labels} known origins were found than by chance, when they were held out: probabilities "
+            "are the prior. Are queries of these patterns, and origins their places among them?"
+        )
     return (
         f"the {count} queries fit these patterns no better than others like them, so that answers may mean "
         "nothing: probabilities are the prior. More queries, or the origins of twenty of them, would tell"

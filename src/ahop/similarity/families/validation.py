@@ -55,6 +55,11 @@ class HeldOut:
         return float(self.right.double().mean())
 
     @property
+    def witnesses(self) -> int:
+        """As many independent queries as these are worth (:func:`independent`)."""
+        return independent(self.right, self.origins)
+
+    @property
     def utility(self) -> float:
         """What a choice goes by: how often it is right, and how sure of what is right."""
         return self.accuracy + _SURENESS * float(self.log_posterior.clamp_min(_LOST).mean())
@@ -87,6 +92,32 @@ class HeldOut:
         _, group = self.origins[: len(gain)].unique(return_inverse=True)
         sums = torch.zeros_like(gain[: int(group.max()) + 1]).index_add_(0, group, gain - gain.mean())
         return float(gain.mean()) / max(1e-3, float(sums.square().sum().sqrt()) / len(gain))
+
+
+def independent(right: Tensor, origins: Tensor) -> int:
+    r"""How many independent answers these are worth, of which some share an origin: n over the design effect.
+
+    .. math:: \frac{\sum_g \big(\sum_{i \in g} (r_i - \bar r)\big)^2}{n \, \bar r (1 - \bar r)}
+
+    At least as many as there are origins; and no more, where all are alike and nothing tells how they vary.
+
+    Args:
+        right: Whether each was right ``(n,)``.
+        origins: The origin of each ``(n,)``.
+
+    Example:
+        >>> independent(torch.tensor([True, False, True, False]), torch.tensor([0, 1, 2, 3]))
+        4
+        >>> independent(torch.tensor([True, True, False, False]), torch.tensor([0, 0, 1, 1]))
+        2
+    """
+    values, count = right.double(), len(right)
+    known, group = origins.unique(return_inverse=True)
+    gaps = values - values.mean()
+    together = torch.zeros(len(known), dtype=gaps.dtype, device=gaps.device).index_add_(0, group, gaps).square().sum()
+    apart = gaps.square().sum()
+    worth = count * float(apart / together) if float(together) > 0 and float(apart) > 0 else 0.0
+    return int(min(count, max(len(known), worth)))
 
 
 class Completed(NamedTuple):

@@ -24,8 +24,7 @@ FEWEST, _FEW = 8, 20
 def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Outcome:
     """The model that retrieves best: from what anyone would try first to the richest that the pairs ask for."""
     assert data.origins is not None
-    plain = data.same_width and not any(family.takes_few for family in families)
-    if plain and len(data.queries) < FEWEST:
+    if data.same_width and len(data.queries) < FEWEST:
         one = plain_distance(data)
         return Outcome(one, [one.trial])
     if len(data.origins.unique()) < 2:
@@ -33,7 +32,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         one = _without_validation(data, families, seed, bar)
         return Outcome(one, [])
     comparison = Comparison(CrossValidation(data.patterns, data.queries, data.origins, seed, observed=data.observed))
-    if plain and comparison.few:
+    if data.same_width and comparison.few:
         # Nothing that few pairs say is to make it worse than a memory that has learned nothing.
         comparison.add(plain_distance(data, comparison.validation))
     views = _screen(comparison, data, families, seed, bar)

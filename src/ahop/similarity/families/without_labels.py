@@ -13,13 +13,13 @@ from ahop.learning.report import Trial
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, completed, with_labels
 from ahop.similarity.families.candidate import Candidate, Outcome, Refit, halves
-from ahop.similarity.families.family import Family
+from ahop.similarity.families.family import Family, with_simplest
 from ahop.similarity.families.nearest.family import plain_distance
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation
 
-# Fewer queries have no halves to compare models on.
-_FEWEST = 8
+# Fewer queries have no halves to compare models on; and beside so few, the simplest family always stands for choice.
+_FEWEST, _FEW = 8, 64
 # Fewer pairs tell nothing by themselves.
 _ENOUGH = 20
 # Known origins decide if one family finds so much more of them than another.
@@ -28,10 +28,11 @@ _CLEARLY = 0.03
 
 def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Outcome:
     """The family that the queries ask for, as far as they can tell; the simpler one where they cannot."""
-    few = len(data.queries) < _FEWEST and not any(family.takes_few for family in families)
-    if few and data.same_width:
+    if data.same_width and len(data.queries) < _FEWEST:
         one = _nearest(data)
         return Outcome(one, [one.trial])
+    if data.same_width and len(data.queries) < _FEW:
+        families = with_simplest(families)
     blurry = completed.blurred(data, seed) if data.observed is None else data
     best: Candidate | None = None
     tried: list[Trial] = []

@@ -43,8 +43,6 @@ class HiddenCauses(Family):
 
     def __init__(self, rank: int | None = None) -> None:
         self.rank = rank
-        # Who says how many there are wants them.
-        self.takes_few = rank is not None
 
     def applies(self, data: TrainingData, seed: int) -> bool:
         """Whether residuals are more correlated than they would be if every dimension had been hit by itself.

@@ -68,7 +68,7 @@ def learn(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     model = pairs.every(weights)
     model.straight = fit_pairs(patterns, queries[used.rows], used.origins, seed)
     known = origins >= 0
-    told = Told.by(believed.first[known] == origins[known])
+    told = Told.by(believed.first[known] == origins[known], origins[known])
     return SelfLearned(model, start, float(believed.sure.mean()), told)
 
 
