@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+import ahop
 from ahop.modulation import Kernel
 
 
@@ -29,3 +30,17 @@ def test_gradients_are_right():
 def test_one_pattern_has_no_pair_to_part():
     with pytest.raises(ValueError, match="patterns must be at least two for the separation loss, got 1"):
         Kernel(3).separation_loss(torch.ones(1, 3))
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_a_kernel_of_few_queries_is_the_identity_unless_it_is_clearly_better(seed):
+    """Four queries held out would choose a kernel by luck."""
+    draw = torch.Generator().manual_seed(seed)
+    patterns, origins = torch.randn(50, 12, generator=draw), torch.randint(50, (520,), generator=draw)
+    width = 0.3 + torch.rand(12, generator=draw) * 0.9
+    queries = patterns[origins] + width * torch.randn(520, 12, generator=draw)
+    memory = ahop.create("k2-hop", patterns)
+    before = memory.recall(queries[20:]).indices[:, 0] == origins[20:]
+    memory.fit(queries[:20], origins[:20])
+    after = memory.recall(queries[20:]).indices[:, 0] == origins[20:]
+    assert after.double().mean() > before.double().mean() - 0.02

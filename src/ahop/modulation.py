@@ -12,8 +12,11 @@ from torch import Tensor, nn
 from ahop._checks import require_finite
 from ahop._component import Component
 from ahop._precision import unit_of
-from ahop.learning.gradient import adam, retrieval_loss
+from ahop.learning.gradient import adam
 from ahop.learning.report import FitReport
+
+# Standard errors by which a kernel has to be better than the identity on what was held out (as Student's t has it).
+_CLEARLY = 2.0
 
 
 class Modulation(Component):
@@ -83,8 +86,9 @@ class Kernel(Modulation):
         """Fit by Adam, from the identity: to the retrieval loss of queries and origins or, without any, apart.
 
         A full kernel has d x d numbers and soon learns a few hundred samples by heart, so the retrieval loss is
-        minimised on four fifths of them and the kernel that does best on the last fifth is kept. Patterns are
-        measured by their own spread meanwhile, so that a step is as large in any unit.
+        minimised on four fifths of them and the kernel that does best on the last fifth is kept, if it is better than
+        the identity there by more than chance. Patterns are measured by their own spread meanwhile, so that a step is
+        as large in any unit.
 
         Args:
             score: Log-probabilities of patterns for queries in this space, up to a constant of the query.
@@ -106,27 +110,40 @@ class Kernel(Modulation):
             report = adam([kernel.phi], separate, steps=steps, rate=rate)
             return self._keep(kernel.phi.detach() / unit, report)
 
+        from scipy.stats import norm, t
+
         if len(queries) < 5:
             raise ValueError(f"queries must be at least 5, to hold out a fifth of them; got {len(queries)}")
         asked = queries / unit
         order = torch.randperm(len(asked), generator=generator).to(asked.device)
         held_out, shown = order[: len(order) // 5], order[len(order) // 5 :]
 
-        def loss_on(part: Tensor) -> Tensor:
-            return retrieval_loss(score(kernel(rows), kernel(asked[part])), origins[part])
+        def losses(part: Tensor) -> Tensor:
+            """The retrieval loss of each."""
+            return nn.functional.cross_entropy(
+                score(kernel(rows), kernel(asked[part])), origins[part], reduction="none"
+            )
 
-        best, best_phi = float("inf"), kernel.phi.detach().clone()
+        with torch.no_grad():
+            start = losses(held_out)
+        identity = kernel.phi.detach().clone()
+        best, best_losses, best_phi = start.mean().item(), start, identity
 
         def retrieve() -> Tensor:
-            nonlocal best, best_phi
+            nonlocal best, best_losses, best_phi
             with torch.no_grad():
-                value = loss_on(held_out)
+                each = losses(held_out)
+            value = each.mean()
             if value.item() < best:
-                best, best_phi = value.item(), kernel.phi.detach().clone()
-            loss_on(shown).backward()
+                best, best_losses, best_phi = value.item(), each, kernel.phi.detach().clone()
+            losses(shown).mean().backward()
             return value
 
         report = adam([kernel.phi], retrieve, steps=steps, rate=rate)
+        gain = start - best_losses
+        clearly = float(t.isf(norm.sf(_CLEARLY), len(gain) - 1))
+        if not float(gain.mean()) > clearly * float(gain.std()) / math.sqrt(len(gain)):
+            best, best_phi = start.mean().item(), identity
         # The best on what was held out is behind it once that loss rises again.
         converged = report.converged or report.loss > best
         report = replace(report, loss=best, converged=converged, advice="" if converged else report.advice)

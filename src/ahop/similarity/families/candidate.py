@@ -78,7 +78,7 @@ class Candidate:
 
     def seen_through(self, view: View, data: TrainingData) -> Candidate:
         """The same for rows as they are, where it was learned from rows as ``view`` shows them."""
-        if not view.name:
+        if view.plain:
             return replace(self, data=data)
         again = self.again
 

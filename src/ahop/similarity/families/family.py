@@ -64,7 +64,7 @@ class Family(ABC):
 
     def sees(self, view: View) -> bool:
         """Whether it may be learned from rows that are seen in this way; by default, from rows as they are alone."""
-        return not view.name
+        return view.plain
 
     def relearner(self, data: TrainingData, seed: int) -> Refit:
         """What learns again from some of the queries, for cross-validation."""

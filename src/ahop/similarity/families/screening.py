@@ -75,7 +75,7 @@ def screened(data: TrainingData, seed: int) -> list[Screened]:
 
 def finalists(candidates: list[Screened]) -> list[Screened]:
     """The most promising, and the most promising of rows as they are, which has the fewest ways to be lucky."""
-    plainest = next(one for one in candidates if not one.view.name)
+    plainest = next(one for one in candidates if one.view.plain)
     return [plainest, *(one for one in candidates[:_FINALISTS] if one is not plainest)]
 
 
@@ -104,7 +104,7 @@ def _fits(data: TrainingData, view: View) -> Iterator[Callable[[plain.Pairs], di
         return
     if data.same_width:
         yield plain.whitening
-    if not view.name:
+    if view.plain:
         yield plain.ridges
 
 
@@ -115,11 +115,11 @@ def _pairs(validation: CrossValidation, rows: Tensor, zero: float) -> plain.Pair
 
 def _zero(data: TrainingData, view: View) -> float:
     """Where values of nought lie, as far as they still lie anywhere."""
-    return 0.0 if view.name else data.zero
+    return data.zero if view.plain else 0.0
 
 
 def promising_views(candidates: list[Screened]) -> list[View]:
     """Rows as they are, and the way to look at them in which the plain candidates do best, if clearly better there."""
     best = candidates[0]
-    plainest = next(one for one in candidates if not one.view.name)
+    plainest = next(one for one in candidates if one.view.plain)
     return [plainest.view, best.view] if best.held_out.surer_than(plainest.held_out) else [plainest.view]

@@ -26,11 +26,16 @@ _WINDOWS = 4
 
 
 class View(NamedTuple):
-    """A way to look at rows: its name, which says nothing for rows as they are, and a
-    :class:`~ahop.similarity.Transformed` that has it; None for rows as they are."""
+    """A way to look at rows: its name, and a :class:`~ahop.similarity.Transformed` that has it; None for rows as they
+    are."""
 
     name: str = ""
     seen_by: Transformed | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether these are rows as they are."""
+        return self.seen_by is None
 
     def of(self, rows: Tensor) -> Tensor:
         """Rows as they are seen."""
@@ -38,7 +43,7 @@ class View(NamedTuple):
 
     def show(self, data: TrainingData) -> TrainingData:
         """The same data with rows as they are seen."""
-        if not self.name:
+        if self.plain:
             return data
         return replace(data, patterns=self.of(data.patterns), queries=self.of(data.queries), zero=0.0)
 
@@ -53,7 +58,7 @@ class View(NamedTuple):
 
     def named(self, name: str) -> str:
         """What a kind of model is called that looks at rows like this."""
-        return f"{name}, {self.name}" if self.name else name
+        return name if self.plain else f"{name}, {self.name}"
 
 
 def in_column_units(data: TrainingData) -> View:

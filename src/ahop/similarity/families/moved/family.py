@@ -67,8 +67,9 @@ class MovedSpace(Family):
             held_out = validation.evaluate(again(data), leader)
             return Candidate(self.name, again(data)(data.rows), data, again, held_out)
 
-        found = [tried(_PLAIN)]
-        if leader is None or not _held_out(found[0]).hopeless(leader):
+        straight = tried(_PLAIN)
+        found = [straight]
+        if leader is None or not _held_out(straight).hopeless(leader):
             choice = learning.choose(data.patterns, data.queries, data.origins, seed)
             found.append(tried(choice))
             if len(data.origins.unique()) >= bending.FEWEST:
