@@ -185,7 +185,7 @@ def measure(world: World, seed: int) -> Iterator[dict[str, Any]]:
     memory = fitted(world, 0, seed)
     yield {"way": WAYS[0], **asked(memory, world, every)}
     checked = [question.row for question in memory.ask(world.asked, CHECKED, seed=seed)]
-    memory.verify(world.asked[checked], world.wanted[checked].tolist())
+    memory.verify(world.asked[checked], [ahop.STRANGER if one < 0 else one for one in world.wanted[checked].tolist()])
     others = every[~torch.isin(every, torch.tensor(checked))]
     yield {"way": WAYS[1], **asked(memory, world, others)}
     for way, labels in ((WAYS[2], 20), (WAYS[3], 100)):
