@@ -17,6 +17,7 @@ from ahop.variants import Mixed
 SOURCE = Path(ahop.__file__).parent
 GENERATOR = torch.Generator().manual_seed(0)
 PATTERNS = torch.rand(40, 8, generator=GENERATOR)
+UNRELATED = torch.rand(40, 8, generator=GENERATOR)
 SEEN = Mixed(0.4, 0.3, 0.1).sample(PATTERNS, 60)
 
 
@@ -61,6 +62,8 @@ CASES = {
     "a kernel": (lambda _: ahop.KernelHopfield(PATTERNS), lambda memory: memory.fit(steps=1)),
     "a likelihood": (cut_short, lambda memory: memory.fit(SEEN.queries)),
     "no map": (lambda _: ahop.BayesianHopfield(PATTERNS), lambda memory: memory.fit(torch.rand(20, 5))),
+    "nothing found": (lambda _: ahop.BayesianHopfield(PATTERNS), lambda memory: memory.fit(UNRELATED)),
+    "nothing found by g-hop": (lambda _: ahop.GaussianHopfield(PATTERNS), lambda memory: memory.fit(UNRELATED)),
     "hidden causes": (disagreeing, lambda memory: memory.fit(drifted(memory))),
 }
 
