@@ -44,6 +44,7 @@ def match(
     from ahop import _extras, linkage, tables
     from ahop._checks import within
     from ahop._files import require_writable, write_whole
+    from ahop.tables.table import counted
 
     # What can be refused is refused before the work.
     for share, name in ((require, "--require"), (reject, "--reject")):
@@ -51,27 +52,35 @@ def match(
             within(share, name, 0.0, 1.0)
     checks = out.with_name(f"{out.stem}-check{out.suffix}")
     tables.require_table(out)
-    for path in (pairs, answers):
-        if path is not None and not path.is_file():
+    inputs = [path for path in (pairs, answers) if path is not None]
+    for path in inputs:
+        if not path.is_file():
             raise FileNotFoundError(f"{path} does not exist")
+    if ask is not None and (given := linkage.answers_in(checks)):
+        raise ValueError(
+            f"--ask would write over {checks}, in which somebody has given {counted(given, 'answer')}: give --out "
+            "another name"
+        )
+    _keep([*files, *inputs], {"--out": out, "--report": report, "--ask": None if ask is None else checks})
     if report is not None:
         _extras.require("matplotlib", extra="plot")
         require_writable(report)
     if save is not None and not save.parent.is_dir():
         raise FileNotFoundError(f"the folder {str(save.parent)!r} does not exist")
     stored, incoming = _read(files, id, incoming_id, model)
-    known = None
+    known = checked = None
+    table = stored.stored if isinstance(stored, linkage.Model) else stored
     if pairs is not None:
-        known = linkage.known_pairs(pairs, stored.stored if isinstance(stored, linkage.Model) else stored, incoming)
-        say("known pairs", known.note)
+        known, note = linkage.known_pairs(pairs, table, incoming)
+        say("known pairs", note)
+    if answers is not None:
+        checked = linkage.checked_answers(answers, table, incoming, known)
     if wait := _wait(stored, incoming):
         say("time to come", wait)
 
-    found = linkage.link(
-        stored, incoming, None if known is None else known.origins, one_to_one=one_to_one, reject=reject
-    )
-    if answers is not None:
-        found = linkage.answered(found, answers)
+    found = linkage.link(stored, incoming, known, one_to_one=one_to_one, reject=reject)
+    if checked is not None:
+        found = linkage.answered(found, checked)
     asked = None if ask is None else linkage.asked(found, ask)
     shown = None if report is None else linkage.page(found, require, asked)
     tables.write(found.table(), out)
@@ -95,6 +104,13 @@ def match(
         say("verdict", text)
         if not passed:
             raise typer.Exit(_NOT_REACHED)
+
+
+def _keep(read: list[Path], written: dict[str, Path | None]) -> None:
+    """Refuse to write over a file that is read."""
+    for option, path in written.items():
+        if path is not None and path.exists() and any(one.exists() and path.samefile(one) for one in read):
+            raise ValueError(f"{option} would write over {path}, which is read here")
 
 
 def _wait(stored: Table | Model, incoming: Table) -> str:

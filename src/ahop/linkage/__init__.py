@@ -5,6 +5,7 @@ from ahop.linkage.alternatives import Alternative
 from ahop.linkage.checks import answered, asked, check_page
 from ahop.linkage.correct import Corrected, corrected
 from ahop.linkage.duration import forecast, in_words
+from ahop.linkage.filled import answers_in, checked_answers
 from ahop.linkage.linking import Linkage, link
 from ahop.linkage.model import Model
 from ahop.linkage.page import page
@@ -18,8 +19,10 @@ __all__ = [
     "Model",
     "adapted",
     "answered",
+    "answers_in",
     "asked",
     "check_page",
+    "checked_answers",
     "corrected",
     "forecast",
     "in_words",

@@ -1,10 +1,9 @@
-"""A few answers that somebody checks: the rows to check as a file, and what comes back in it."""
+"""A few answers that somebody checks: which rows, how they are shown, and what the answers prove."""
 
 from __future__ import annotations
 
 import copy
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
@@ -12,16 +11,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ahop._checks import STRANGER, UNKNOWN
 from ahop._recall import Recall
 from ahop.linkage.answers import answers
 from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
-from ahop.linkage.pairs import NONE, named_places
+from ahop.linkage.pairs import NONE
 from ahop.memories.checking import FIRST, MATCHES, certified, questions
-from ahop.tables.cells import cells
-from ahop.tables.table import counted, listed
+from ahop.tables.table import counted
 
 # Columns of a row that are shown.
 _COLUMNS = 30
@@ -93,37 +92,26 @@ def _number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
-def answered(linkage: Linkage, path: str | os.PathLike[str]) -> Linkage:
-    """The same with a certificate, from a file of :func:`asked` whose column ``answer`` somebody has filled in.
+def answered(linkage: Linkage, checked: Tensor) -> Linkage:
+    """The same with a certificate, from answers that somebody has given.
 
     Probabilities are then as sure as the answers were right (:meth:`ahop.BayesianHopfield.verify`), also those of the
     model, for the next batch. What is given is left as it is.
 
     Args:
         linkage: What was matched.
-        path: An answer is the id of a stored row, "none" where it is none of them, or empty where nobody knows.
+        checked: The stored row of each incoming one as far as somebody has answered ``(n,)``, -1 where nobody has and
+            ``ahop.STRANGER`` where it is none of them (:func:`checked_answers`).
     """
-    head, *rows = cells(path)
-    if "id" not in head or "answer" not in head:
-        raise ValueError(f"{path} must have the columns 'id' and 'answer'; it has {listed(head)}")
-    id, answer = head.index("id"), head.index("answer")
-    given = {row[id]: row[answer] for row in rows if len(row) > answer and row[answer]}
-    ours, theirs = linkage.incoming.places(), named_places(linkage.stored, given.values())
-    if unknown := [one for one in given if one not in ours]:
-        raise ValueError(f"{path} names ids that {linkage.incoming.name} does not have: {listed(unknown)}")
-    if unknown := [one for one in given.values() if one not in theirs]:
-        raise ValueError(f"{path} has answers that {linkage.stored.name} does not have as ids: {listed(unknown)}")
-    if not given:
-        raise ValueError(f"{path} has no answers yet: fill in the column 'answer'")
-    checked, truth = [ours[one] for one in given], [theirs[one] for one in given.values()]
-    found = _recalibrated(linkage, checked, truth)
-    matched = found.indices[checked]
+    rows = (checked != UNKNOWN).nonzero().squeeze(1)
+    found = _recalibrated(linkage, rows, checked[rows])
+    matched = found.indices[rows]
     # No match is the right one for a row that is none of the stored ones.
-    certificate = certified(matched.masked_fill(matched < 0, STRANGER), truth, len(linkage.stored), None)
+    certificate = certified(matched.masked_fill(matched < 0, STRANGER), checked[rows], len(linkage.stored), None)
     return replace(found, certificate=replace(certificate, of=MATCHES if linkage.one_to_one else FIRST))
 
 
-def _recalibrated(linkage: Linkage, rows: list[int], truth: list[int]) -> Linkage:
+def _recalibrated(linkage: Linkage, rows: Tensor, truth: Tensor) -> Linkage:
     memory = copy.copy(linkage.memory)
     queries = torch.from_numpy(linkage.incoming.values).to(memory.patterns.dtype)
     memory.verify(queries[rows], truth, observed="not-nan" if bool(queries.isnan().any()) else None)
