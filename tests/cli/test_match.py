@@ -91,6 +91,14 @@ def test_answers_that_somebody_gave_are_never_written_over(folder, answers):
     assert said(*model, "--out", answers, "--answers", answers)[0] == 2 and answers.read_bytes() == before
 
 
+def test_rows_that_were_answered_are_not_asked_again(folder, answers):
+    model, out = (folder / "incoming.csv", "--model", folder / "model"), answers.with_name("more.csv")
+    code, _ = said(*model, "--out", out, "--answers", answers, "--ask", "10")
+    asked = {row["id"] for row in read(answers.with_name("more-check.csv"))}
+    assert code == 0 and asked == set(INCOMING["order"][20:])
+    assert [row["reason"] for row in read(out)] == [*["checked answer"] * 20, *[""] * 10]
+
+
 @pytest.mark.parametrize("option", ["--out", "--report"])
 def test_what_is_read_is_never_written_over(folder, tmp_path, option):
     before = (folder / "incoming.csv").read_bytes()

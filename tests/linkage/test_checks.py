@@ -26,17 +26,53 @@ def test_checked_answers_certify_what_was_matched(found, tmp_path):
 def test_a_row_without_a_match_is_right_where_it_is_none_of_the_stored_ones(found, tmp_path, monkeypatch):
     columns = linkage.asked(found, 20)
     columns["answer"] = [*columns["candidate"][:10], *["none"] * 10]
-    given = checks.answers
-    none = [found.incoming.places()[id] for id in columns["id"][8:]]
+    checked = filled(found, columns, tmp_path)
+    given, kept = checks.answers, checked[checked >= 0][:8]
 
     def refusing(*arguments):
         answers = given(*arguments)
-        return answers._replace(indices=answers.indices.index_fill(0, torch.tensor(none), -1))
+        return answers._replace(indices=answers.indices.masked_fill(~torch.isin(answers.indices, kept), -1))
 
     monkeypatch.setattr(checks, "answers", refusing)
-    # It is the matches that are written which are certified: two of the ten are lost, and ten rightly have none.
-    proved = linkage.answered(found, filled(found, columns, tmp_path)).certificate
+    # It is the matches before any was answered that are certified: two of ten are lost, and ten rightly have none.
+    proved = linkage.answered(found, checked).certificate
     assert (proved.right, proved.labels, proved.strangers) == (18, 20, 10)
+
+
+@pytest.mark.parametrize("one_to_one", [False, True])
+def test_an_answer_is_the_match_of_its_row_and_others_go_around_it(found, one_to_one):
+    before = linkage.link(found.model, tables()[1], one_to_one=one_to_one)
+    checked = torch.full((30,), -1)
+    checked[:18], right = before.indices[:18], before.indices
+    # The nineteenth is the row of the thirtieth, and the twentieth is none.
+    checked[18], checked[19] = right[29], STRANGER
+    after = linkage.answered(before, checked)
+    table = after.table()
+    assert after.certificate.right == 18 and after.certificate.labels == 20 and after.certificate.strangers == 1
+    assert after.indices[:18].equal(right[:18]) and after.indices[18] == right[29] and after.indices[19] == -1
+    assert (after.indices[29] != right[29]) == one_to_one and after.indices[20:29].equal(right[20:29])
+    assert table["reason"][:19] == ["checked answer"] * 19 and table["reason"][20:29] == [""] * 9
+    assert table["reason"][19] == "checked: none of the stored rows" and table["match"][19] is None
+    assert table["probability"][:19] == [1.0] * 19 and table["verified"][:20] == [True] * 20
+    assert before.table()["reason"] == [""] * 30 and before.origins.tolist() == [-1] * 30
+
+
+def test_what_was_known_before_proves_nothing_however_it_is_answered(found):
+    known = found.indices.index_fill(0, torch.arange(5, 30), -1)
+    checked = found.indices.index_fill(0, torch.arange(10, 30), -1)
+    given = replace(found, origins=known)
+    after = linkage.answered(given, checked)
+    assert after.certificate.labels == 5
+    assert after.table()["reason"][:10] == [*["known pair"] * 5, *["checked answer"] * 5]
+
+
+def test_a_match_is_verified_where_it_was_checked_or_enough_answers_judged_it(found):
+    right = found.indices
+    few, enough = (linkage.answered(found, right.index_fill(0, torch.arange(count, 30), -1)) for count in (3, 20))
+    assert few.table()["verified"] == [*[True] * 3, *[False] * 27]
+    assert enough.table()["verified"] == [True] * 30
+    # There is nothing to rely on where a row has no match.
+    assert replace(enough, indices=right.index_fill(0, torch.tensor([29]), -1)).table()["verified"][29] is False
 
 
 @pytest.mark.parametrize("one_to_one", [False, True])
@@ -45,8 +81,9 @@ def test_checked_answers_make_probabilities_as_sure_as_they_were_right(found, tm
     columns = linkage.asked(before, 20)
     columns["answer"] = [*columns["candidate"][:10], *["none"] * 10]
     after = linkage.answered(before, filled(before, columns, tmp_path))
-    assert float(before.probabilities.mean()) > 0.9 and 0.3 < float(after.probabilities.mean()) < 0.7
-    assert after.indices.tolist() == before.indices.tolist()
+    open = after.origins == -1
+    assert float(before.probabilities.mean()) > 0.9 and 0.3 < float(after.probabilities[open].mean()) < 0.7
+    assert after.indices[open].equal(before.indices[open]) and int(open.sum()) == 10
     # What was given is as it was, and what is saved for the next batch knows.
     assert float(before.memory.similarity.doubt) < 0.1 < float(after.memory.similarity.doubt)
 
@@ -80,6 +117,7 @@ def test_what_is_known_already_is_not_asked_about(found):
         ("id,answer\no1,\n", "has no answers yet: fill in the column 'answer'"),
         ("id,answer\no1,007\no1,008\n", "answers 'o1' with both '007' and '008'"),
         ("id,answer\no0,007\n", "answers 'o0' with '007', and it is known to be '039'"),
+        ("id,answer\no0,039\n", "has answers to known pairs alone, and these prove nothing"),
     ],
 )
 def test_answers_that_are_not_in_order_are_refused(tmp_path, text, message):

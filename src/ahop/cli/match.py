@@ -53,9 +53,9 @@ def match(
     checks = out.with_name(f"{out.stem}-check{out.suffix}")
     tables.require_table(out)
     inputs = [path for path in (pairs, answers) if path is not None]
-    for path in inputs:
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} does not exist")
+    for file in inputs:
+        if not file.is_file():
+            raise FileNotFoundError(f"{file} does not exist")
     if ask is not None and (given := linkage.answers_in(checks)):
         raise ValueError(
             f"--ask would write over {checks}, in which somebody has given {counted(given, 'answer')}: give --out "

@@ -19,7 +19,8 @@ from ahop.linkage.answers import answers
 from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
 from ahop.linkage.pairs import NONE
-from ahop.memories.checking import FIRST, MATCHES, certified, questions
+from ahop.memories.bayesian import BayesianHopfield
+from ahop.memories.checking import FIRST, MATCHES, Certificate, certified, questions
 from ahop.tables.table import counted
 
 # Columns of a row that are shown.
@@ -93,27 +94,41 @@ def _number(value: float) -> str:
 
 
 def answered(linkage: Linkage, checked: Tensor) -> Linkage:
-    """The same with a certificate, from answers that somebody has given.
+    """The same once somebody has answered some rows: answers are the matches of their rows, and certify all others.
 
-    Probabilities are then as sure as the answers were right (:meth:`ahop.BayesianHopfield.verify`), also those of the
-    model, for the next batch. What is given is left as it is.
+    What is certified are the matches before any of them was answered. Probabilities are then as sure as the answers
+    were right (:meth:`ahop.BayesianHopfield.verify`), also those of the model, for the next batch; and where each
+    stored row is given away once, the others go around the answers. What is given is left as it is.
 
     Args:
         linkage: What was matched.
         checked: The stored row of each incoming one as far as somebody has answered ``(n,)``, -1 where nobody has and
-            ``ahop.STRANGER`` where it is none of them (:func:`checked_answers`).
+            ``ahop.STRANGER`` where it is none of them (:func:`checked_answers`). What was known before proves nothing.
     """
-    rows = (checked != UNKNOWN).nonzero().squeeze(1)
-    found = _recalibrated(linkage, rows, checked[rows])
-    matched = found.indices[rows]
-    # No match is the right one for a row that is none of the stored ones.
-    certificate = certified(matched.masked_fill(matched < 0, STRANGER), checked[rows], len(linkage.stored), None)
-    return replace(found, certificate=replace(certificate, of=MATCHES if linkage.one_to_one else FIRST))
-
-
-def _recalibrated(linkage: Linkage, rows: Tensor, truth: Tensor) -> Linkage:
+    checked = checked.masked_fill(linkage.origins != UNKNOWN, UNKNOWN)
+    now = checked != UNKNOWN
     memory = copy.copy(linkage.memory)
     queries = torch.from_numpy(linkage.incoming.values).to(memory.patterns.dtype)
-    memory.verify(queries[rows], truth, observed="not-nan" if bool(queries.isnan().any()) else None)
-    found = answers(memory, queries, linkage.origins, linkage.one_to_one, linkage.reject)
-    return replace(linkage, model=replace(linkage.model, memory=memory), **found._asdict())
+    memory.verify(queries[now], checked[now].tolist(), observed="not-nan" if bool(queries.isnan().any()) else None)
+    origins = torch.where(now, checked, linkage.origins)
+    found = answers(memory, queries, origins, linkage.one_to_one, linkage.reject)
+    return replace(
+        linkage,
+        model=replace(linkage.model, memory=memory),
+        origins=origins,
+        checked=linkage.checked | now,
+        certificate=_certificate(linkage, memory, queries, checked),
+        **found._asdict(),
+    )
+
+
+def _certificate(linkage: Linkage, memory: BayesianHopfield, queries: Tensor, checked: Tensor) -> Certificate:
+    """What answers prove of the matches that a memory finds without them."""
+    now = checked != UNKNOWN
+    # One to one, a match depends on all other rows.
+    asked = now | linkage.one_to_one
+    matched = answers(memory, queries[asked], linkage.origins[asked], linkage.one_to_one, linkage.reject).indices
+    # No match is the right one for a row that is none of the stored ones.
+    first = matched[now[asked]].masked_fill(matched[now[asked]] < 0, STRANGER)
+    certificate = certified(first, checked[now].tolist(), len(linkage.stored), None)
+    return replace(certificate, of=MATCHES if linkage.one_to_one else FIRST)

@@ -49,6 +49,8 @@ def checked_answers(
         if known is not None and (before := int(known[row])) not in (UNKNOWN, place):
             raise ValueError(f"{path} answers {one!r} with {told!r}, and it is known to be {_name(stored, before)!r}")
         answers[row] = place
+    if known is not None and not bool(((answers != UNKNOWN) & (known == UNKNOWN)).any()):
+        raise ValueError(f"{path} has answers to known pairs alone, and these prove nothing")
     return answers
 
 

@@ -29,6 +29,7 @@ _FAR = 2.0**14
 # Spreads of columns that differ by so much are no longer of one kind.
 _UNLIKE = 10.0
 KNOWN, KNOWN_STRANGER = "known pair", "known to be none of the stored rows"
+CHECKED, CHECKED_STRANGER = "checked answer", "checked: none of the stored rows"
 UNFAMILIAR = "stranger: less familiar than genuine rows are"
 CROWDED = "no stored row left that is as likely"
 NOTHING = "nothing was found that is better than chance"
@@ -41,8 +42,9 @@ class Linkage:
     Attributes:
         model: The memory that was learned or given, with the stored table.
         incoming: The table that came in, with the columns that were compared.
-        origins: The stored row of each incoming one as far as it was known before ``(n,)``; -1 where nobody knows,
+        origins: The stored row of each incoming one as far as it is known ``(n,)``; -1 where nobody knows,
             ``ahop.STRANGER`` where it is none of them.
+        checked: Of which of these somebody has checked the match ``(n,)``; the others were known before.
         indices, probabilities: The match of each row ``(n,)``; -1 and 0 where it was refused.
         second, second_probabilities: The second best.
         strangers: Which rows come from no stored one ``(n,)``, by ``reject``.
@@ -59,6 +61,7 @@ class Linkage:
     model: Model
     incoming: Table
     origins: Tensor
+    checked: Tensor
     indices: Tensor
     probabilities: Tensor
     second: Tensor
@@ -112,8 +115,11 @@ class Linkage:
         known, strangers = self.origins != UNKNOWN, self.origins == STRANGER
         lost = ~known & (not self.found)
         reasons = np.select(
-            [strangers, known, lost, self.strangers, self.indices < 0],
-            [KNOWN_STRANGER, KNOWN, NOTHING, UNFAMILIAR, CROWDED],
+            [
+                *(strangers & self.checked, self.checked, strangers, known),
+                *(lost, self.strangers, self.indices < 0),
+            ],
+            [CHECKED_STRANGER, CHECKED, KNOWN_STRANGER, KNOWN, NOTHING, UNFAMILIAR, CROWDED],
             "",
         )
         first, second = (self.indices.masked_fill(lost, -1), self.second.masked_fill(lost, -1))
@@ -124,7 +130,7 @@ class Linkage:
             "probability": [round(share, 6) for share in sure.tolist()],
             "second": [self.stored_id(row) for row in second.tolist()],
             "second_probability": [round(share, 6) for share in less.tolist()],
-            "verified": [self.verified or bool(mine) for mine in known],
+            "verified": (known | ((first >= 0) & self.verified)).tolist(),
             "reason": reasons.tolist(),
         }
 
@@ -184,7 +190,8 @@ def link(
     beside = alternatives(model.stored.values, rows.values, known, found.indices, shared=model.shared, seed=seed)
     notes = (*notes, *dict.fromkeys(str(one.message) for one in warned))
     seconds = time.monotonic() - start
-    return Linkage(model, rows, known, *found, one_to_one, reject, beside, notes, seconds, judged, earlier)
+    unchecked = torch.zeros_like(known, dtype=torch.bool)
+    return Linkage(model, rows, known, unchecked, *found, one_to_one, reject, beside, notes, seconds, judged, earlier)
 
 
 def _learned(
