@@ -7,7 +7,7 @@ from ahop.linkage.correct import Corrected, corrected
 from ahop.linkage.duration import forecast, in_words
 from ahop.linkage.filled import answers_in, checked_answers
 from ahop.linkage.linking import Linkage, link
-from ahop.linkage.model import Model
+from ahop.linkage.model import Judged, Model
 from ahop.linkage.page import page
 from ahop.linkage.pairs import known_pairs
 from ahop.linkage.words import lines, verdict
@@ -15,6 +15,7 @@ from ahop.linkage.words import lines, verdict
 __all__ = [
     "Alternative",
     "Corrected",
+    "Judged",
     "Linkage",
     "Model",
     "adapted",

@@ -18,6 +18,7 @@ from ahop._recall import Recall
 from ahop.linkage.answers import answers
 from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
+from ahop.linkage.model import Judged
 from ahop.linkage.pairs import NONE
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.checking import FIRST, MATCHES, Certificate, certified, questions
@@ -112,12 +113,13 @@ def answered(linkage: Linkage, checked: Tensor) -> Linkage:
     memory.verify(queries[now], checked[now].tolist(), observed="not-nan" if bool(queries.isnan().any()) else None)
     origins = torch.where(now, checked, linkage.origins)
     found = answers(memory, queries, origins, linkage.one_to_one, linkage.reject)
+    certificate = _certificate(linkage, memory, queries, checked)
     return replace(
         linkage,
-        model=replace(linkage.model, memory=memory),
+        model=replace(linkage.model, memory=memory, judged=Judged(certificate, checked=True)),
         origins=origins,
         checked=linkage.checked | now,
-        certificate=_certificate(linkage, memory, queries, checked),
+        certificate=certificate,
         **found._asdict(),
     )
 

@@ -17,7 +17,7 @@ from ahop.linkage.alternatives import Alternative, alternatives
 from ahop.linkage.answers import answers
 from ahop.linkage.batch import unlike
 from ahop.linkage.holdout import held_out
-from ahop.linkage.model import Model
+from ahop.linkage.model import Judged, Model
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.checking import Certificate
 from ahop.similarity.families.order import order_of
@@ -54,7 +54,7 @@ class Linkage:
         notes: What was left out, filled in or warned of, in sentences.
         seconds: How long it took.
         judged: How often matches are right, by known pairs of these rows that were held out, or None.
-        earlier: How often first choices were right in the batch that a given model learned from, or None.
+        earlier: How right the matches of the batch were that a given model learned from, or None.
         certificate: What checked answers prove, or None.
     """
 
@@ -73,7 +73,7 @@ class Linkage:
     notes: tuple[str, ...]
     seconds: float
     judged: Certificate | None = None
-    earlier: Certificate | None = None
+    earlier: Judged | None = None
     certificate: Certificate | None = None
 
     @property
@@ -173,16 +173,16 @@ def link(
         # What other threads of a server leave open is no note on these tables.
         warnings.simplefilter("ignore", ResourceWarning)
         notes: tuple[str, ...] = ()
-        judged = earlier = None
+        judged, earlier = None, None
         if isinstance(stored, Model):
             if origins is not None:
                 raise ValueError("known pairs are learned from, and a given model learns no more: leave one out")
             model, rows = stored, fitted(incoming, stored.columns, stored.named)
             # These rows are others than those it was judged on.
-            earlier = _by_report(model.memory)
+            earlier = model.judged
         else:
-            model, rows, notes, judged = _learned(stored, incoming, known, one_to_one, seed, verbose)
-            judged = _by_report(model.memory) if judged is None else judged
+            model, rows, notes = _learned(stored, incoming, known, one_to_one, seed, verbose)
+            judged = None if model.judged is None else model.judged.certificate
         queries = torch.from_numpy(rows.values).to(model.memory.patterns.dtype)
         found = answers(model.memory, queries, known, one_to_one, reject, verbose)
         if model is stored:
@@ -196,8 +196,8 @@ def link(
 
 def _learned(
     stored: Table, incoming: Table, origins: Tensor, one_to_one: bool, seed: int, verbose: bool
-) -> tuple[Model, Table, tuple[str, ...], Certificate | None]:
-    """A model, the rows it is asked with, notes, and what pairs held out say where the fit itself has not judged."""
+) -> tuple[Model, Table, tuple[str, ...]]:
+    """A model, the rows it is asked with, and notes."""
     stored, incoming, shared, notes = aligned(stored, incoming)
     dtype = _precision(stored.values)
     queries = torch.from_numpy(incoming.values).to(dtype)
@@ -205,21 +205,16 @@ def _learned(
     memory = BayesianHopfield(torch.from_numpy(stored.values).to(dtype))
     room, units = 1 if one_to_one else None, _has_units(stored)
     memory.fit(queries, origins, observed=observed, room=room, standardise=units, seed=seed, verbose=verbose)
-    judged = None
-    assert memory.report is not None
-    # A fit judges first choices, not what is matched together.
-    if one_to_one and memory.report.labels:
-        how = {"observed": observed, "standardise": units, "seed": seed, "verbose": verbose}
-        judged = held_out(memory.patterns, queries, origins, one_to_one=True, **how)
-    return Model(memory, stored, incoming.columns, incoming.named, shared), incoming, notes, judged
-
-
-def _by_report(memory: BayesianHopfield) -> Certificate | None:
-    """What the fit itself says of first choices that it had not learned from."""
     report = memory.report
-    if report is None or not report.labels:
-        return None
-    return Certificate(round(report.accuracy * report.labels), report.labels)
+    assert report is not None
+    judged = None
+    if report.labels:
+        judged = Judged(Certificate(round(report.accuracy * report.labels), report.labels))
+        # A fit judges first choices, not what is matched together.
+        if one_to_one:
+            how = {"observed": observed, "standardise": units, "seed": seed, "verbose": verbose}
+            judged = Judged(held_out(memory.patterns, queries, origins, one_to_one=True, **how))
+    return Model(memory, stored, incoming.columns, incoming.named, shared, judged), incoming, notes
 
 
 def _has_units(table: Table) -> bool:

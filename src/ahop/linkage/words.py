@@ -10,7 +10,7 @@ from ahop._checks import within
 from ahop.learning.report import VERIFIED, of_strangers
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.linking import NOTHING, Linkage
-from ahop.memories.checking import Certificate
+from ahop.memories.checking import MATCHES, Certificate
 from ahop.tables.table import counted
 
 # How often a confidence interval may miss the truth on one side.
@@ -83,9 +83,9 @@ def _right(linkage: Linkage) -> str:
     if found is not None:
         return _share(found)
     if linkage.earlier is not None and linkage.found:
-        return (
-            f"nobody knows: none of these rows has been checked; of the batch learned from, {_share(linkage.earlier)}"
-        )
+        before = linkage.earlier.certificate
+        how = ", one to one" if before.of == MATCHES and not linkage.one_to_one else ""
+        return f"nobody knows: none of these rows has been checked; of the batch learned from, {_share(before)}{how}"
     if report is None or not report.found or math.isnan(report.confidence):
         return "nobody knows: no answer has been checked"
     return report.unchecked
@@ -101,10 +101,9 @@ def _basis(linkage: Linkage) -> str:
     if linkage.evidence is not None:
         return f"{counted(linkage.evidence.labels, 'known pair')}, held out while learning"
     if linkage.earlier is not None:
-        return (
-            f"{counted(linkage.earlier.labels, 'label')} of an earlier batch, which hold for this one if it is alike; "
-            f"--ask {VERIFIED} writes the rows to check"
-        )
+        kind, how = ("checked answer", "") if linkage.earlier.checked else ("known pair", ", held out while learning")
+        told = f"{counted(linkage.earlier.certificate.labels, kind)} of an earlier batch{how}"
+        return f"{told}; they hold for this one if it is alike; --ask {VERIFIED} writes the rows to check"
     return f"no labels: --ask {VERIFIED} writes the rows to check, --answers takes them back"
 
 
