@@ -143,6 +143,26 @@ def test_one_to_one_no_stored_row_is_given_away_twice_and_what_is_known_is_taken
     assert len(set(given)) == len(given) and told.indices[:5].tolist() == origins[:5].tolist()
 
 
+def test_one_to_one_says_what_it_changed_and_where_it_was_strained(taught):
+    """The first two rows lie nearest to the same stored one; together, each gets its own."""
+    incoming = tables()[1]
+    values = incoming.values.copy()
+    values[1] = values[0] + 0.05
+    found = linkage.link(taught.model, replace(incoming, values=values), one_to_one=True)
+    first = int(taught.origins[0])
+    assert found.alone[:2].tolist() == [first, first] and found.strained == {first: 2}
+    assert sorted(found.indices[:2].tolist()) != [first, first] and found.changed == 1
+    told = dict(linkage.lines(found))["one to one"]
+    assert told == (
+        "30 of 30 rows have a stored row of their own; that changed the match of 1 row, and 1 stored row was asked for "
+        "more often than there is room"
+    )
+    apart = linkage.link(taught.model, replace(incoming, values=values))
+    assert apart.changed == 0 and not apart.strained and apart.alone.equal(apart.indices)
+    calm = linkage.link(taught.model, incoming, one_to_one=True)
+    assert dict(linkage.lines(calm))["one to one"].endswith("of their own, and no match is another for that")
+
+
 def test_one_to_one_pairs_judge_the_assignment_and_not_first_choices(monkeypatch):
     """Two rows lie nearest to the same stored one; together, each gets its own, whether or not its pair is hidden."""
     patterns = torch.tensor([[0.0], [1.0], [5.0], [9.0]])
@@ -202,3 +222,5 @@ def test_where_nothing_was_found_no_row_has_a_match_and_each_says_why(found):
     assert set(columns["reason"]) == {NOTHING} and not lost.found
     assert dict(linkage.lines(lost))["strangers"].startswith("nobody knows: nothing was found")
     assert set(found.table()["match"]) != {None}
+    for given in (lost, replace(lost, one_to_one=True)):
+        assert not {"one to one", "repeats"} & dict(linkage.lines(given)).keys()

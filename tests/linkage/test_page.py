@@ -1,3 +1,4 @@
+import copy
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -82,6 +83,24 @@ def test_strangers_and_rows_that_were_matched_twice_are_named(found):
     told = " ".join(Seen(linkage.page(replace(found, indices=indices, strangers=strangers, reject=0.05))).words)
     assert f"1 row of no stored one. {found.incoming.ids[5]}" in told
     assert "matched more than once" in told and str(found.stored.ids[int(indices[0])]) in told
+
+
+def test_stored_rows_that_more_rows_asked_for_than_there_is_room_are_named(found):
+    assert "strained" not in linkage.page(found)
+    alone = found.indices.clone()
+    alone[4] = alone[3]
+    strained = replace(found, one_to_one=True, alone=alone, strained={int(alone[3]): 2})
+    told = " ".join(Seen(linkage.page(strained)).words)
+    assert "Where one to one was strained" in told
+    assert f"{found.stored.ids[int(alone[3])]} o3, o4 o3" in told
+
+
+def test_where_nothing_was_found_a_page_shows_no_matches(found):
+    memory = copy.copy(found.memory)
+    memory.report = replace(memory.report, found=False)
+    lost = replace(found, model=replace(found.model, memory=memory), indices=found.indices.clamp_max(12))
+    told = " ".join(Seen(linkage.page(lost)).words)
+    assert "look at first" not in told and "more than once" not in told and "Nothing was found" in told
 
 
 @pytest.mark.slow

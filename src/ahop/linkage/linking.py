@@ -48,6 +48,8 @@ class Linkage:
         indices, probabilities: The match of each row ``(n,)``; -1 and 0 where it was refused.
         second, second_probabilities: The second best.
         strangers: Which rows come from no stored one ``(n,)``, by ``reject``.
+        alone: The match that each row has by itself ``(n,)``; another only where each stored row is given away once.
+        strained: The stored rows that more rows asked for by themselves than there is room, and how many.
         one_to_one: Whether each stored row was given away once.
         reject: The share of genuine rows that may be refused, or None.
         alternatives: What is plainer, and how it does.
@@ -67,6 +69,8 @@ class Linkage:
     second: Tensor
     second_probabilities: Tensor
     strangers: Tensor
+    alone: Tensor
+    strained: dict[int, int]
     one_to_one: bool
     reject: float | None
     alternatives: tuple[Alternative, ...]
@@ -105,6 +109,11 @@ class Linkage:
     def repeats(self) -> int:
         """How many stored rows are the match of more than one row."""
         return int((torch.bincount(self.indices[self.indices >= 0], minlength=1) > 1).sum())
+
+    @property
+    def changed(self) -> int:
+        """How many rows have another match than by themselves, since each stored row was given away once."""
+        return int((self.indices != self.alone).sum())
 
     def stored_id(self, row: int) -> Any:
         """The id of a stored row; None for none."""

@@ -46,8 +46,7 @@ def page(linkage: Linkage, wanted: float | None = None, asked: dict[str, list[An
         grid(None, lines(linkage)),
         *_learned(linkage),
         *_confidence(linkage),
-        *_doubtful(linkage),
-        *_hubs(linkage),
+        *(_matches(linkage) if linkage.found else ()),
         *_strangers(linkage),
         *_to_check(asked),
         "<h2>What to do next</h2>",
@@ -89,6 +88,12 @@ def _confidence(linkage: Linkage) -> Iterable[str]:
     else:
         told = "Too few have been checked to know whether these probabilities hold: they do if the model is right."
     yield f"<h2>How sure the matches are</h2>\n{drawn(draw, 6.0, 2.6)}\n<p>{escape(told)}</p>"
+
+
+def _matches(linkage: Linkage) -> Iterable[str]:
+    yield from _doubtful(linkage)
+    yield from _hubs(linkage)
+    yield from _strained(linkage)
 
 
 def _doubtful(linkage: Linkage) -> Iterable[str]:
@@ -158,6 +163,28 @@ def _hubs(linkage: Linkage) -> Iterable[str]:
         yield "<h2>Stored rows that were matched more than once</h2>"
         yield "<p>They are meant often, or they are hubs: near to many rows. --one-to-one allows each once.</p>"
         yield grid(("stored row", "matches"), rows)
+
+
+def _strained(linkage: Linkage) -> Iterable[str]:
+    """Stored rows that were given away once, though more rows asked for them."""
+    rows = [
+        (linkage.stored_id(row), _ids(linkage, linkage.alone == row), _ids(linkage, linkage.indices == row))
+        for row in list(linkage.strained)[:_HUBS]
+    ]
+    if rows:
+        yield "<h2>Where one to one was strained</h2>"
+        yield (
+            "<p>By themselves, several rows have the same match. Whether no stored row is meant twice is yours to say: "
+            "where one is, leave --one-to-one out.</p>"
+        )
+        yield grid(("stored row", "asked for by", "given to"), rows)
+
+
+def _ids(linkage: Linkage, which: torch.Tensor) -> str:
+    """The ids of a few rows."""
+    rows = which.nonzero().squeeze(1).tolist()
+    told = ", ".join(str(linkage.incoming.ids[row]) for row in rows[:_HUBS])
+    return told if len(rows) <= _HUBS else f"{told} and {len(rows) - _HUBS:,} more"
 
 
 def _strangers(linkage: Linkage) -> Iterable[str]:

@@ -50,7 +50,7 @@ def needed(wanted: float) -> int:
 
 def lines(linkage: Linkage) -> list[tuple[str, str]]:
     """What was read, what happened, how right it is and what else there is: a word and a sentence each."""
-    report, rows = linkage.memory.report, counted(len(linkage.incoming), "row")
+    report = linkage.memory.report
     told = [("note", note) for note in linkage.notes]
     if report is not None:
         told.append(("what happened", report.chosen if report.found else NOTHING))
@@ -60,12 +60,23 @@ def lines(linkage: Linkage) -> list[tuple[str, str]]:
     told += [("beside it", text) for text in _beside(linkage)]
     if linkage.reject is not None:
         told.append(("strangers", _strangers(linkage, linkage.reject)))
-    if linkage.one_to_one:
-        matched = int((linkage.indices >= 0).sum())
-        told.append(("one to one", f"{matched:,} of {rows} have a stored row of their own"))
-    else:
+    if linkage.one_to_one and linkage.found:
+        told.append(("one to one", _together(linkage)))
+    elif linkage.found:
         told.append(("repeats", f"{counted(linkage.repeats, 'stored row')} matched by more than one row"))
     return [*told, ("time", f"{linkage.seconds:.1f} s")]
+
+
+def _together(linkage: Linkage) -> str:
+    matched, rows = int((linkage.indices >= 0).sum()), counted(len(linkage.incoming), "row")
+    told = f"{matched:,} of {rows} have a stored row of their own"
+    if not linkage.changed and not linkage.strained:
+        return f"{told}, and no match is another for that"
+    many = len(linkage.strained)
+    return (
+        f"{told}; that changed the match of {counted(linkage.changed, 'row')}, and {counted(many, 'stored row')} "
+        f"{'was' if many == 1 else 'were'} asked for more often than there is room"
+    )
 
 
 def _strangers(linkage: Linkage, reject: float) -> str:
