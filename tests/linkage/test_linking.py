@@ -78,6 +78,9 @@ def test_strangers_are_refused_and_say_why(found):
     assert told.strangers[3] and table["match"][3] is None and table["probability"][3] == 0
     assert table["reason"][3].startswith("stranger")
     assert dict(linkage.lines(told))["strangers"] == "1 of 30 rows; about 5 % of genuine rows are refused as well"
+    assert dict(linkage.lines(found))["strangers"] == (
+        "not looked for: --reject 0.05 refuses rows that are less familiar than 95 % of genuine ones"
+    )
     few = dict(linkage.lines(linkage.link(found.model, incoming, reject=0.01)))
     assert few["strangers"].startswith("none can be told: too few rows were learned from to refuse 1 %")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ahop._checks import within
-from ahop.learning.report import VERIFIED, of_strangers
+from ahop.learning.report import REJECT, VERIFIED, of_strangers
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.linking import NOTHING, Linkage
 from ahop.memories.checking import MATCHES, Certificate
@@ -58,8 +58,7 @@ def lines(linkage: Linkage) -> list[tuple[str, str]]:
             told.append(("learned from", report.sample))
     told += [("how right", _right(linkage)), ("rests on", _basis(linkage))]
     told += [("beside it", text) for text in _beside(linkage)]
-    if linkage.reject is not None:
-        told.append(("strangers", _strangers(linkage, linkage.reject)))
+    told.append(("strangers", _strangers(linkage, linkage.reject)))
     if linkage.one_to_one and linkage.found:
         told.append(("one to one", _together(linkage)))
     elif linkage.found:
@@ -79,7 +78,10 @@ def _together(linkage: Linkage) -> str:
     )
 
 
-def _strangers(linkage: Linkage, reject: float) -> str:
+def _strangers(linkage: Linkage, reject: float | None) -> str:
+    if reject is None:
+        usual = f"--reject {REJECT:g} refuses rows that are less familiar than {100 * (1 - REJECT):g} % of genuine ones"
+        return f"not looked for: {usual}"
     if not linkage.found:
         return f"nobody knows: {NOTHING}, so that no row has a match"
     if linkage.memory.similarity.least_familiar(reject) == -math.inf:
