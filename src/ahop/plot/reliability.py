@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from ahop._checks import Observed, integer
 from ahop.learning.report import clopper_pearson
@@ -41,8 +42,12 @@ def reliability(
         observed: As in :meth:`ahop.AssociativeMemory.recall`.
         ax: Where to draw; None makes a figure (:mod:`ahop.plot`).
     """
+    return reliability_of(*judged(memory, queries, origins, observed), bins, ax=ax)
+
+
+def reliability_of(sure: Tensor, right: Tensor, bins: int = 10, *, ax: Axes | None = None) -> Axes:
+    """The diagram of answers that were judged already: how probable each was ``(n,)``, and whether it was right."""
     bins = integer(bins, "bins", 1)
-    sure, right = judged(memory, queries, origins, observed)
     ax = axes(ax, 4.4, 4.2)
     place = (sure * bins).long().clamp(0, bins - 1)
     points, shares = [], torch.bincount(place, minlength=bins) / len(place)
