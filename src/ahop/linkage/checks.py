@@ -16,6 +16,7 @@ from torch import Tensor
 from ahop._checks import STRANGER, UNKNOWN
 from ahop._recall import Recall
 from ahop.linkage.answers import answers
+from ahop.linkage.holdout import Labels
 from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
 from ahop.linkage.model import Judged
@@ -113,13 +114,14 @@ def answered(linkage: Linkage, checked: Tensor) -> Linkage:
     memory.verify(queries[now], checked[now].tolist(), observed="not-nan" if bool(queries.isnan().any()) else None)
     origins = torch.where(now, checked, linkage.origins)
     found = answers(memory, queries, origins, linkage.one_to_one, linkage.reject)
-    certificate = _certificate(linkage, memory, queries, checked)
+    certificate, matched = _certificate(linkage, memory, queries, checked), now & (linkage.indices >= 0)
     return replace(
         linkage,
         model=replace(linkage.model, memory=memory, judged=Judged(certificate, checked=True)),
         origins=origins,
         checked=linkage.checked | now,
         certificate=certificate,
+        labels=Labels(linkage.probabilities[matched], linkage.indices[matched] == checked[matched]),
         **found._asdict(),
     )
 

@@ -16,10 +16,10 @@ from ahop.learning.report import VERIFIED
 from ahop.linkage.alternatives import Alternative, alternatives
 from ahop.linkage.answers import answers
 from ahop.linkage.batch import unlike
-from ahop.linkage.holdout import held_out
+from ahop.linkage.holdout import Labels, held_out
 from ahop.linkage.model import Judged, Model
 from ahop.memories.bayesian import BayesianHopfield
-from ahop.memories.checking import Certificate
+from ahop.memories.checking import MATCHES, Certificate
 from ahop.similarity.families.order import order_of
 from ahop.tables.alignment import aligned, fitted
 from ahop.tables.table import Table
@@ -58,6 +58,8 @@ class Linkage:
         judged: How often matches are right, by known pairs of these rows that were held out, or None.
         earlier: How right the matches of the batch were that a given model learned from, or None.
         certificate: What checked answers prove, or None.
+        labels: How probable matches were that labels judged, before these made them as sure as they were right, and
+            whether each was right; None where only first choices were judged, while learning.
     """
 
     model: Model
@@ -79,6 +81,7 @@ class Linkage:
     judged: Certificate | None = None
     earlier: Judged | None = None
     certificate: Certificate | None = None
+    labels: Labels | None = None
 
     @property
     def memory(self) -> BayesianHopfield:
@@ -182,7 +185,7 @@ def link(
         # What other threads of a server leave open is no note on these tables.
         warnings.simplefilter("ignore", ResourceWarning)
         notes: tuple[str, ...] = ()
-        judged, earlier = None, None
+        judged, earlier, labels = None, None, None
         if isinstance(stored, Model):
             if origins is not None:
                 raise ValueError("known pairs are learned from, and a given model learns no more: leave one out")
@@ -190,7 +193,7 @@ def link(
             # These rows are others than those it was judged on.
             earlier = model.judged
         else:
-            model, rows, notes = _learned(stored, incoming, known, one_to_one, seed, verbose)
+            model, rows, notes, labels = _learned(stored, incoming, known, one_to_one, seed, verbose)
             judged = None if model.judged is None else model.judged.certificate
         queries = torch.from_numpy(rows.values).to(model.memory.patterns.dtype)
         found = answers(model.memory, queries, known, one_to_one, reject, verbose)
@@ -200,13 +203,15 @@ def link(
     notes = (*notes, *dict.fromkeys(str(one.message) for one in warned))
     seconds = time.monotonic() - start
     unchecked = torch.zeros_like(known, dtype=torch.bool)
-    return Linkage(model, rows, known, unchecked, *found, one_to_one, reject, beside, notes, seconds, judged, earlier)
+    return Linkage(
+        model, rows, known, unchecked, *found, one_to_one, reject, beside, notes, seconds, judged, earlier, None, labels
+    )
 
 
 def _learned(
     stored: Table, incoming: Table, origins: Tensor, one_to_one: bool, seed: int, verbose: bool
-) -> tuple[Model, Table, tuple[str, ...]]:
-    """A model, the rows it is asked with, and notes."""
+) -> tuple[Model, Table, tuple[str, ...], Labels | None]:
+    """A model, the rows it is asked with, notes, and what pairs say that were hidden while matching."""
     stored, incoming, shared, notes = aligned(stored, incoming)
     dtype = _precision(stored.values)
     queries = torch.from_numpy(incoming.values).to(dtype)
@@ -216,14 +221,16 @@ def _learned(
     memory.fit(queries, origins, observed=observed, room=room, standardise=units, seed=seed, verbose=verbose)
     report = memory.report
     assert report is not None
-    judged = None
+    judged, labels = None, None
     if report.labels:
-        judged = Judged(Certificate(round(report.accuracy * report.labels), report.labels))
+        judged = Certificate(round(report.accuracy * report.labels), report.labels)
         # A fit judges first choices, not what is matched together.
         if one_to_one:
             how = {"observed": observed, "standardise": units, "seed": seed, "verbose": verbose}
-            judged = Judged(held_out(memory.patterns, queries, origins, one_to_one=True, **how))
-    return Model(memory, stored, incoming.columns, incoming.named, shared, judged), incoming, notes
+            labels = held_out(memory.patterns, queries, origins, one_to_one=True, **how)
+            judged = Certificate(int(labels.right.sum()), len(labels.right), of=MATCHES)
+    known = None if judged is None else Judged(judged)
+    return Model(memory, stored, incoming.columns, incoming.named, shared, known), incoming, notes, labels
 
 
 def _has_units(table: Table) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,6 +15,8 @@ from ahop.linkage.linking import NOTHING, Linkage
 from ahop.memories.checking import MATCHES, Certificate
 from ahop.tables.table import counted
 
+# A column as descriptions name it, by its place.
+_COLUMN = re.compile(r"\bcolumn (\d+)")
 # How often a confidence interval may miss the truth on one side.
 _MISS = 0.05
 
@@ -64,6 +68,21 @@ def lines(linkage: Linkage) -> list[tuple[str, str]]:
     elif linkage.found:
         told.append(("repeats", f"{counted(linkage.repeats, 'stored row')} matched by more than one row"))
     return [*told, ("time", f"{linkage.seconds:.1f} s")]
+
+
+def named(description: str, columns: Sequence[str]) -> list[str]:
+    """What happens to queries, a sentence each, with the names of columns in the place of their numbers.
+
+    Example:
+        >>> named("They move column 1 most, by 0.3.\\nValues are shifted by 2 on average.", ("weight", "size"))
+        ['They move size most, by 0.3.', 'Values are shifted by 2 on average.']
+    """
+
+    def name(found: re.Match[str]) -> str:
+        place = int(found[1])
+        return columns[place] if place < len(columns) else found[0]
+
+    return [_COLUMN.sub(name, line.strip()) for line in description.splitlines()]
 
 
 def _together(linkage: Linkage) -> str:
