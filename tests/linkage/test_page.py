@@ -88,6 +88,7 @@ def test_strangers_and_rows_that_were_matched_twice_are_named(found):
 def test_probabilities_are_held_against_labels_where_there_are_enough(found):
     checked = found.indices.index_fill(0, torch.arange(20, 30), -1)
     told = " ".join(Seen(linkage.page(linkage.answered(found, checked))).words)
+    assert "take the matches that are sure enough, and look at the others by hand" in told
     assert "Do the probabilities hold?" in told and "expected calibration error" in told
     few = linkage.answered(found, checked.index_fill(0, torch.arange(19, 30), -1))
     assert "Do the probabilities hold?" not in linkage.page(few)

@@ -235,7 +235,7 @@ def _to_check(asked: dict[str, list[Any]] | None) -> Iterable[str]:
 def _next(linkage: Linkage) -> str:
     report = linkage.memory.report
     if linkage.verified:
-        return "Use the matches; rows like these need no further labels."
+        return "Probabilities can be relied on: take the matches that are sure enough, and look at the others by hand."
     if report is not None and not report.found:
         return "Nothing was found. Are both files of the same things? Twenty known pairs (--pairs) would tell."
     return "Check twenty answers: --ask 20 writes the rows, --answers takes them back and says what they prove."

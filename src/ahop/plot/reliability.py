@@ -60,7 +60,7 @@ def reliability_of(sure: Tensor, right: Tensor, bins: int = 10, *, ax: Axes | No
     middles = (torch.arange(bins) + 0.5) / bins
     ax.bar(middles.tolist(), shares.tolist(), 1 / bins, color=GREY, alpha=0.3, label="share of queries")
     ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="calibrated")
-    ax.errorbar(across, up, (below, above), fmt="o-", color=BLUE, capsize=2, markersize=4, label="first choices")
+    ax.errorbar(across, up, (below, above), fmt="o-", color=BLUE, capsize=2, markersize=4, label="answers")
     error = 100 * calibration_gap(sure, right, bins)
     ax.set(xlabel="probability of the first choice", ylabel="share that is right", xlim=(0, 1), ylim=(0, 1.02))
     ax.set_title(f"expected calibration error {error:.1f} %, {len(right):,} queries", pad=22)
