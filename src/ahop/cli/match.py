@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahop.cli.common import app, plain_errors, read_incoming, say
+from ahop.cli.common import app, keep, plain_errors, read_incoming, say
 
 if TYPE_CHECKING:
     from ahop.linkage import Model
@@ -52,16 +52,15 @@ def match(
             within(share, name, 0.0, 1.0)
     checks = out.with_name(f"{out.stem}-check{out.suffix}")
     tables.require_table(out)
-    inputs = [path for path in (pairs, answers) if path is not None]
-    for file in inputs:
-        if not file.is_file():
+    for file in (pairs, answers):
+        if file is not None and not file.is_file():
             raise FileNotFoundError(f"{file} does not exist")
     if ask is not None and (given := linkage.answers_in(checks)):
         raise ValueError(
             f"--ask would write over {checks}, in which somebody has given {counted(given, 'answer')}: give --out "
             "another name"
         )
-    _keep([*files, *inputs], {"--out": out, "--report": report, "--ask": None if ask is None else checks})
+    keep([*files, pairs, answers], {"--out": out, "--report": report, "--ask": None if ask is None else checks})
     if report is not None:
         _extras.require("matplotlib", extra="plot")
         require_writable(report)
@@ -104,13 +103,6 @@ def match(
         say("verdict", text)
         if not passed:
             raise typer.Exit(_NOT_REACHED)
-
-
-def _keep(read: list[Path], written: dict[str, Path | None]) -> None:
-    """Refuse to write over a file that is read."""
-    for option, path in written.items():
-        if path is not None and path.exists() and any(one.exists() and path.samefile(one) for one in read):
-            raise ValueError(f"{option} would write over {path}, which is read here")
 
 
 def _wait(stored: Table | Model, incoming: Table) -> str:
