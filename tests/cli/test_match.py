@@ -118,6 +118,16 @@ def test_a_bad_file_of_answers_costs_no_work(folder, tmp_path, monkeypatch):
     assert told[0] == 2 and "names ids that" in told[1]
 
 
+@pytest.mark.parametrize("count", ["0", "11"])
+def test_more_rows_to_check_than_nobody_knows_cost_no_work(folder, answers, monkeypatch, count):
+    monkeypatch.setattr(linkage, "link", lambda *given, **options: pytest.fail("it has begun to work"))
+    told = said(
+        *(folder / "incoming.csv", "--model", folder / "model", "--answers", answers),
+        *("--out", answers.with_name("more.csv"), "--ask", count),
+    )
+    assert told[0] == 2 and f"error: --ask must be 1 to 10, as many rows as nobody knows; got {count}" in told[1]
+
+
 def test_parquet_goes_out_as_it_comes_in(folder, tmp_path):
     assert said(folder / "incoming.csv", "--model", folder / "model", "--out", tmp_path / "out.parquet")[0] == 0
     from pyarrow import parquet
@@ -139,7 +149,7 @@ def test_parquet_goes_out_as_it_comes_in(folder, tmp_path):
         (("stored.parquet", "incoming.csv", "--pairs", "none.csv", "--out", "out.csv"), "none.csv does not exist"),
         (("stored.parquet", "incoming.csv", "--save", "nowhere/model", "--out", "out.csv"), "nowhere' does not exist"),
         (("incoming.csv", "--model", "nowhere", "--out", "out.csv"), "holds no model of ahop match"),
-        (("incoming.csv", "--model", "model", "--ask", "31", "--out", "out.csv"), "count must be at most 30"),
+        (("incoming.csv", "--model", "model", "--ask", "31", "--out", "out.csv"), "--ask must be 1 to 30, as many"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_leaves_nothing(folder, monkeypatch, arguments, told):

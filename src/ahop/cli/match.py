@@ -10,6 +10,8 @@ import typer
 from ahop.cli.common import app, keep, plain_errors, read_incoming, say
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ahop.linkage import Model
     from ahop.tables import Table
 
@@ -74,6 +76,8 @@ def match(
         say("known pairs", note)
     if answers is not None:
         checked = linkage.checked_answers(answers, table, incoming, known)
+    if ask is not None and not (left := _left(incoming, known, checked)) >= ask >= 1:
+        raise ValueError(f"--ask must be 1 to {left}, as many rows as nobody knows; got {ask}")
     if wait := _wait(stored, incoming):
         say("time to come", wait)
 
@@ -103,6 +107,14 @@ def match(
         say("verdict", text)
         if not passed:
             raise typer.Exit(_NOT_REACHED)
+
+
+def _left(incoming: Table, *known: Tensor | None) -> int:
+    """How many rows nobody knows, before or by an answer."""
+    from ahop._checks import UNKNOWN
+
+    told = {row for some in known if some is not None for row in (some != UNKNOWN).nonzero().squeeze(1).tolist()}
+    return len(incoming) - len(told)
 
 
 def _wait(stored: Table | Model, incoming: Table) -> str:
