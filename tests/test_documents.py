@@ -1,6 +1,7 @@
 """The code in the documents runs, block after block in one session each; and what they must be, they are."""
 
 import re
+import shlex
 import subprocess
 import sys
 from importlib import import_module
@@ -10,6 +11,8 @@ from pkgutil import resolve_name
 
 import matplotlib
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
 import ahop
 
@@ -79,6 +82,54 @@ def test_every_command_of_the_guide_on_two_files_runs_and_so_does_that_of_the_re
             filled[0] += "none" if filled[0].endswith(",") else ""
             Path("matches-check.csv").write_text("\n".join([head, *filled]) + "\n")
     assert len(Path("next.csv").read_text().splitlines()) == 201 and Path("report.html").stat().st_size > 10_000
+
+
+def commands(page, program):
+    """What a page tells its readers to type: lines of shell blocks and code in a sentence, without remarks."""
+    text = (ROOT / page).read_text()
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    lines += re.findall(rf"`({program} [^`\n]+)`", text)
+    return sorted({line.split("#")[0].strip() for line in lines if line.startswith(f"{program} ")})
+
+
+def application(program):
+    return import_module({"ahop": "ahop.cli", "ahop-paper": "ahop_paper.commands"}[program]).app
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/index.md", "docs/reference/commands.md", "docs/guides/two-files.md"]
+)
+def test_commands_on_a_page_have_the_options_that_it_names(page):
+    told = [shlex.split(line) for program in ("ahop", "ahop-paper") for line in commands(page, program)]
+    assert told
+    for program, *words in told:
+        known = {"--help"}
+        if not words[0].startswith("--"):
+            one = get_command(application(program)).commands[words[0]]
+            known |= {name for option in one.params for name in option.opts}
+        assert {word for word in words if word.startswith("--")} <= known, words
+
+
+# That of two files runs with the guide.
+@pytest.mark.parametrize(
+    "command",
+    [
+        command
+        for program in ("ahop", "ahop-paper")
+        for command in commands("README.md", program)
+        if not command.startswith("ahop match")
+    ],
+)
+def test_a_command_of_the_readme_runs(command):
+    program, *words = shlex.split(command)
+    done = CliRunner().invoke(application(program), words)
+    assert done.exit_code == 0 and done.output
+
+
+def test_what_the_readme_makes_can_be_made():
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    asked = {command.split()[1] for page in ("README.md", "CONTRIBUTING.md") for command in commands(page, "make")}
+    assert len(asked) > 5 and asked <= targets
 
 
 def test_the_documents_name_no_machine():

@@ -40,6 +40,14 @@ def test_rows_of_a_second_instrument_are_corrected_and_the_error_of_held_out_pai
     assert table.columns == tuple("abcde") and np.abs(table.values - instruments[:30]).max() < 0.1
 
 
+@pytest.mark.parametrize("name", ["1.csv", "2.csv", "known.csv"])
+def test_what_is_read_is_never_written_over(tmp_path, instruments, name):
+    before = (tmp_path / name).read_bytes()
+    code, text = adapted(tmp_path, "1.csv", "2.csv", name)
+    assert code == 2 and f"error: --out would write over {tmp_path / name}, which is read here" in text
+    assert (tmp_path / name).read_bytes() == before
+
+
 def test_without_a_pair_rows_are_corrected_and_nobody_says_how_well(tmp_path, instruments):
     code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.npy", pairs=False)
     assert code == 0 and "nobody knows: no pair is known" in text

@@ -74,6 +74,60 @@ def test_a_model_matches_the_next_batch_and_checked_answers_decide(folder, tmp_p
     assert [row["match"] for row in read(out)] == WANTED
 
 
+@pytest.fixture
+def answers(folder, tmp_path):
+    """Rows of the next batch that somebody has checked, in the file that --ask writes them to."""
+    write({"id": INCOMING["order"][:20], "answer": WANTED[:20]}, tmp_path / "out-check.csv")
+    return tmp_path / "out-check.csv"
+
+
+def test_answers_that_somebody_gave_are_never_written_over(folder, answers):
+    model, out = (folder / "incoming.csv", "--model", folder / "model"), answers.with_name("out.csv")
+    before = answers.read_bytes()
+    for more in (("--answers", answers), ()):
+        code, text = said(*model, "--out", out, "--ask", "5", *more)
+        assert code == 2 and answers.read_bytes() == before and not out.exists()
+        assert f"error: --ask would write over {answers}, in which somebody has given 20 answers" in text
+    assert said(*model, "--out", answers, "--answers", answers)[0] == 2 and answers.read_bytes() == before
+
+
+def test_rows_that_were_answered_are_not_asked_again(folder, answers):
+    model, out = (folder / "incoming.csv", "--model", folder / "model"), answers.with_name("more.csv")
+    code, _ = said(*model, "--out", out, "--answers", answers, "--ask", "10")
+    asked = {row["id"] for row in read(answers.with_name("more-check.csv"))}
+    assert code == 0 and asked == set(INCOMING["order"][20:])
+    assert [row["reason"] for row in read(out)] == [*["checked answer"] * 20, *[""] * 10]
+
+
+@pytest.mark.parametrize("option", ["--out", "--report"])
+def test_what_is_read_is_never_written_over(folder, tmp_path, option):
+    before = (folder / "incoming.csv").read_bytes()
+    written = {"--out": tmp_path / "out.csv", option: folder / ".." / folder.name / "incoming.csv"}
+    code, text = said(folder / "incoming.csv", "--model", folder / "model", *sum(written.items(), ()))
+    assert code == 2 and f"error: {option} would write over {written[option]}, which" in text
+    assert (folder / "incoming.csv").read_bytes() == before
+
+
+def test_a_bad_file_of_answers_costs_no_work(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(linkage, "link", lambda *given, **options: pytest.fail("it has begun to work"))
+    (tmp_path / "checked.csv").write_text("id,answer\nx,007\n")
+    told = said(
+        *(folder / "incoming.csv", "--model", folder / "model"),
+        *("--out", tmp_path / "out.csv", "--answers", tmp_path / "checked.csv"),
+    )
+    assert told[0] == 2 and "names ids that" in told[1]
+
+
+@pytest.mark.parametrize("count", ["0", "11"])
+def test_more_rows_to_check_than_nobody_knows_cost_no_work(folder, answers, monkeypatch, count):
+    monkeypatch.setattr(linkage, "link", lambda *given, **options: pytest.fail("it has begun to work"))
+    told = said(
+        *(folder / "incoming.csv", "--model", folder / "model", "--answers", answers),
+        *("--out", answers.with_name("more.csv"), "--ask", count),
+    )
+    assert told[0] == 2 and f"error: --ask must be 1 to 10, as many rows as nobody knows; got {count}" in told[1]
+
+
 def test_parquet_goes_out_as_it_comes_in(folder, tmp_path):
     assert said(folder / "incoming.csv", "--model", folder / "model", "--out", tmp_path / "out.parquet")[0] == 0
     from pyarrow import parquet
@@ -95,7 +149,7 @@ def test_parquet_goes_out_as_it_comes_in(folder, tmp_path):
         (("stored.parquet", "incoming.csv", "--pairs", "none.csv", "--out", "out.csv"), "none.csv does not exist"),
         (("stored.parquet", "incoming.csv", "--save", "nowhere/model", "--out", "out.csv"), "nowhere' does not exist"),
         (("incoming.csv", "--model", "nowhere", "--out", "out.csv"), "holds no model of ahop match"),
-        (("incoming.csv", "--model", "model", "--ask", "31", "--out", "out.csv"), "count must be at most 30"),
+        (("incoming.csv", "--model", "model", "--ask", "31", "--out", "out.csv"), "--ask must be 1 to 30, as many"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_leaves_nothing(folder, monkeypatch, arguments, told):

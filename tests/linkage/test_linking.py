@@ -14,6 +14,10 @@ from ahop.linkage.linking import NOTHING
 from ahop.memories.checking import Certificate
 
 
+def judged(right, labels):
+    return holdout.Labels(torch.full((labels,), 0.7), torch.arange(labels) < right)
+
+
 def test_matches_are_found_by_id(found):
     _, _, origins = tables()
     table = found.table()
@@ -61,7 +65,7 @@ def test_pairs_that_judge_are_hidden_from_the_fit_and_each_judges_once(monkeypat
     origins = torch.tensor([0, 0, 1, 2, 3, -1, 4])
     how = {"one_to_one": False, "observed": None, "standardise": False, "seed": 0, "verbose": False}
     found = holdout.held_out(patterns, patterns[origins], origins, **how)
-    assert found.labels == 6
+    assert len(found.right) == len(found.probabilities) == 6
     values = patterns[origins][:, 0]
     for known, asked in zip(told, judged, strict=True):
         hidden = (known < 0) & (origins >= 0)
@@ -78,6 +82,9 @@ def test_strangers_are_refused_and_say_why(found):
     assert told.strangers[3] and table["match"][3] is None and table["probability"][3] == 0
     assert table["reason"][3].startswith("stranger")
     assert dict(linkage.lines(told))["strangers"] == "1 of 30 rows; about 5 % of genuine rows are refused as well"
+    assert dict(linkage.lines(found))["strangers"] == (
+        "not looked for: --reject 0.05 refuses rows that are less familiar than 95 % of genuine ones"
+    )
     few = dict(linkage.lines(linkage.link(found.model, incoming, reject=0.01)))
     assert few["strangers"].startswith("none can be told: too few rows were learned from to refuse 1 %")
 
@@ -134,13 +141,33 @@ def test_what_nobody_has_checked_does_not_pass_however_sure_the_model_is(found):
 
 
 def test_one_to_one_no_stored_row_is_given_away_twice_and_what_is_known_is_taken(monkeypatch):
-    monkeypatch.setattr("ahop.linkage.linking.held_out", lambda *given, **options: Certificate(4, 5))
+    monkeypatch.setattr("ahop.linkage.linking.held_out", lambda *given, **options: judged(4, 5))
     stored, incoming, origins = tables(noise=0.8)
     known = torch.full((30,), -1)
     known[:5] = torch.from_numpy(origins)[:5]
     told = linkage.link(stored, incoming, known, one_to_one=True, verbose=False)
     given = told.indices[told.indices >= 0].tolist()
     assert len(set(given)) == len(given) and told.indices[:5].tolist() == origins[:5].tolist()
+
+
+def test_one_to_one_says_what_it_changed_and_where_it_was_strained(taught):
+    """The first two rows lie nearest to the same stored one; together, each gets its own."""
+    incoming = tables()[1]
+    values = incoming.values.copy()
+    values[1] = values[0] + 0.05
+    found = linkage.link(taught.model, replace(incoming, values=values), one_to_one=True)
+    first = int(taught.origins[0])
+    assert found.alone[:2].tolist() == [first, first] and found.strained == {first: 2}
+    assert sorted(found.indices[:2].tolist()) != [first, first] and found.changed == 1
+    told = dict(linkage.lines(found))["one to one"]
+    assert told == (
+        "30 of 30 rows have a stored row of their own; that changed the match of 1 row, and 1 stored row was asked for "
+        "more often than there is room"
+    )
+    apart = linkage.link(taught.model, replace(incoming, values=values))
+    assert apart.changed == 0 and not apart.strained and apart.alone.equal(apart.indices)
+    calm = linkage.link(taught.model, incoming, one_to_one=True)
+    assert dict(linkage.lines(calm))["one to one"].endswith("of their own, and no match is another for that")
 
 
 def test_one_to_one_pairs_judge_the_assignment_and_not_first_choices(monkeypatch):
@@ -151,16 +178,16 @@ def test_one_to_one_pairs_judge_the_assignment_and_not_first_choices(monkeypatch
     how = {"observed": None, "standardise": False, "seed": 0, "verbose": False}
     by_themselves = holdout.held_out(patterns, queries, origins, one_to_one=False, **how)
     together = holdout.held_out(patterns, queries, origins, one_to_one=True, **how)
-    assert (by_themselves.right, together.right, together.labels) == (3, 4, 4)
-    assert "4 matches were right" in str(together) and "4 first choices were right" in str(by_themselves)
+    assert int(by_themselves.right.sum()) == 3 and together.right.tolist() == [True] * 4
 
 
 def test_one_to_one_what_is_said_is_that_of_the_assignment(monkeypatch):
     stored, incoming, origins = tables()
     judge = {}
-    monkeypatch.setattr("ahop.linkage.linking.held_out", lambda *_, **how: judge.update(how) or Certificate(21, 30))
+    monkeypatch.setattr("ahop.linkage.linking.held_out", lambda *_, **how: judge.update(how) or judged(21, 30))
     found = linkage.link(stored, incoming, torch.from_numpy(origins), one_to_one=True, verbose=False)
-    assert judge["one_to_one"] and found.evidence == Certificate(21, 30)
+    assert judge["one_to_one"] and found.evidence == Certificate(21, 30, of="matches")
+    assert "70 % of 30 matches were right" in dict(linkage.lines(found))["how right"]
     # The model keeps what holds for rows by themselves, as the next batch may come.
     assert found.memory.report.accuracy > 0.9
 
@@ -202,3 +229,5 @@ def test_where_nothing_was_found_no_row_has_a_match_and_each_says_why(found):
     assert set(columns["reason"]) == {NOTHING} and not lost.found
     assert dict(linkage.lines(lost))["strangers"].startswith("nobody knows: nothing was found")
     assert set(found.table()["match"]) != {None}
+    for given in (lost, replace(lost, one_to_one=True)):
+        assert not {"one to one", "repeats"} & dict(linkage.lines(given)).keys()

@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 from tests.linkage.data import tables
 
 from ahop import BayesianHopfield, linkage
@@ -14,7 +15,9 @@ def test_a_saved_model_answers_as_before_and_remembers_what_that_rests_on(found,
     assert loaded.stored.ids.tolist() == found.stored.ids.tolist() and loaded.columns == found.model.columns
     incoming = tables()[1]
     before, after = linkage.link(found.model, incoming), linkage.link(loaded, incoming)
-    assert after.table() == before.table() and after.earlier == before.earlier and after.earlier.labels >= 20
+    assert (
+        after.table() == before.table() and after.earlier == before.earlier and after.earlier.certificate.labels == 30
+    )
 
 
 def test_labels_of_an_earlier_batch_verify_nothing_of_this_one(found, taught):
@@ -24,6 +27,24 @@ def test_labels_of_an_earlier_batch_verify_nothing_of_this_one(found, taught):
     assert not passed and text.startswith("not checked") and "of these rows" in text
     told = dict(linkage.lines(found))
     assert "earlier batch" in told["rests on"] and told["how right"].startswith("nobody knows")
+
+
+@pytest.mark.parametrize("one_to_one", [False, True])
+def test_the_next_batch_is_told_of_which_kind_the_labels_of_an_earlier_one_were(found, tmp_path, one_to_one):
+    incoming = tables()[1]
+    told = dict(linkage.lines(found))
+    assert told["rests on"].startswith("30 known pairs of an earlier batch, held out while learning;")
+    batch = linkage.link(found.model, incoming, one_to_one=one_to_one)
+    right = batch.indices.index_fill(0, torch.arange(20, 30), -1)
+    checked = linkage.answered(batch, right.index_copy(0, torch.tensor([0]), right[1:2]))
+    checked.model.save(tmp_path / "model")
+    after = linkage.link(linkage.Model.load(tmp_path / "model"), incoming)
+    told = dict(linkage.lines(after))
+    assert after.earlier.certificate == checked.certificate and after.earlier.checked
+    assert told["rests on"].startswith("20 checked answers of an earlier batch;")
+    what = "matches were right" if one_to_one else "first choices were right"
+    assert f"of the batch learned from, 95 % of 20 {what}" in told["how right"]
+    assert told["how right"].endswith(", one to one") == one_to_one
 
 
 def test_a_batch_that_is_unlike_the_one_learned_from_says_so(taught):

@@ -1,3 +1,4 @@
+import copy
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -82,6 +83,51 @@ def test_strangers_and_rows_that_were_matched_twice_are_named(found):
     told = " ".join(Seen(linkage.page(replace(found, indices=indices, strangers=strangers, reject=0.05))).words)
     assert f"1 row of no stored one. {found.incoming.ids[5]}" in told
     assert "matched more than once" in told and str(found.stored.ids[int(indices[0])]) in told
+
+
+def test_probabilities_are_held_against_labels_where_there_are_enough(found):
+    checked = found.indices.index_fill(0, torch.arange(20, 30), -1)
+    told = " ".join(Seen(linkage.page(linkage.answered(found, checked))).words)
+    assert "take the matches that are sure enough, and look at the others by hand" in told
+    assert "Do the probabilities hold?" in told and "expected calibration error" in told
+    few = linkage.answered(found, checked.index_fill(0, torch.arange(19, 30), -1))
+    assert "Do the probabilities hold?" not in linkage.page(few)
+    # They are those of before, which the answers have not made any surer.
+    after = linkage.answered(found, checked).labels
+    assert after.probabilities.equal(found.probabilities[:20]) and bool(after.right.all())
+
+
+def test_what_decided_is_said_of_the_match_and_the_runner_up_that_stand_beside_it(found):
+    indices, second, sure = found.second.clone(), found.indices.clone(), found.probabilities.clone()
+    sure[7] = 0.01
+    told = " ".join(Seen(linkage.page(replace(found, indices=indices, second=second, probabilities=sure))).words)
+    assert f"nats for {found.stored.ids[int(indices[7])]} against {found.stored.ids[int(second[7])]}" in told
+
+
+def test_what_happened_is_said_in_words_with_the_names_of_columns(found, monkeypatch):
+    monkeypatch.setattr(
+        type(found.memory.similarity), "describe", lambda self: "They move column 1 most.\n  Not column 9.\n  So it is."
+    )
+    told = linkage.page(found)
+    assert f"<p>They move {found.incoming.columns[1]} most.</p><p>Not column 9.</p><p>So it is.</p>" in told
+
+
+def test_stored_rows_that_more_rows_asked_for_than_there_is_room_are_named(found):
+    assert "strained" not in linkage.page(found)
+    alone = found.indices.clone()
+    alone[4] = alone[3]
+    strained = replace(found, one_to_one=True, alone=alone, strained={int(alone[3]): 2})
+    told = " ".join(Seen(linkage.page(strained)).words)
+    assert "Where one to one was strained" in told
+    assert f"{found.stored.ids[int(alone[3])]} o3, o4 o3" in told
+
+
+def test_where_nothing_was_found_a_page_shows_no_matches(found):
+    memory = copy.copy(found.memory)
+    memory.report = replace(memory.report, found=False)
+    lost = replace(found, model=replace(found.model, memory=memory), indices=found.indices.clamp_max(12))
+    told = " ".join(Seen(linkage.page(lost)).words)
+    assert "look at first" not in told and "more than once" not in told and "Nothing was found" in told
 
 
 @pytest.mark.slow

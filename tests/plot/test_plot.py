@@ -11,7 +11,7 @@ from ahop.learning.report import clopper_pearson
 from ahop.memories import evidence_by_column
 from ahop.metrics import calibration_error
 from ahop.plot import canvas
-from ahop.similarity import Likelihood, Moved, Regimes
+from ahop.similarity import Floor, Gain, Likelihood, Moved, Regimes, Transformed
 
 matplotlib.use("Agg")
 from matplotlib import colors, pyplot
@@ -99,6 +99,19 @@ def test_bars_of_evidence_begin_where_the_last_ended_and_end_at_the_log_odds():
     assert bars[3][1] == pytest.approx(float(found.columns.sum()) - sum(sizes))
 
 
+def test_evidence_can_be_that_for_any_two_patterns():
+    found = evidence_by_column(MEMORY, QUERIES[0])
+    ax, turned = own(), own()
+    ahop.plot.evidence(MEMORY, QUERIES[0], columns=3, ax=ax)
+    ahop.plot.evidence(MEMORY, QUERIES[0], columns=3, pair=(found.second, found.first), ax=turned)
+    there, back = ([bar.get_width() for bar in one.patches] for one in (ax, turned))
+    assert back == pytest.approx([-width for width in there], abs=1e-4)
+    assert turned.get_xlabel() == f"nats for pattern {found.second} against pattern {found.first}"
+    scores = MEMORY.scores(QUERIES[0])
+    ahop.plot.evidence(MEMORY, QUERIES[0], pair=(4, 7), ax=(third := own()))
+    assert third.patches[-1].get_width() == pytest.approx(float(scores[4] - scores[7]), abs=1e-3)
+
+
 def test_bars_of_evidence_have_the_names_of_their_columns_and_the_colour_of_their_sign():
     names = [f"sensor {letter}" for letter in "abcdefgh"]
     ax, found = ahop.plot.evidence(MEMORY, QUERIES[0], names, ax=own()), evidence_by_column(MEMORY, QUERIES[0])
@@ -165,6 +178,21 @@ def test_a_match_is_the_query_over_its_first_choice_and_the_runner_up():
         for line, row in ((first, PATTERNS[indices[0]]), (second, PATTERNS[indices[1]]), (query, QUERIES[place])):
             assert line.get_ydata() - shift == pytest.approx(row.numpy(), abs=1e-5)
         assert f"pattern {indices[0]}," in ax.get_yticklabels()[[7, 3].index(place)].get_text()
+
+
+@pytest.mark.parametrize(
+    ("similarity", "unit"),
+    [
+        (Likelihood(8), "in the units of the data"),
+        (Gain(8), "factor"),
+        (Floor(8), "share of values"),
+        (Transformed(Likelihood(8), scale="square root"), "in the scale that is compared"),
+    ],
+)
+def test_axes_of_a_corruption_say_what_they_show(similarity, unit):
+    for names in (None, list("abcdefgh")):
+        ax = ahop.plot.corruption(ahop.BayesianHopfield(PATTERNS, similarity=similarity), names, ax=own())
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("column", unit)
 
 
 def test_the_corruption_is_what_the_likelihood_tells_of_each_column():
@@ -279,6 +307,11 @@ WIDE = ahop.BayesianHopfield(PATTERNS, similarity=Moved(8, query_dim=5))
         (lambda: ahop.plot.corruption(ahop.ModernHopfield(PATTERNS)), "memory must have learned a likelihood.*'dot'"),
         (lambda: ahop.plot.corruption(MEMORY, ["a"]), "names must be 8, one for each column of the queries; got 1"),
         (lambda: ahop.plot.evidence(MEMORY, QUERIES[0], "abcdefgh"), "names must be 8.*got the text 'abcdefgh'"),
+        (
+            lambda: ahop.plot.evidence(MEMORY, QUERIES[0], pair=(3, 3)),
+            r"pair must be two patterns.*0 to 29; got \(3, 3\)",
+        ),
+        (lambda: ahop.plot.evidence(MEMORY, QUERIES[0], pair=(3, 30)), r"pair must be two patterns.*; got \(3, 30\)"),
         (lambda: ahop.plot.evidence(MEMORY, QUERIES[0], columns=0), "columns must be a whole number of at least 1"),
         (lambda: ahop.plot.reliability(MEMORY, QUERIES, ORIGINS[:3]), "origins must be one index per query"),
         (lambda: ahop.plot.reliability(MEMORY, QUERIES, ORIGINS, bins=0), "bins must be a whole number of at least 1"),

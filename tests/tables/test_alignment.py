@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,27 @@ def test_columns_without_names_go_by_their_places():
     assert found.notes == ("one table has no names: columns go by their places",)
 
 
+def test_whole_numbers_that_differ_are_compared_and_noted():
+    draw = np.random.default_rng(0)
+    stored = Table.of({"x": draw.random(30), "lot": draw.permutation(900)[:30]})
+    incoming = Table.of({"x": draw.random(4), "lot": [3, 9, 4, 1]})
+    found = aligned(stored, incoming)
+    assert found.shared and found.stored.columns == ("x", "lot")
+    (note,) = found.notes
+    assert note.startswith("'lot' may hold ids, another whole number in each row: name such a column with --id, or")
+    counted = Table.of({"x": draw.random(30), "lot": draw.integers(0, 9, 30)})
+    assert not aligned(counted, incoming).notes
+    assert not aligned(stored, replace(incoming, values=np.ones((4, 2)))).notes
+    many = Table.of({f"x{place}": draw.permutation(900)[:30] for place in range(4)})
+    assert not aligned(many, many).notes
+
+
+def test_tables_that_share_ids_alone_say_so():
+    codes = [10021, 30407, 20333]
+    stored, incoming = Table.of({"sku": codes, "x": [1.0, 2.5, 4.0]}), Table.of({"sku": codes, "y": [1.5, 2.0, 3.0]})
+    assert aligned(stored, incoming).notes[0].startswith("no column name in common but 'sku', which holds the ids")
+
+
 def test_tables_that_leave_nothing_to_compare_are_refused():
     with pytest.raises(ValueError, match="have no column left to compare: left out, constant in stored: 'x'"):
         aligned(Table.of({"x": [1.0, 1.0]}), Table.of({"x": [1.0]}))
@@ -61,3 +84,5 @@ def test_a_model_takes_its_own_columns_and_says_which_are_lacking():
         fitted(table, ("x", "w"), named=True)
     with pytest.raises(ValueError, match="table has 3 columns of numbers; the model has 2"):
         fitted(table, ("column 1", "column 2"), named=False)
+    with pytest.raises(ValueError, match="made with: 'number'; 'number' was taken for its ids, and --id names others"):
+        fitted(Table.of({"x": [1.0], "number": [7]}), ("x", "number"), named=True)

@@ -60,7 +60,7 @@ def test_a_german_export_of_excel_is_read_and_its_dialect_said(tmp_path):
 def test_ids_that_are_named_stay_text(tmp_path):
     path = made(tmp_path, "sku,x\n7,1\n8,2\n")
     assert read(path, "sku").ids.tolist() == ["7", "8"]
-    assert read(path).columns == ("sku", "x")
+    assert read(path, "x").columns == ("sku",)
 
 
 def test_a_first_row_of_numbers_is_no_line_of_names(tmp_path):
@@ -88,7 +88,10 @@ def test_a_cell_may_hold_a_line_break(tmp_path):
         ("id;x\na;1 234\n", "'1 234' may have a thousands separator; write numbers without any"),
         ("x,y\n1,inf\n", "table.csv: row 0, column 'y' is infinite"),
         ("Größe\n1\n".encode("cp1252"), "table.csv, line 1 is not text in UTF-8"),
-        ("id,x\na,red\nb,blue\n", "table.csv has no column of numbers; 'x' cannot be used"),
+        (
+            "id,x\na,red\nb,blue\n",
+            "no column of numbers to compare; 'id' holds the ids; 'x' cannot be used",
+        ),
     ],
 )
 def test_a_bad_file_is_refused_by_file_line_and_column(tmp_path, text, message):
@@ -116,8 +119,59 @@ def test_ids_that_are_not_in_order_are_refused(tmp_path, text, id, message):
         read(made(tmp_path, text), id)
 
 
-def test_a_count_of_the_rows_is_no_measurement_but_their_id():
+def test_a_count_of_the_rows_is_no_measurement_but_their_id(tmp_path):
     values = np.random.default_rng(0).random(30)
-    table = Table.of({"x": values, "number": np.random.default_rng(1).permutation(30) + 5})
-    assert (table.id, table.columns) == ("number", ("x",))
-    assert Table.of({"x": values, "number": [*range(29), 40]}).columns == ("x", "number")
+    table = Table.of({"x": values, "place": np.random.default_rng(1).permutation(30) + 5})
+    assert (table.id, table.columns) == ("place", ("x",))
+    assert Table.of({"x": values, "place": [*range(29), 40]}).columns == ("x", "place")
+    rows = [f"{place},{value}" for place, value in enumerate(values)]
+    assert read(made(tmp_path, "\n".join(["place,x", *rows]))).ids.tolist() == list(range(30))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("id", "ID", "customer_id", "customerId", "Customer ID", "sku", "code", "product-code", "key", "nr", "no"),
+        *("Artikel-Nr.", "part no", "item_number", "number", "ean", "CAS_number", "sample_key"),
+    ],
+)
+def test_whole_numbers_that_differ_are_ids_where_the_column_is_called_so(tmp_path, name):
+    codes, path = [10021, 30407, 20333], tmp_path / "table.csv"
+    path.write_text("\n".join([f"x;{name}", *(f"{row / 7};{code}" for row, code in enumerate(codes))]))
+    for table in (read(path), Table.of({"x": [0.0, 0.5, 1.0], name: codes})):
+        assert (table.id, table.columns, table.ids.tolist()) == (name, ("x",), codes)
+        assert set(table.places()) == {"10021", "30407", "20333"}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"number": [3, 3, 5]},
+        {"number": [3.5, 4.0, 5.0]},
+        {"number": [3.0, None, 5.0]},
+        {"id": [3, 3, 5]},
+        *({name: [10021, 30407, 20333]} for name in ("width", "grid", "nonid", "humid", "keynote", "no2", "paranoid")),
+    ],
+)
+def test_what_repeats_or_is_called_something_else_is_a_measurement(columns):
+    table = Table.of({"x": [0.0, 0.5, 1.0], **columns})
+    assert table.id is None and table.columns == ("x", *columns)
+
+
+def test_of_several_columns_of_ids_the_first_is_taken_and_none_is_measured():
+    columns = {"x": [0.5, 1.5, 2.5], "order_id": [17, 19, 23], "name": ["a", "b", "c"], "sku": [10, 20, 35]}
+    table = Table.of(columns)
+    assert (table.id, table.columns, table.ignored) == ("order_id", ("x",), ("name", "sku"))
+    # Who names it has said what the others are.
+    assert Table.of(columns, "name").columns == ("x", "order_id", "sku")
+
+
+def test_ids_longer_than_a_float_keeps_are_kept_whole(tmp_path):
+    codes = ["12345678901234567890", "12345678901234567891"]
+    table = read(made(tmp_path, "\n".join(["x,id", *(f"1.5,{code}" for code in codes)])))
+    assert (table.id, table.ids.tolist(), table.columns) == ("id", codes, ("x",))
+
+
+def test_a_table_of_ids_alone_has_nothing_to_compare(tmp_path):
+    with pytest.raises(ValueError, match=r"no column of numbers to compare; 'id' holds the ids; 'sku' cannot be used"):
+        read(made(tmp_path, "id,sku\n10,100\n20,300\n50,200\n"))

@@ -335,6 +335,7 @@ BENCHMARKS = {
     "layers-cuda.json": "python benchmarks/layers.py --device cuda",
     "likelihood.json": "python benchmarks/likelihood.py",
     "load.json": "python benchmarks/load.py --ray",
+    "match.json": "python benchmarks/match.py --large",
     "scale-cpu.json": "python benchmarks/scale.py",
     "scale-cuda.json": "python benchmarks/scale.py --device cuda",
     "spaces.json": "python benchmarks/spaces.py",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,6 +69,19 @@ def read_incoming(path: Path, id: str | None, incoming_id: str | None) -> tables
         return tables.read(path, id if incoming_id is None else incoming_id)
     except tables.MissingColumnError as error:
         raise ValueError(f"{error}; --incoming-id names another") from None
+
+
+def keep(read: Iterable[Path | None], written: Mapping[str, Path | None]) -> None:
+    """Refuse to write over a file that is read.
+
+    Args:
+        read: Files that are read; None where there is none.
+        written: Those that will be written, by the option that says so.
+    """
+    there = [path for path in read if path is not None and path.exists()]
+    for option, path in written.items():
+        if path is not None and path.exists() and any(map(path.samefile, there)):
+            raise ValueError(f"{option} would write over {path}, which is read here")
 
 
 def plain_errors(command: Callable[..., None]) -> Callable[..., None]:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahop.cli.common import app, plain_errors, read_incoming, say
+from ahop.cli.common import app, keep, plain_errors, read_incoming, say
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ahop.linkage import Model
     from ahop.tables import Table
 
@@ -44,6 +46,7 @@ def match(
     from ahop import _extras, linkage, tables
     from ahop._checks import within
     from ahop._files import require_writable, write_whole
+    from ahop.tables.table import counted
 
     # What can be refused is refused before the work.
     for share, name in ((require, "--require"), (reject, "--reject")):
@@ -51,27 +54,36 @@ def match(
             within(share, name, 0.0, 1.0)
     checks = out.with_name(f"{out.stem}-check{out.suffix}")
     tables.require_table(out)
-    for path in (pairs, answers):
-        if path is not None and not path.is_file():
-            raise FileNotFoundError(f"{path} does not exist")
+    for file in (pairs, answers):
+        if file is not None and not file.is_file():
+            raise FileNotFoundError(f"{file} does not exist")
+    if ask is not None and (given := linkage.answers_in(checks)):
+        raise ValueError(
+            f"--ask would write over {checks}, in which somebody has given {counted(given, 'answer')}: give --out "
+            "another name"
+        )
+    keep([*files, pairs, answers], {"--out": out, "--report": report, "--ask": None if ask is None else checks})
     if report is not None:
         _extras.require("matplotlib", extra="plot")
         require_writable(report)
     if save is not None and not save.parent.is_dir():
         raise FileNotFoundError(f"the folder {str(save.parent)!r} does not exist")
     stored, incoming = _read(files, id, incoming_id, model)
-    known = None
+    known = checked = None
+    table = stored.stored if isinstance(stored, linkage.Model) else stored
     if pairs is not None:
-        known = linkage.known_pairs(pairs, stored.stored if isinstance(stored, linkage.Model) else stored, incoming)
-        say("known pairs", known.note)
+        known, note = linkage.known_pairs(pairs, table, incoming)
+        say("known pairs", note)
+    if answers is not None:
+        checked = linkage.checked_answers(answers, table, incoming, known)
+    if ask is not None and not (left := _left(incoming, known, checked)) >= ask >= 1:
+        raise ValueError(f"--ask must be 1 to {left}, as many rows as nobody knows; got {ask}")
     if wait := _wait(stored, incoming):
         say("time to come", wait)
 
-    found = linkage.link(
-        stored, incoming, None if known is None else known.origins, one_to_one=one_to_one, reject=reject
-    )
-    if answers is not None:
-        found = linkage.answered(found, answers)
+    found = linkage.link(stored, incoming, known, one_to_one=one_to_one, reject=reject)
+    if checked is not None:
+        found = linkage.answered(found, checked)
     asked = None if ask is None else linkage.asked(found, ask)
     shown = None if report is None else linkage.page(found, require, asked)
     tables.write(found.table(), out)
@@ -95,6 +107,14 @@ def match(
         say("verdict", text)
         if not passed:
             raise typer.Exit(_NOT_REACHED)
+
+
+def _left(incoming: Table, *known: Tensor | None) -> int:
+    """How many rows nobody knows, before or by an answer."""
+    from ahop._checks import UNKNOWN
+
+    told = {row for some in known if some is not None for row in (some != UNKNOWN).nonzero().squeeze(1).tolist()}
+    return len(incoming) - len(told)
 
 
 def _wait(stored: Table | Model, incoming: Table) -> str:

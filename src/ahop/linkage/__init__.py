@@ -5,8 +5,9 @@ from ahop.linkage.alternatives import Alternative
 from ahop.linkage.checks import answered, asked, check_page
 from ahop.linkage.correct import Corrected, corrected
 from ahop.linkage.duration import forecast, in_words
+from ahop.linkage.filled import answers_in, checked_answers
 from ahop.linkage.linking import Linkage, link
-from ahop.linkage.model import Model
+from ahop.linkage.model import Judged, Model
 from ahop.linkage.page import page
 from ahop.linkage.pairs import known_pairs
 from ahop.linkage.words import lines, verdict
@@ -14,12 +15,15 @@ from ahop.linkage.words import lines, verdict
 __all__ = [
     "Alternative",
     "Corrected",
+    "Judged",
     "Linkage",
     "Model",
     "adapted",
     "answered",
+    "answers_in",
     "asked",
     "check_page",
+    "checked_answers",
     "corrected",
     "forecast",
     "in_words",

@@ -16,13 +16,16 @@ _AT_ONCE = 2**31
 
 
 class Answers(NamedTuple):
-    """Best and second best of each row with their probabilities, -1 and 0 for none, and strangers; all ``(n,)``."""
+    """Best and second best of each row with their probabilities, -1 and 0 for none, strangers, and what each row has by
+    itself, all ``(n,)``; and the stored rows that were asked for more often than there is room, with how often."""
 
     indices: Tensor
     probabilities: Tensor
     second: Tensor
     second_probabilities: Tensor
     strangers: Tensor
+    alone: Tensor
+    strained: dict[int, int]
 
 
 def answers(
@@ -45,6 +48,7 @@ def answers(
     first, second = origins.clamp_min(-1), torch.full_like(origins, -1)
     sure, less = (origins >= 0).double(), torch.zeros(len(origins), dtype=torch.float64)
     strangers = torch.zeros_like(origins, dtype=torch.bool)
+    alone, strained = first, dict[int, int]()
     if len(open):
         asked = queries[open]
         observed: Any = "not-nan" if bool(asked.isnan().any()) else None
@@ -53,6 +57,7 @@ def answers(
             room = torch.ones(len(memory), dtype=torch.long)
             room[origins[origins >= 0]] = 0
             found = memory.match(asked, room, observed=observed, reject=reject)
+            alone, strained = first.index_copy(0, open, found.alone), found.strained
             first[open], second[open] = found.indices, found.second
             sure[open], less[open] = found.probabilities.double(), found.second_probabilities.double()
             if reject is not None:
@@ -68,4 +73,4 @@ def answers(
                     if best.indices.shape[1] > 1:
                         second[part], less[part] = best.indices[:, 1], best.probabilities[:, 1].double()
                     bar.advance(f"{int(part[-1]) + 1:,} of {len(origins):,} rows", len(part))
-    return Answers(first, sure, second, less, strangers)
+    return Answers(first, sure, second, less, strangers, alone, strained)

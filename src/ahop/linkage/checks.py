@@ -1,10 +1,9 @@
-"""A few answers that somebody checks: the rows to check as a file, and what comes back in it."""
+"""A few answers that somebody checks: which rows, how they are shown, and what the answers prove."""
 
 from __future__ import annotations
 
 import copy
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
@@ -12,16 +11,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ahop._checks import STRANGER, UNKNOWN
 from ahop._recall import Recall
 from ahop.linkage.answers import answers
+from ahop.linkage.holdout import Labels
 from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
-from ahop.linkage.pairs import NONE, named_places
-from ahop.memories.checking import FIRST, MATCHES, certified, questions
-from ahop.tables.cells import cells
-from ahop.tables.table import counted, listed
+from ahop.linkage.model import Judged
+from ahop.linkage.pairs import NONE
+from ahop.memories.bayesian import BayesianHopfield
+from ahop.memories.checking import FIRST, MATCHES, Certificate, certified, questions
+from ahop.tables.table import counted
 
 # Columns of a row that are shown.
 _COLUMNS = 30
@@ -93,39 +95,44 @@ def _number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
-def answered(linkage: Linkage, path: str | os.PathLike[str]) -> Linkage:
-    """The same with a certificate, from a file of :func:`asked` whose column ``answer`` somebody has filled in.
+def answered(linkage: Linkage, checked: Tensor) -> Linkage:
+    """The same once somebody has answered some rows: answers are the matches of their rows, and certify all others.
 
-    Probabilities are then as sure as the answers were right (:meth:`ahop.BayesianHopfield.verify`), also those of the
-    model, for the next batch. What is given is left as it is.
+    What is certified are the matches before any of them was answered. Probabilities are then as sure as the answers
+    were right (:meth:`ahop.BayesianHopfield.verify`), also those of the model, for the next batch; and where each
+    stored row is given away once, the others go around the answers. What is given is left as it is.
 
     Args:
         linkage: What was matched.
-        path: An answer is the id of a stored row, "none" where it is none of them, or empty where nobody knows.
+        checked: The stored row of each incoming one as far as somebody has answered ``(n,)``, -1 where nobody has and
+            ``ahop.STRANGER`` where it is none of them (:func:`checked_answers`). What was known before proves nothing.
     """
-    head, *rows = cells(path)
-    if "id" not in head or "answer" not in head:
-        raise ValueError(f"{path} must have the columns 'id' and 'answer'; it has {listed(head)}")
-    id, answer = head.index("id"), head.index("answer")
-    given = {row[id]: row[answer] for row in rows if len(row) > answer and row[answer]}
-    ours, theirs = linkage.incoming.places(), named_places(linkage.stored, given.values())
-    if unknown := [one for one in given if one not in ours]:
-        raise ValueError(f"{path} names ids that {linkage.incoming.name} does not have: {listed(unknown)}")
-    if unknown := [one for one in given.values() if one not in theirs]:
-        raise ValueError(f"{path} has answers that {linkage.stored.name} does not have as ids: {listed(unknown)}")
-    if not given:
-        raise ValueError(f"{path} has no answers yet: fill in the column 'answer'")
-    checked, truth = [ours[one] for one in given], [theirs[one] for one in given.values()]
-    found = _recalibrated(linkage, checked, truth)
-    matched = found.indices[checked]
-    # No match is the right one for a row that is none of the stored ones.
-    certificate = certified(matched.masked_fill(matched < 0, STRANGER), truth, len(linkage.stored), None)
-    return replace(found, certificate=replace(certificate, of=MATCHES if linkage.one_to_one else FIRST))
-
-
-def _recalibrated(linkage: Linkage, rows: list[int], truth: list[int]) -> Linkage:
+    checked = checked.masked_fill(linkage.origins != UNKNOWN, UNKNOWN)
+    now = checked != UNKNOWN
     memory = copy.copy(linkage.memory)
     queries = torch.from_numpy(linkage.incoming.values).to(memory.patterns.dtype)
-    memory.verify(queries[rows], truth, observed="not-nan" if bool(queries.isnan().any()) else None)
-    found = answers(memory, queries, linkage.origins, linkage.one_to_one, linkage.reject)
-    return replace(linkage, model=replace(linkage.model, memory=memory), **found._asdict())
+    memory.verify(queries[now], checked[now].tolist(), observed="not-nan" if bool(queries.isnan().any()) else None)
+    origins = torch.where(now, checked, linkage.origins)
+    found = answers(memory, queries, origins, linkage.one_to_one, linkage.reject)
+    certificate, matched = _certificate(linkage, memory, queries, checked), now & (linkage.indices >= 0)
+    return replace(
+        linkage,
+        model=replace(linkage.model, memory=memory, judged=Judged(certificate, checked=True)),
+        origins=origins,
+        checked=linkage.checked | now,
+        certificate=certificate,
+        labels=Labels(linkage.probabilities[matched], linkage.indices[matched] == checked[matched]),
+        **found._asdict(),
+    )
+
+
+def _certificate(linkage: Linkage, memory: BayesianHopfield, queries: Tensor, checked: Tensor) -> Certificate:
+    """What answers prove of the matches that a memory finds without them."""
+    now = checked != UNKNOWN
+    # One to one, a match depends on all other rows.
+    asked = now | linkage.one_to_one
+    matched = answers(memory, queries[asked], linkage.origins[asked], linkage.one_to_one, linkage.reject).indices
+    # No match is the right one for a row that is none of the stored ones.
+    first = matched[now[asked]].masked_fill(matched[now[asked]] < 0, STRANGER)
+    certificate = certified(first, checked[now].tolist(), len(linkage.stored), None)
+    return replace(certificate, of=MATCHES if linkage.one_to_one else FIRST)

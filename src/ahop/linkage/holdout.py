@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,10 +10,16 @@ from torch import Tensor
 from ahop._checks import UNKNOWN
 from ahop.linkage.answers import answers
 from ahop.memories.bayesian import BayesianHopfield
-from ahop.memories.checking import FIRST, MATCHES, Certificate
 
 # Each costs a fit: half of the pairs judge what the other half teaches.
 _FOLDS = 2
+
+
+class Labels(NamedTuple):
+    """How probable matches were that labels judged, and whether each was right, both ``(m,)``."""
+
+    probabilities: Tensor
+    right: Tensor
 
 
 def held_out(
@@ -26,7 +32,7 @@ def held_out(
     standardise: bool,
     seed: int,
     verbose: bool,
-) -> Certificate:
+) -> Labels:
     """Matches of known pairs that were hidden, a fold at a time; folds share no stored row.
 
     One to one, they are matched together with all rows that nobody knows, as these will be.
@@ -42,7 +48,7 @@ def held_out(
     """
     items = origins[origins >= 0].unique()
     items = items[torch.randperm(len(items), generator=torch.Generator().manual_seed(seed))]
-    right = labels = 0
+    sure, right = [], []
     for fold in range(_FOLDS):
         hidden = torch.isin(origins, items[fold::_FOLDS])
         memory = BayesianHopfield(patterns)
@@ -50,6 +56,7 @@ def held_out(
         room = 1 if one_to_one else None
         memory.fit(queries, shown, observed=observed, room=room, standardise=standardise, seed=seed, verbose=verbose)
         asked = hidden | one_to_one
-        found = answers(memory, queries[asked], shown[asked], one_to_one).indices[hidden[asked]]
-        right, labels = right + int((found == origins[hidden]).sum()), labels + int(hidden.sum())
-    return Certificate(right, labels, of=MATCHES if one_to_one else FIRST)
+        found = answers(memory, queries[asked], shown[asked], one_to_one)
+        sure.append(found.probabilities[hidden[asked]])
+        right.append(found.indices[hidden[asked]] == origins[hidden])
+    return Labels(torch.cat(sure), torch.cat(right))

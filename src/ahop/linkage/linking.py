@@ -16,10 +16,10 @@ from ahop.learning.report import VERIFIED
 from ahop.linkage.alternatives import Alternative, alternatives
 from ahop.linkage.answers import answers
 from ahop.linkage.batch import unlike
-from ahop.linkage.holdout import held_out
-from ahop.linkage.model import Model
+from ahop.linkage.holdout import Labels, held_out
+from ahop.linkage.model import Judged, Model
 from ahop.memories.bayesian import BayesianHopfield
-from ahop.memories.checking import Certificate
+from ahop.memories.checking import MATCHES, Certificate
 from ahop.similarity.families.order import order_of
 from ahop.tables.alignment import aligned, fitted
 from ahop.tables.table import Table
@@ -29,6 +29,7 @@ _FAR = 2.0**14
 # Spreads of columns that differ by so much are no longer of one kind.
 _UNLIKE = 10.0
 KNOWN, KNOWN_STRANGER = "known pair", "known to be none of the stored rows"
+CHECKED, CHECKED_STRANGER = "checked answer", "checked: none of the stored rows"
 UNFAMILIAR = "stranger: less familiar than genuine rows are"
 CROWDED = "no stored row left that is as likely"
 NOTHING = "nothing was found that is better than chance"
@@ -41,37 +42,46 @@ class Linkage:
     Attributes:
         model: The memory that was learned or given, with the stored table.
         incoming: The table that came in, with the columns that were compared.
-        origins: The stored row of each incoming one as far as it was known before ``(n,)``; -1 where nobody knows,
+        origins: The stored row of each incoming one as far as it is known ``(n,)``; -1 where nobody knows,
             ``ahop.STRANGER`` where it is none of them.
+        checked: Of which of these somebody has checked the match ``(n,)``; the others were known before.
         indices, probabilities: The match of each row ``(n,)``; -1 and 0 where it was refused.
         second, second_probabilities: The second best.
         strangers: Which rows come from no stored one ``(n,)``, by ``reject``.
+        alone: The match that each row has by itself ``(n,)``; another only where each stored row is given away once.
+        strained: The stored rows that more rows asked for by themselves than there is room, and how many.
         one_to_one: Whether each stored row was given away once.
         reject: The share of genuine rows that may be refused, or None.
         alternatives: What is plainer, and how it does.
         notes: What was left out, filled in or warned of, in sentences.
         seconds: How long it took.
         judged: How often matches are right, by known pairs of these rows that were held out, or None.
-        earlier: How often first choices were right in the batch that a given model learned from, or None.
+        earlier: How right the matches of the batch were that a given model learned from, or None.
         certificate: What checked answers prove, or None.
+        labels: How probable matches were that labels judged, before these made them as sure as they were right, and
+            whether each was right; None where only first choices were judged, while learning.
     """
 
     model: Model
     incoming: Table
     origins: Tensor
+    checked: Tensor
     indices: Tensor
     probabilities: Tensor
     second: Tensor
     second_probabilities: Tensor
     strangers: Tensor
+    alone: Tensor
+    strained: dict[int, int]
     one_to_one: bool
     reject: float | None
     alternatives: tuple[Alternative, ...]
     notes: tuple[str, ...]
     seconds: float
     judged: Certificate | None = None
-    earlier: Certificate | None = None
+    earlier: Judged | None = None
     certificate: Certificate | None = None
+    labels: Labels | None = None
 
     @property
     def memory(self) -> BayesianHopfield:
@@ -103,6 +113,11 @@ class Linkage:
         """How many stored rows are the match of more than one row."""
         return int((torch.bincount(self.indices[self.indices >= 0], minlength=1) > 1).sum())
 
+    @property
+    def changed(self) -> int:
+        """How many rows have another match than by themselves, since each stored row was given away once."""
+        return int((self.indices != self.alone).sum())
+
     def stored_id(self, row: int) -> Any:
         """The id of a stored row; None for none."""
         return None if row < 0 else self.stored.ids[row]
@@ -112,8 +127,11 @@ class Linkage:
         known, strangers = self.origins != UNKNOWN, self.origins == STRANGER
         lost = ~known & (not self.found)
         reasons = np.select(
-            [strangers, known, lost, self.strangers, self.indices < 0],
-            [KNOWN_STRANGER, KNOWN, NOTHING, UNFAMILIAR, CROWDED],
+            [
+                *(strangers & self.checked, self.checked, strangers, known),
+                *(lost, self.strangers, self.indices < 0),
+            ],
+            [CHECKED_STRANGER, CHECKED, KNOWN_STRANGER, KNOWN, NOTHING, UNFAMILIAR, CROWDED],
             "",
         )
         first, second = (self.indices.masked_fill(lost, -1), self.second.masked_fill(lost, -1))
@@ -124,7 +142,7 @@ class Linkage:
             "probability": [round(share, 6) for share in sure.tolist()],
             "second": [self.stored_id(row) for row in second.tolist()],
             "second_probability": [round(share, 6) for share in less.tolist()],
-            "verified": [self.verified or bool(mine) for mine in known],
+            "verified": (known | ((first >= 0) & self.verified)).tolist(),
             "reason": reasons.tolist(),
         }
 
@@ -167,16 +185,16 @@ def link(
         # What other threads of a server leave open is no note on these tables.
         warnings.simplefilter("ignore", ResourceWarning)
         notes: tuple[str, ...] = ()
-        judged = earlier = None
+        judged, earlier, labels = None, None, None
         if isinstance(stored, Model):
             if origins is not None:
                 raise ValueError("known pairs are learned from, and a given model learns no more: leave one out")
             model, rows = stored, fitted(incoming, stored.columns, stored.named)
             # These rows are others than those it was judged on.
-            earlier = _by_report(model.memory)
+            earlier = model.judged
         else:
-            model, rows, notes, judged = _learned(stored, incoming, known, one_to_one, seed, verbose)
-            judged = _by_report(model.memory) if judged is None else judged
+            model, rows, notes, labels = _learned(stored, incoming, known, one_to_one, seed, verbose)
+            judged = None if model.judged is None else model.judged.certificate
         queries = torch.from_numpy(rows.values).to(model.memory.patterns.dtype)
         found = answers(model.memory, queries, known, one_to_one, reject, verbose)
         if model is stored:
@@ -184,13 +202,16 @@ def link(
     beside = alternatives(model.stored.values, rows.values, known, found.indices, shared=model.shared, seed=seed)
     notes = (*notes, *dict.fromkeys(str(one.message) for one in warned))
     seconds = time.monotonic() - start
-    return Linkage(model, rows, known, *found, one_to_one, reject, beside, notes, seconds, judged, earlier)
+    unchecked = torch.zeros_like(known, dtype=torch.bool)
+    return Linkage(
+        model, rows, known, unchecked, *found, one_to_one, reject, beside, notes, seconds, judged, earlier, None, labels
+    )
 
 
 def _learned(
     stored: Table, incoming: Table, origins: Tensor, one_to_one: bool, seed: int, verbose: bool
-) -> tuple[Model, Table, tuple[str, ...], Certificate | None]:
-    """A model, the rows it is asked with, notes, and what pairs held out say where the fit itself has not judged."""
+) -> tuple[Model, Table, tuple[str, ...], Labels | None]:
+    """A model, the rows it is asked with, notes, and what pairs say that were hidden while matching."""
     stored, incoming, shared, notes = aligned(stored, incoming)
     dtype = _precision(stored.values)
     queries = torch.from_numpy(incoming.values).to(dtype)
@@ -198,21 +219,18 @@ def _learned(
     memory = BayesianHopfield(torch.from_numpy(stored.values).to(dtype))
     room, units = 1 if one_to_one else None, _has_units(stored)
     memory.fit(queries, origins, observed=observed, room=room, standardise=units, seed=seed, verbose=verbose)
-    judged = None
-    assert memory.report is not None
-    # A fit judges first choices, not what is matched together.
-    if one_to_one and memory.report.labels:
-        how = {"observed": observed, "standardise": units, "seed": seed, "verbose": verbose}
-        judged = held_out(memory.patterns, queries, origins, one_to_one=True, **how)
-    return Model(memory, stored, incoming.columns, incoming.named, shared), incoming, notes, judged
-
-
-def _by_report(memory: BayesianHopfield) -> Certificate | None:
-    """What the fit itself says of first choices that it had not learned from."""
     report = memory.report
-    if report is None or not report.labels:
-        return None
-    return Certificate(round(report.accuracy * report.labels), report.labels)
+    assert report is not None
+    judged, labels = None, None
+    if report.labels:
+        judged = Certificate(round(report.accuracy * report.labels), report.labels)
+        # A fit judges first choices, not what is matched together.
+        if one_to_one:
+            how = {"observed": observed, "standardise": units, "seed": seed, "verbose": verbose}
+            labels = held_out(memory.patterns, queries, origins, one_to_one=True, **how)
+            judged = Certificate(int(labels.right.sum()), len(labels.right), of=MATCHES)
+    known = None if judged is None else Judged(judged)
+    return Model(memory, stored, incoming.columns, incoming.named, shared, known), incoming, notes, labels
 
 
 def _has_units(table: Table) -> bool:

@@ -13,10 +13,24 @@ import numpy as np
 from ahop._files import own_folder, write_whole
 from ahop.learning.report import FitReport, Trial
 from ahop.memories.bayesian import BayesianHopfield
+from ahop.memories.checking import Certificate
 from ahop.memories.storage import FILE, load
 from ahop.tables.table import Table
 
 _PAGE = "linkage.json"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How right the matches of a batch were.
+
+    Attributes:
+        certificate: What labels say of them; nothing was learned from these.
+        checked: Whether they are answers that somebody has checked, or else known pairs that were held out.
+    """
+
+    certificate: Certificate
+    checked: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +43,7 @@ class Model:
         columns: Those of incoming rows.
         named: Whether these go by name.
         shared: Whether they are those of the stored table.
+        judged: How right the matches of the batch were that it learned from; None where no label has judged.
     """
 
     memory: BayesianHopfield
@@ -36,6 +51,7 @@ class Model:
     columns: tuple[str, ...]
     named: bool
     shared: bool
+    judged: Judged | None = None
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write it into a folder, which is made if need be; the one that it lies in must be there."""
@@ -49,6 +65,7 @@ class Model:
             "columns": self.columns,
             "named": self.named,
             "shared": self.shared,
+            "judged": None if self.judged is None else asdict(self.judged),
         }
         write_whole(json.dumps(page, default=str), folder / _PAGE)
 
@@ -72,7 +89,10 @@ class Model:
         values = memory.patterns.double().numpy()
         columns = tuple(about.pop("columns"))
         stored = Table(np.array(page["ids"], dtype=object), columns, values, **about)
-        return cls(memory, stored, tuple(page["columns"]), page["named"], page["shared"])
+        judged = page.get("judged")
+        if judged is not None:
+            judged = Judged(Certificate(**judged["certificate"]), judged["checked"])
+        return cls(memory, stored, tuple(page["columns"]), page["named"], page["shared"], judged)
 
 
 def _checksum(folder: Path) -> str:

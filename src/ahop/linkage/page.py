@@ -15,10 +15,12 @@ import torch
 from ahop import plot
 from ahop._checks import UNKNOWN
 from ahop._extras import require
+from ahop.learning.report import VERIFIED
 from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
-from ahop.linkage.words import lines, verdict
+from ahop.linkage.words import lines, named, verdict
 from ahop.plot.canvas import BLUE, figure
+from ahop.plot.reliability import reliability_of
 from ahop.similarity.families.order import order_of
 from ahop.tables.table import counted
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 # Doubtful rows that are listed, of which some are explained column by column; curves; hubs.
 _DOUBTFUL, _EXPLAINED, _CURVES, _HUBS = 12, 3, 6, 8
+# Bins of a diagram of a few dozen labels.
+_BINS = 5
 # Rows whose confidence makes a histogram.
 _COUNTED = 20_000
 
@@ -46,8 +50,8 @@ def page(linkage: Linkage, wanted: float | None = None, asked: dict[str, list[An
         grid(None, lines(linkage)),
         *_learned(linkage),
         *_confidence(linkage),
-        *_doubtful(linkage),
-        *_hubs(linkage),
+        *_reliability(linkage),
+        *(_matches(linkage) if linkage.found else ()),
         *_strangers(linkage),
         *_to_check(asked),
         "<h2>What to do next</h2>",
@@ -63,13 +67,17 @@ def _verdict(linkage: Linkage, wanted: float | None) -> str:
 
 
 def _learned(linkage: Linkage) -> Iterable[str]:
+    if not linkage.found:
+        return
     names = linkage.incoming.columns
+    yield "<h2>What happened to the rows</h2>"
+    yield "".join(f"<p>{escape(text)}</p>" for text in named(linkage.memory.similarity.describe(), names))
     try:
         picture = drawn(lambda ax: plot.corruption(linkage.memory, names, ax=ax), 7.5, 3.4)
     except ValueError:
         # A map between two spaces tells nothing of single columns.
         return
-    yield f"<h2>What happened to the rows</h2>\n{picture}"
+    yield picture
 
 
 def _confidence(linkage: Linkage) -> Iterable[str]:
@@ -85,10 +93,32 @@ def _confidence(linkage: Linkage) -> Iterable[str]:
     if not linkage.found:
         told = "Nothing was found that is better than chance: all stored rows are as likely as each other."
     elif linkage.evidence is not None and linkage.verified:
-        told = f"{counted(linkage.evidence.labels, 'label')} have judged how right they are: see above."
+        told = f"{counted(linkage.evidence.labels, 'label')} have judged how right they are."
     else:
         told = "Too few have been checked to know whether these probabilities hold: they do if the model is right."
     yield f"<h2>How sure the matches are</h2>\n{drawn(draw, 6.0, 2.6)}\n<p>{escape(told)}</p>"
+
+
+def _reliability(linkage: Linkage) -> Iterable[str]:
+    """Whether probabilities hold, where enough labels have judged."""
+    labels = linkage.labels
+    if labels is None or len(labels.right) < VERIFIED:
+        return
+
+    def draw(ax: Axes) -> None:
+        reliability_of(labels.probabilities, labels.right, _BINS, ax=ax)
+        ax.set_xlabel("probability of the match")
+
+    when = "before the answers made them as sure as they were right" if linkage.certificate else "of held-out pairs"
+    yield "<h3>Do the probabilities hold?</h3>"
+    yield f"<p>Those {when}: on the dashed line they do, below it they are too sure.</p>"
+    yield drawn(draw, 4.4, 4.2)
+
+
+def _matches(linkage: Linkage) -> Iterable[str]:
+    yield from _doubtful(linkage)
+    yield from _hubs(linkage)
+    yield from _strained(linkage)
 
 
 def _doubtful(linkage: Linkage) -> Iterable[str]:
@@ -116,7 +146,9 @@ def _doubtful(linkage: Linkage) -> Iterable[str]:
     explained = [text for row in rows[:_EXPLAINED] if (text := _why(linkage, queries[row], row))]
     if explained:
         yield "<h3>Which columns decided</h3>"
-        yield "<p>Blue speaks for the first choice, orange for the runner-up; each row by itself.</p>"
+        yield "<p>Blue speaks for the match, orange for the runner-up.</p>"
+        if linkage.one_to_one:
+            yield "<p>One to one, a match may be the less likely of the two: the other one went to another row.</p>"
         yield from explained
     if linkage.model.shared and order_of(linkage.memory.patterns) and not bool(queries[rows].isnan().any()):
         yield "<h3>Drawn over each other</h3>"
@@ -135,13 +167,15 @@ def _curves(linkage: Linkage, queries: torch.Tensor, rows: list[int], ax: Axes) 
 
 
 def _why(linkage: Linkage, query: torch.Tensor, row: int) -> str:
-    """A waterfall of the evidence; nothing where the model cannot leave a column out."""
-    both = linkage.memory.recall(query, 2, observed="not-nan").indices.tolist()
-    names = [str(linkage.stored_id(one)) for one in both]
+    """A waterfall of the evidence for its match; nothing where the model cannot leave a column out."""
+    first, second = int(linkage.indices[row]), int(linkage.second[row])
+    if second < 0:
+        return ""
 
     def draw(ax: Axes) -> None:
-        plot.evidence(linkage.memory, query, linkage.incoming.columns, observed="not-nan", ax=ax)
-        ax.set_xlabel(f"nats for {names[0]} against {names[1]}")
+        names = linkage.incoming.columns
+        plot.evidence(linkage.memory, query, names, pair=(first, second), observed="not-nan", ax=ax)
+        ax.set_xlabel(f"nats for {linkage.stored_id(first)} against {linkage.stored_id(second)}")
 
     try:
         return f"<p>{escape(str(linkage.incoming.ids[row]))}</p>\n{drawn(draw, 6.5, 4.0)}"
@@ -158,6 +192,28 @@ def _hubs(linkage: Linkage) -> Iterable[str]:
         yield "<h2>Stored rows that were matched more than once</h2>"
         yield "<p>They are meant often, or they are hubs: near to many rows. --one-to-one allows each once.</p>"
         yield grid(("stored row", "matches"), rows)
+
+
+def _strained(linkage: Linkage) -> Iterable[str]:
+    """Stored rows that were given away once, though more rows asked for them."""
+    rows = [
+        (linkage.stored_id(row), _ids(linkage, linkage.alone == row), _ids(linkage, linkage.indices == row))
+        for row in list(linkage.strained)[:_HUBS]
+    ]
+    if rows:
+        yield "<h2>Where one to one was strained</h2>"
+        yield (
+            "<p>By themselves, several rows have the same match. Whether no stored row is meant twice is yours to say: "
+            "where one is, leave --one-to-one out.</p>"
+        )
+        yield grid(("stored row", "asked for by", "given to"), rows)
+
+
+def _ids(linkage: Linkage, which: torch.Tensor) -> str:
+    """The ids of a few rows."""
+    rows = which.nonzero().squeeze(1).tolist()
+    told = ", ".join(str(linkage.incoming.ids[row]) for row in rows[:_HUBS])
+    return told if len(rows) <= _HUBS else f"{told} and {len(rows) - _HUBS:,} more"
 
 
 def _strangers(linkage: Linkage) -> Iterable[str]:
@@ -179,7 +235,7 @@ def _to_check(asked: dict[str, list[Any]] | None) -> Iterable[str]:
 def _next(linkage: Linkage) -> str:
     report = linkage.memory.report
     if linkage.verified:
-        return "Use the matches; rows like these need no further labels."
+        return "Probabilities can be relied on: take the matches that are sure enough, and look at the others by hand."
     if report is not None and not report.found:
         return "Nothing was found. Are both files of the same things? Twenty known pairs (--pairs) would tell."
     return "Check twenty answers: --ask 20 writes the rows, --answers takes them back and says what they prove."

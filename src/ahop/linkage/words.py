@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from ahop._checks import within
-from ahop.learning.report import VERIFIED, of_strangers
+from ahop.learning.report import REJECT, VERIFIED, of_strangers
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.linking import NOTHING, Linkage
-from ahop.memories.checking import Certificate
+from ahop.memories.checking import MATCHES, Certificate
 from ahop.tables.table import counted
 
+# A column as descriptions name it, by its place.
+_COLUMN = re.compile(r"\bcolumn (\d+)")
 # How often a confidence interval may miss the truth on one side.
 _MISS = 0.05
 
@@ -50,7 +54,7 @@ def needed(wanted: float) -> int:
 
 def lines(linkage: Linkage) -> list[tuple[str, str]]:
     """What was read, what happened, how right it is and what else there is: a word and a sentence each."""
-    report, rows = linkage.memory.report, counted(len(linkage.incoming), "row")
+    report = linkage.memory.report
     told = [("note", note) for note in linkage.notes]
     if report is not None:
         told.append(("what happened", report.chosen if report.found else NOTHING))
@@ -58,17 +62,45 @@ def lines(linkage: Linkage) -> list[tuple[str, str]]:
             told.append(("learned from", report.sample))
     told += [("how right", _right(linkage)), ("rests on", _basis(linkage))]
     told += [("beside it", text) for text in _beside(linkage)]
-    if linkage.reject is not None:
-        told.append(("strangers", _strangers(linkage, linkage.reject)))
-    if linkage.one_to_one:
-        matched = int((linkage.indices >= 0).sum())
-        told.append(("one to one", f"{matched:,} of {rows} have a stored row of their own"))
-    else:
+    told.append(("strangers", _strangers(linkage, linkage.reject)))
+    if linkage.one_to_one and linkage.found:
+        told.append(("one to one", _together(linkage)))
+    elif linkage.found:
         told.append(("repeats", f"{counted(linkage.repeats, 'stored row')} matched by more than one row"))
     return [*told, ("time", f"{linkage.seconds:.1f} s")]
 
 
-def _strangers(linkage: Linkage, reject: float) -> str:
+def named(description: str, columns: Sequence[str]) -> list[str]:
+    """What happens to queries, a sentence each, with the names of columns in the place of their numbers.
+
+    Example:
+        >>> named("They move column 1 most, by 0.3.\\nValues are shifted by 2 on average.", ("weight", "size"))
+        ['They move size most, by 0.3.', 'Values are shifted by 2 on average.']
+    """
+
+    def name(found: re.Match[str]) -> str:
+        place = int(found[1])
+        return columns[place] if place < len(columns) else found[0]
+
+    return [_COLUMN.sub(name, line.strip()) for line in description.splitlines()]
+
+
+def _together(linkage: Linkage) -> str:
+    matched, rows = int((linkage.indices >= 0).sum()), counted(len(linkage.incoming), "row")
+    told = f"{matched:,} of {rows} have a stored row of their own"
+    if not linkage.changed and not linkage.strained:
+        return f"{told}, and no match is another for that"
+    many = len(linkage.strained)
+    return (
+        f"{told}; that changed the match of {counted(linkage.changed, 'row')}, and {counted(many, 'stored row')} "
+        f"{'was' if many == 1 else 'were'} asked for more often than there is room"
+    )
+
+
+def _strangers(linkage: Linkage, reject: float | None) -> str:
+    if reject is None:
+        usual = f"--reject {REJECT:g} refuses rows that are less familiar than {100 * (1 - REJECT):g} % of genuine ones"
+        return f"not looked for: {usual}"
     if not linkage.found:
         return f"nobody knows: {NOTHING}, so that no row has a match"
     if linkage.memory.similarity.least_familiar(reject) == -math.inf:
@@ -83,9 +115,9 @@ def _right(linkage: Linkage) -> str:
     if found is not None:
         return _share(found)
     if linkage.earlier is not None and linkage.found:
-        return (
-            f"nobody knows: none of these rows has been checked; of the batch learned from, {_share(linkage.earlier)}"
-        )
+        before = linkage.earlier.certificate
+        how = ", one to one" if before.of == MATCHES and not linkage.one_to_one else ""
+        return f"nobody knows: none of these rows has been checked; of the batch learned from, {_share(before)}{how}"
     if report is None or not report.found or math.isnan(report.confidence):
         return "nobody knows: no answer has been checked"
     return report.unchecked
@@ -101,10 +133,9 @@ def _basis(linkage: Linkage) -> str:
     if linkage.evidence is not None:
         return f"{counted(linkage.evidence.labels, 'known pair')}, held out while learning"
     if linkage.earlier is not None:
-        return (
-            f"{counted(linkage.earlier.labels, 'label')} of an earlier batch, which hold for this one if it is alike; "
-            f"--ask {VERIFIED} writes the rows to check"
-        )
+        kind, how = ("checked answer", "") if linkage.earlier.checked else ("known pair", ", held out while learning")
+        told = f"{counted(linkage.earlier.certificate.labels, kind)} of an earlier batch{how}"
+        return f"{told}; they hold for this one if it is alike; --ask {VERIFIED} writes the rows to check"
     return f"no labels: --ask {VERIFIED} writes the rows to check, --answers takes them back"
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from ahop._checks import Observed, integer
 from ahop.memories.base import AssociativeMemory
-from ahop.memories.evidence import evidence_by_column
+from ahop.memories.evidence import Evidence, evidence_by_column
 from ahop.plot.canvas import BLUE, GREY, ORANGE, as_names, axes, ink
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ def evidence(
     names: Sequence[str] | None = None,
     columns: int = 12,
     *,
+    pair: tuple[int, int] | None = None,
     observed: Observed = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -37,11 +41,16 @@ def evidence(
         query: ``(d,)``.
         names: Of the columns; their numbers when None.
         columns: How many to show by name, at most.
+        pair: The patterns to compare, the first for (blue) and the second against (orange), as where queries are
+            matched together; None takes the first choice and the runner-up.
         observed: As in :meth:`~ahop.memories.base.AssociativeMemory.scores`.
         ax: Where to draw; None makes a figure (:mod:`ahop.plot`).
     """
     shown, names = integer(columns, "columns", 1), as_names(names, memory.query_dim)
-    found = evidence_by_column(memory, query, observed=observed)
+    if pair is None:
+        found = evidence_by_column(memory, query, observed=observed)
+    else:
+        found = _between(memory, query, pair, observed)
     order = found.columns.abs().argsort(descending=True).tolist()
     # One column takes as much room by its name as it would among others.
     shown += len(order) == shown + 1
@@ -74,3 +83,17 @@ def evidence(
     # To the right there is a figure beside each bar.
     ax.set_xlim(min(ends) - room, max(ends) + 5 * room)
     return ax
+
+
+def _between(memory: AssociativeMemory, query: Any, pair: tuple[int, int], observed: Observed) -> Evidence:
+    """The evidence for the first of two patterns against the second: that of a memory which holds these alone."""
+    first, second = pair
+    if first == second or not all(0 <= one < len(memory) for one in pair):
+        raise ValueError(f"pair must be two patterns, from 0 to {len(memory) - 1}; got {pair!r}")
+    rows = torch.arange(len(memory))
+    both = copy.copy(memory).remove(rows[(rows != first) & (rows != second)])
+    found = evidence_by_column(both, query, observed=observed)
+    # It keeps the order of the patterns, and prefers the likelier one.
+    sign = 1 if (found.first < found.second) == (first < second) else -1
+    columns, prior, together = sign * found.columns, sign * found.prior, sign * found.together
+    return Evidence(first, second, columns, prior, together, sign * found.total)

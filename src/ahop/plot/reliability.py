@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from ahop._checks import Observed, integer
 from ahop.learning.report import clopper_pearson
@@ -41,8 +42,12 @@ def reliability(
         observed: As in :meth:`ahop.AssociativeMemory.recall`.
         ax: Where to draw; None makes a figure (:mod:`ahop.plot`).
     """
+    return reliability_of(*judged(memory, queries, origins, observed), bins, ax=ax)
+
+
+def reliability_of(sure: Tensor, right: Tensor, bins: int = 10, *, ax: Axes | None = None) -> Axes:
+    """The diagram of answers that were judged already: how probable each was ``(n,)``, and whether it was right."""
     bins = integer(bins, "bins", 1)
-    sure, right = judged(memory, queries, origins, observed)
     ax = axes(ax, 4.4, 4.2)
     place = (sure * bins).long().clamp(0, bins - 1)
     points, shares = [], torch.bincount(place, minlength=bins) / len(place)
@@ -55,7 +60,7 @@ def reliability(
     middles = (torch.arange(bins) + 0.5) / bins
     ax.bar(middles.tolist(), shares.tolist(), 1 / bins, color=GREY, alpha=0.3, label="share of queries")
     ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="calibrated")
-    ax.errorbar(across, up, (below, above), fmt="o-", color=BLUE, capsize=2, markersize=4, label="first choices")
+    ax.errorbar(across, up, (below, above), fmt="o-", color=BLUE, capsize=2, markersize=4, label="answers")
     error = 100 * calibration_gap(sure, right, bins)
     ax.set(xlabel="probability of the first choice", ylabel="share that is right", xlim=(0, 1), ylim=(0, 1.02))
     ax.set_title(f"expected calibration error {error:.1f} %, {len(right):,} queries", pad=22)

@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ahop.tables.ids import RUN, differ
 from ahop.tables.table import Table, counted, listed
 
+# Of more columns than that, whole numbers are how things were measured.
+_FEW = 3
 # The share of stored values that may be missing: beyond it, a mean would stand for most of a column.
 _MISSING = 0.5
 
@@ -45,6 +48,7 @@ def aligned(stored: Table, incoming: Table) -> Aligned:
     if shared:
         keep = _told(stored, "stored", notes, constant=True) & _told(incoming, "incoming", notes, constant=False)
         stored, incoming = _columns(stored, keep), _columns(incoming, keep)
+        notes += _like_ids(stored, incoming)
     else:
         stored = _columns(stored, _told(stored, "stored", notes, constant=True))
         incoming = _columns(incoming, _told(incoming, "incoming", notes, constant=len(incoming) > 1))
@@ -63,7 +67,9 @@ def fitted(incoming: Table, columns: tuple[str, ...], named: bool) -> Table:
             )
         return incoming
     if lacking := [name for name in columns if name not in incoming.columns]:
-        raise ValueError(f"{incoming.name} lacks columns that the model was made with: {listed(lacking)}")
+        told = f"{incoming.name} lacks columns that the model was made with: {listed(lacking)}"
+        also = f"; {incoming.id!r} was taken for its ids, and --id names others" if incoming.id in lacking else ""
+        raise ValueError(told + also)
     return _taken(incoming, columns)
 
 
@@ -76,7 +82,8 @@ def _common(stored: Table, incoming: Table) -> tuple[Table, Table, bool, list[st
         return stored, incoming, False, [f"columns differ ({widths[0]} stored, {widths[1]} incoming): two spaces"]
     common = tuple(name for name in stored.columns if name in set(incoming.columns))
     if not common:
-        told = [f"no column name in common ({widths[0]} stored, {widths[1]} incoming): two spaces"]
+        ids = f" but {stored.id!r}, which holds the ids" if stored.id and stored.id == incoming.id else ""
+        told = [f"no column name in common{ids} ({widths[0]} stored, {widths[1]} incoming): two spaces"]
         return stored, incoming, False, told
     told = []
     for table, side in ((stored, "stored"), (incoming, "incoming")):
@@ -85,8 +92,20 @@ def _common(stored: Table, incoming: Table) -> tuple[Table, Table, bool, list[st
     return _taken(stored, common), _taken(incoming, common), True, told
 
 
+def _like_ids(stored: Table, incoming: Table) -> list[str]:
+    """A note on columns that are compared and may be ids."""
+    if len(stored) < RUN:
+        return []
+    tables = (stored.values, incoming.values)
+    found = [name for place, name in enumerate(stored.columns) if all(differ(one[:, place]) for one in tables)]
+    if not 0 < len(found) <= _FEW:
+        return []
+    told = f"{listed(found)} may hold ids, another whole number in each row"
+    return [f"{told}: name such a column with --id, or leave it out of the files"]
+
+
 def _unused(table: Table, side: str) -> str:
-    return f"left out of {side}, text or no measurements: {listed(table.ignored)}"
+    return f"left out of {side}, text, ids or no measurements: {listed(table.ignored)}"
 
 
 def _told(table: Table, side: str, notes: list[str], *, constant: bool) -> np.ndarray:

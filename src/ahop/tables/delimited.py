@@ -29,8 +29,9 @@ MISSING = tuple(
 # Rarer signs first: where they part all rows alike, commas are decimals.
 _SEPARATORS = "\t;|,"
 _SAMPLE_BYTES, _SAMPLE_ROWS = 2**18, 200
-# A whole number, a code with leading zeros, and what may be a number with thousands separators.
-_WHOLE, _CODE = re.compile(r"[+-]?\d+"), re.compile(r"0\d+")
+# A whole number, a code with leading zeros or more digits than a float keeps, and what may be a number with thousands
+# separators.
+_WHOLE, _CODE = re.compile(r"[+-]?\d+"), re.compile(r"0\d+|\d{16,}")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}((,\d{3})+(\.\d*)?|(\.\d{3})+(,\d*)?|([ '\u00a0\u202f]\d{3})+([.,]\d*)?)")
 _DECIMAL = {
     point: re.compile(rf"[+-]?(\d+{mark}?\d*|{mark}\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
@@ -147,7 +148,7 @@ def _all_numbers(cells: list[str]) -> bool:
 
 
 def is_code(cell: str) -> bool:
-    """Whether a cell has leading zeros, as no number has."""
+    """Whether a cell has leading zeros or very many digits, as no measurement has."""
     return _CODE.fullmatch(cell.strip()) is not None
 
 

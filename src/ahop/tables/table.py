@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ahop._extras import require
+from ahop.tables.ids import counts_rows, names_ids, whole
 
 if TYPE_CHECKING:
     import pyarrow
     from narwhals import Series
 
-# So many whole numbers in a row are no measurement but a count of the rows.
-_RUN = 20
 # How many names a sentence lists.
 _NAMED = 5
 
@@ -59,8 +58,9 @@ class Table:
 
         Args:
             frame: Of pandas, polars or pyarrow, or a dictionary of columns.
-            id: The column of the ids. None takes the first that can be one: text, or a count of the rows, with
-                another value in each row; else the index of a pandas frame that has one, or row numbers.
+            id: The column of the ids. None takes the first that can be one: text, a count of the rows, or whole
+                numbers in a column that is called so (``id``, ``customer_id``, ``sku``, ``number``), with another value
+                in each row; else the index of a pandas frame that has one, or row numbers. No such column is measured.
             name: Where it comes from, for messages.
             dialect: How the file was written.
         """
@@ -68,14 +68,15 @@ class Table:
         if id is not None and id not in columns:
             raise MissingColumnError(f"{name} has no column {id!r} for the ids; it has {listed(list(columns))}")
         numbers = {key: _floats(series) for key, series in columns.items() if key != id and _is_number(series)}
-        counts = {key for key, values in numbers.items() if _counts_rows(values)}
+        named = {key for key, found in numbers.items() if names_ids(key) and whole(found) and _own(columns[key])}
+        # Who names the column of ids has said what the others are.
+        kept = named if id is None else set()
+        kept |= {key for key, found in numbers.items() if counts_rows(found)}
         source = id
         if source is None:
-            source = next(
-                (key for key in columns if (key not in numbers or key in counts) and _own(columns[key])), None
-            )
+            source = next((key for key in columns if (key not in numbers or key in kept) and _own(columns[key])), None)
         ids = index if source is None else _ids(columns[source], name)
-        used = [key for key in numbers if key != source and key not in counts]
+        used = [key for key in numbers if key != source and key not in kept]
         values = np.empty((len(ids), len(used)))
         for place, key in enumerate(used):
             values[:, place] = numbers.pop(key)
@@ -108,8 +109,10 @@ class Table:
         if not len(self):
             raise ValueError(f"{self.name} has no rows")
         if not self.columns:
-            also = f"; {listed(self.ignored)} cannot be used" if self.ignored else ""
-            raise ValueError(f"{self.name} has no column of numbers{also}")
+            told = [f"{self.name} has no column of numbers to compare"]
+            told += [] if self.id is None else [f"{self.id!r} holds the ids"]
+            told += [f"{listed(self.ignored)} cannot be used"] if self.ignored else []
+            raise ValueError("; ".join(told))
         if bool(np.isinf(self.values).any()):
             row, place = np.argwhere(np.isinf(self.values))[0]
             raise ValueError(f"{self.name}: row {self.ids[row]!s}, column {self.columns[place]!r} is infinite")
@@ -160,8 +163,9 @@ def _own(series: Series) -> bool:
 def _ids(series: Series, name: str) -> np.ndarray:
     if (lost := series.is_null()).any():
         raise ValueError(_no_id(name, int(lost.arg_true()[0]), series.name))
-    # As Python has them, whatever library the frame is of.
-    return np.array(series.to_list(), dtype=object)
+    # As Python has them, whatever library the frame is of, and whole where they are: text has no kind of number.
+    ids = [int(one) if isinstance(one, float) and one.is_integer() else one for one in series.to_list()]
+    return np.array(ids, dtype=object)
 
 
 def _no_id(name: str, row: int, column: str | None) -> str:
@@ -178,13 +182,6 @@ def _floats(series: Series) -> np.ndarray:
     import narwhals as nw
 
     return series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
-
-
-def _counts_rows(values: np.ndarray) -> bool:
-    """Whether a column numbers the rows, in whatever order: n whole numbers that follow one another."""
-    if len(values) < _RUN or values.max() - values.min() != len(values) - 1:
-        return False
-    return bool((np.diff(np.sort(values)) == 1).all() and values[0] % 1 == 0)
 
 
 def counted(count: int, word: str) -> str:
