@@ -182,6 +182,12 @@ def test_a_temperature_is_set_by_labels():
     assert gaps[0] < gaps[1] / 2
 
 
+def test_a_reach_that_answers_nothing_is_not_the_best():
+    trial = TRIALS["damaged .4"].draw(0, SIZE)
+    memory = zoo_memories.parts("distance", "epanechnikov", trial.patterns, trial.train).memory
+    assert (memory.recall(trial.asked).indices >= 0).double().mean() > 0.5
+
+
 @given(truth=st.integers(2, 5000))
 def test_a_capacity_is_found_to_a_sixteenth(truth):
     found = zoo_costs.largest(lambda count: count <= truth, 4096)

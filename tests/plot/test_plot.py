@@ -167,6 +167,14 @@ def test_a_match_is_the_query_over_its_first_choice_and_the_runner_up():
         assert f"pattern {indices[0]}," in ax.get_yticklabels()[[7, 3].index(place)].get_text()
 
 
+def test_a_query_that_no_pattern_reaches_is_drawn_alone():
+    memory = parts(PAIR, "distance", ahop.separation.Epanechnikov(4.0))
+    near, far = (ahop.plot.matches(memory, PAIR[:1] + by, ax=own()) for by in (0.1, 9.0))
+    assert [line.get_linestyle() for line in near.lines] == ["-", "--"]
+    assert [line.get_linestyle() for line in far.lines] == ["--"]
+    assert far.get_yticklabels()[0].get_text() == "query 0\na stranger"
+
+
 def test_the_corruption_is_what_the_likelihood_tells_of_each_column():
     ax = ahop.plot.corruption(MEMORY, list("abcdefgh"), ax=own())
     (_, shift, _), (_, spread, _), _ = MEMORY.similarity.parts()[0][1].curves()
