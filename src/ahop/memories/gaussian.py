@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from ahop._checks import Observed, as_matrix, as_tensor
-from ahop._component import single
 from ahop._recall import Recall
 from ahop.memories.context import Prior
 from ahop.memories.doubt import Doubting
 from ahop.memories.moments import of_one_moment
 from ahop.memories.replicates import moderated
+from ahop.memories.scattered import Scattered
 from ahop.separation import Softmax
 from ahop.similarity.gaussian import Gaussian
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class GaussianHopfield(Doubting):
+class GaussianHopfield(Scattered, Doubting):
     r"""Knows how far measurements of each pattern scatter, and so how far a query may lie from it.
 
     .. math:: p(k \mid x) \propto \pi_k \, N\big(x;\, \xi_k + b,\, \mathrm{diag}(\sigma_k^2 + \psi)\big), \qquad
@@ -49,12 +48,10 @@ class GaussianHopfield(Doubting):
 
     name = "g-hop"
     similarity: Gaussian
-    spread: Tensor | None
 
     def __init__(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> None:
         patterns = as_matrix(patterns, "patterns")
-        super().__init__(patterns, Gaussian(patterns.shape[1]), Softmax(), values=values, prior=prior)
-        self.register_buffer("spread", None if spread is None else self._deviations(spread, len(self)))
+        super().__init__(patterns, Gaussian(patterns.shape[1]), Softmax(), spread=spread, values=values, prior=prior)
 
     @classmethod
     def from_replicates(cls, rows: Any, groups: Any, *, values: Any = None, prior: Any = None) -> Self:
@@ -97,37 +94,3 @@ class GaussianHopfield(Doubting):
         """The k best patterns for each query; see :meth:`~ahop.memories.base.AssociativeMemory.recall`."""
         found = super().recall(queries, k, observed=observed, prior=prior)
         return found if prior is not None else self._doubted(found)
-
-    @torch.no_grad()
-    def add(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> Self:
-        """Store further patterns, with their spread, values and prior counts where this memory has them."""
-        with self.changing:
-            before, count = self.spread, len(as_matrix(patterns, "patterns"))
-            if spread is None and before is not None:
-                raise ValueError("spread must be given for the new patterns: this memory has spread")
-            if spread is not None and before is None:
-                raise ValueError("spread must not be given: this memory was made without spread")
-            if before is not None:
-                self.spread = torch.cat([before, self._deviations(spread, count)])
-            try:
-                return super().add(patterns, values=values, prior=prior)
-            except BaseException:
-                self.spread = before
-                raise
-
-    def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
-        if self.spread is not None and not added:
-            self.spread = self.spread[kept]
-
-    def _described(self) -> Tensor:
-        means = super()._described()
-        return means if self.spread is None else torch.cat([means, single(self.spread)], 1)
-
-    def _deviations(self, spread: Any, count: int) -> Tensor:
-        rows = self._rows(spread, "spread", count)
-        if rows.shape[1] != self.patterns.shape[1]:
-            have, came = self.patterns.shape[1], tuple(rows.shape)
-            raise ValueError(f"spread must have {have} values each, like the patterns; got shape {came}")
-        if bool((rows < 0).any()):
-            raise ValueError(f"spread must be standard deviations, not negative; got {float(rows.min()):.3g}")
-        return rows
