@@ -31,6 +31,11 @@ class GaussianHopfield(Scattered, Doubting):
     Everything here is normal, and every dimension is hit by itself. :class:`~ahop.BayesianHopfield` finds out what else
     may happen to queries, but takes no spread.
 
+    ``retrieve`` is the posterior mean :math:`\sum_k p(k \mid x) \, \xi_k`, and no step down the energy: that has its
+    wells where queries lie, bias included, and gives patterns that scatter less more of a say. The step that never
+    raises it is :math:`x \leftarrow b + \sum_k w_k \odot \xi_k \oslash \sum_k w_k` with
+    :math:`w_k = p(k \mid x) / (\sigma_k^2 + \psi)`; :func:`ahop.energy.descend` goes down by gradients.
+
     Probabilities rest on this model alone: no label is held out to check them, and no recall is ``verified``. Where
     queries without labels fit these patterns no better than others like them, ``report.found`` is False and
     probabilities are the prior.
