@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 
 import ahop
 from ahop import plot, separation
-from ahop.plot.canvas import BLUE, GREY, ORANGE, figure, legend
+from ahop.plot.canvas import _STYLE, BLUE, GREY, ORANGE, figure, legend
 
 PAGES = Path(__file__).parents[1]
 
@@ -225,7 +225,7 @@ def zoo_by_distances() -> None:
 def _energies(some: slice) -> None:
     names = run("results/zoo")
     memories = list(names["memories"].items())[some]
-    with figure(4, 2.7, 5.6) as made:
+    with figure(4, 2.7, 5.6) as made, rc_context(_STYLE):
         made.clear()
         places = made.subplots(2, 4, sharex=True, sharey=True)
         for axis, (title, memory) in zip(places.flat, memories, strict=True):
