@@ -87,13 +87,52 @@ def test_energies_are_those_of_the_table():
 
 
 @settings(max_examples=20)
-@given(seed=st.integers(0, 999), name=st.sampled_from(["m-hop", "s-hop", "k-hop", "a-hop"]))
+@given(seed=st.integers(0, 999), name=st.sampled_from(["m-hop", "s-hop", "k-hop", "a-hop", "g-hop"]))
 def test_descent_lowers_any_energy(seed, name):
-    memory = ahop.create(name, noise(5, 4, seed=seed))
+    memory = ahop.create(name, noise(5, 4, seed=seed), **scattered(seed, 5, 4) if name == "g-hop" else {})
     start = 2 * noise(3, 4, seed=seed + 1)
     end = descend(memory, start, steps=20)
     assert bool((memory.energy(end) <= memory.energy(start) + SLACK).all())
     assert bool((memory.energy(end) < memory.energy(start)).any())
+
+
+def scattered(seed, *shape):
+    return {"spread": noise(*shape, seed=seed + 7).exp()}
+
+
+def biased(seed):
+    """A g-hop with a spread, a bias and noise; it, what its queries vary by and what is stored where they lie."""
+    memory = ahop.GaussianHopfield(noise(6, 3, seed=seed), **scattered(seed, 6, 3))
+    memory.similarity.bias.data.copy_(noise(3, seed=seed + 1))
+    memory.similarity.log_noise.data.copy_(noise(3, seed=seed + 2) - 1)
+    variance = memory.spread**2 + memory.similarity.noise.detach() ** 2
+    return memory, variance, memory.patterns + memory.similarity.bias.detach()
+
+
+@settings(max_examples=6)
+@given(seed=st.integers(0, 9999))
+def test_the_energy_of_patterns_that_scatter_is_the_evidence_and_falls_along_the_mean_by_precisions(seed):
+    memory, variance, placed = biased(seed)
+    states = 2 * noise(5, 3, seed=seed + 3)
+    gaps = states[:, None] - placed
+    evidence = (-0.5 * (gaps.square() / variance + (2 * torch.pi * variance).log()).sum(-1)).logsumexp(1)
+    torch.testing.assert_close(memory.energy(states), -evidence)
+    (slope,) = torch.autograd.grad(memory.energy(states.requires_grad_()).sum(), states)
+    states = states.detach()
+    torch.testing.assert_close(slope, (memory.weights(states)[..., None] * gaps / variance).sum(1))
+
+    def step(state):
+        precision = memory.weights(state)[..., None] / variance
+        return (precision * placed).sum(1) / precision.sum(1)
+
+    falls(memory, states, step)
+    assert torch.autograd.gradcheck(memory.energy, states.requires_grad_())
+
+
+def test_what_is_read_out_of_patterns_that_scatter_is_the_posterior_mean_and_no_step_of_descent():
+    memory, _, placed = biased(0)
+    torch.testing.assert_close(memory.retrieve(placed), memory.weights(placed) @ memory.patterns)
+    assert bool((memory.energy(memory.retrieve(placed)) > memory.energy(placed)).any())
 
 
 def test_a_memory_that_keeps_no_patterns_is_descended_as_it_computes():

@@ -31,10 +31,10 @@ def as_text(path: Path) -> None:
 
 
 def as_pixels(path: Path) -> None:
-    """The picture that was drawn last, as PNG on white."""
+    """The picture that was drawn last, as PNG."""
     file = io.BytesIO()
-    plt.savefig(file, dpi=72, facecolor="white")
-    few = Image.open(file).convert("RGB").quantize(64, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    plt.savefig(file, dpi=62, transparent=True)
+    few = Image.open(file).quantize(64, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import math
 import os
 import re
 import tempfile
@@ -10,13 +11,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 
 import ahop
 from ahop import plot, separation
-from ahop.plot.canvas import BLUE, GREY, ORANGE, figure, legend
+from ahop.plot.canvas import _STYLE, BLUE, GREY, ORANGE, figure, legend
+from ahop.theory import sequence_capacity
 
 PAGES = Path(__file__).parents[1]
+GREEN = "#2a9d74"
 
 
 def run(page: str) -> dict[str, Any]:
@@ -225,7 +228,7 @@ def zoo_by_distances() -> None:
 def _energies(some: slice) -> None:
     names = run("results/zoo")
     memories = list(names["memories"].items())[some]
-    with figure(4, 2.7, 5.6) as made:
+    with figure(4, 2.7, 5.6) as made, rc_context(_STYLE):
         made.clear()
         places = made.subplots(2, 4, sharex=True, sharey=True)
         for axis, (title, memory) in zip(places.flat, memories, strict=True):
@@ -239,7 +242,75 @@ def _energies(some: slice) -> None:
             axis.set_ylabel("second value")
 
 
+def sequences() -> None:
+    """How many transitions are known by heart, beside what the paper derives."""
+    kinds = (
+        ("overlaps as they are", GREY, "o", (20, 40, 80, 160), 1),
+        ("their squares", ORANGE, "s", (20, 40, 80, 120), 2),
+        ("their cubes", BLUE, "D", (20, 30, 45, 60), 3),
+        ("their exponentials", GREEN, "^", (8, 10, 12, 14, 16), None),
+    )
+    with figure(1, 7.0, 3.2) as made:
+        axis = made.axes[0]
+        for label, colour, mark, dims, power in kinds:
+            kind = separation.Exponential() if power is None else separation.Power(power)
+            across = range(dims[0], dims[-1] + 1)
+            theirs = [sequence_capacity(dim, power) for dim in across]
+            axis.plot(across, theirs, "--", color=colour, linewidth=1)
+            found = [_transitions(dim, kind, sequence_capacity(dim, power)) for dim in dims]
+            axis.plot(dims, found, mark, color=colour, fillstyle="none", markersize=5, label=label)
+        axis.set(xlabel="units", ylabel="transitions known by heart", xscale="log", yscale="log")
+        axis.set_xticks([10, 20, 50, 100], ["10", "20", "50", "100"])
+        axis.minorticks_off()
+        legend(axis, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def _transitions(dim: int, kind: separation.Separation, expected: float) -> float:
+    """As many as leave the share right that the paper's capacity does."""
+    wanted = math.exp(-1 / math.sqrt(4 * math.pi * math.log(dim)))
+    low, high = expected / 16, 16 * expected
+    for _ in range(9):
+        count = max(2, round(math.sqrt(low * high)))
+        right = np.mean([_replayed(dim, count, kind, seed) for seed in range(20)])
+        low, high = (count, high) if right >= wanted else (low, count)
+    return math.sqrt(low * high)
+
+
+def _replayed(dim: int, count: int, kind: separation.Separation, seed: int) -> float:
+    """The share of transitions that are right in every unit."""
+    draw = torch.Generator().manual_seed(seed)
+    states = torch.randint(0, 2, (count + 1, dim), generator=draw) * 2.0 - 1
+    memory = ahop.SequenceHopfield(states[:-1], values=states[1:], separation=kind)
+    asked = torch.randperm(count, generator=draw)[:100]
+    return float((memory.retrieve(states[asked]) == states[asked + 1]).all(1).double().mean())
+
+
+def random_features() -> None:
+    """How far f-hop's sum is off, by how many features it has."""
+    draw = torch.Generator().manual_seed(0)
+    centres = torch.randn(5, 16, generator=draw)
+    patterns = centres[torch.arange(1000) % 5] + 0.2 * torch.randn(1000, 16, generator=draw)
+    queries = patterns[:200] + 0.1 * torch.randn(200, 16, generator=draw)
+    sizes = [2**power for power in range(7, 16)]
+    with figure(1, 6.0, 3.2) as made:
+        axis = made.axes[0]
+        for beta, mark, colour in ((1.0, "o-", BLUE), (4.0, "s-", GREEN), (16.0, "^-", ORANGE)):
+            exact = (-beta / 2 * torch.cdist(queries, patterns).square()).exp().sum(1)
+            off = []
+            for features in sizes:
+                memory = ahop.FourierHopfield(16, features=features, beta=beta).add(patterns)
+                angles = queries @ memory.frequencies.T
+                real, imaginary = memory.total.float() * 2 / features
+                gaps = angles.cos() @ real + angles.sin() @ imaginary - exact
+                off.append(float((gaps / exact).square().mean().sqrt()))
+            axis.plot(sizes, off, mark, color=colour, fillstyle="none", markersize=5, label=f"beta {beta:g}")
+        axis.axhline(1, color=GREY, linestyle="--", linewidth=1)
+        axis.set(xlabel="features", ylabel="error, as a share of the sum", xscale="log", yscale="log")
+        legend(axis)
+
+
 DRAWN = (
     guides, attention_layers, bags, changed_embeddings, from_hflayers, from_other_libraries, missing_values, sensors,
     spectra, strangers, stream, tables, trust, zoo_by_products, zoo_by_distances,
+    sequences, random_features,
 )  # fmt: skip

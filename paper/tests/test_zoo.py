@@ -1,5 +1,7 @@
+import importlib.util
 import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -182,6 +184,12 @@ def test_a_temperature_is_set_by_labels():
     assert gaps[0] < gaps[1] / 2
 
 
+def test_a_reach_that_answers_nothing_is_not_the_best():
+    trial = TRIALS["damaged .4"].draw(0, SIZE)
+    memory = zoo_memories.parts("distance", "epanechnikov", trial.patterns, trial.train).memory
+    assert (memory.recall(trial.asked).indices >= 0).double().mean() > 0.5
+
+
 @given(truth=st.integers(2, 5000))
 def test_a_capacity_is_found_to_a_sixteenth(truth):
     found = zoo_costs.largest(lambda count: count <= truth, 4096)
@@ -232,6 +240,31 @@ def test_costs_are_those_of_one_thread_and_leave_the_number_as_it_was(threads, m
     )
     zoo_costs.cost(zoo_memories.models()["m-hop"], (300, 500), "cpu")
     assert set(seen) == {(300, 1), (500, 1)} and torch.get_num_threads() == 2
+
+
+def benchmark():
+    """``benchmarks/zoo_costs.py``, which is no module of a package."""
+    path = Path(__file__).parents[2] / "benchmarks" / "zoo_costs.py"
+    spec = importlib.util.spec_from_file_location("benchmark_of_costs", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("device", "report"), [("cpu", "zoo-costs.json"), ("meta", "zoo-costs-meta.json")])
+def test_costs_are_measured_where_they_are_asked_for_and_each_device_has_its_report(device, report, monkeypatch):
+    measured, written, costs = [], [], benchmark()
+    monkeypatch.setattr(costs, "models", lambda: {"m-hop": "a model", "b-hop*": "no network"})
+    monkeypatch.setattr(costs, "cost", lambda *asked: measured.append(asked) or [])
+    monkeypatch.setattr(costs.report, "write", lambda found, target: written.append((found, target)))
+    costs.main(["--quick", "--device", device])
+    assert measured == [("a model", costs.FEW, device)] and not written
+    costs.main(["--device", device])
+    assert measured[1:] == [("a model", costs.COUNTS, device)]
+    found, target = written[0]
+    assert target.name == report and found["config"]["device"] == device
+    with pytest.raises(ValueError, match="device must be one that PyTorch can use here, got 'gpu'"):
+        costs.main(["--device", "gpu"])
 
 
 def report(rows, **config):

@@ -45,6 +45,9 @@ class Refusal(NamedTuple):
 class Recall(_Best):
     """The best patterns for each query: ``indices`` and ``probabilities``, both ``(..., k)``, best first.
 
+    Where there are fewer than k answers, or none since the query is refused as a stranger, the rest is -1 with a
+    probability of 0.
+
     Attributes:
         verified: Whether probabilities rest on enough labels (:attr:`ahop.learning.report.FitReport.verified`). If not,
             they hold if the model is right, and nobody has checked that.

@@ -15,7 +15,8 @@ dot, softmax               :math:`\tfrac12\lVert x\rVert^2 -
 dot, sparsemax or entmax   likewise with their conjugate               sparse; normmax and ksubsets likewise
 distance, epanechnikov     :math:`-\tfrac1\beta \log \sum_i
                            \mathrm{ReLU}(1 + \tfrac\beta2 s_i)`        of a reach; falls along the same step
-anything else, softmax     :math:`-\tfrac1\beta\mathrm{lse}(\beta s)`  adaptive, Bayesian: low where x is explained
+anything else, softmax     :math:`-\tfrac1\beta\mathrm{lse}(\beta s)`  adaptive, Bayesian, Gaussian: low where x is
+                                                                       explained
 =========================  ==========================================  ============================================
 
 The bowl of the dot product makes E a difference of two convex functions, which falls along

@@ -75,13 +75,23 @@ def first_choice_accuracy(memory: AssociativeMemory, samples: Samples) -> float:
     """The share of queries whose first choice in ``recall`` is the pattern they came from.
 
     The Oracle's is the Bayes ceiling: in expectation no memory can do better. Patterns that are stored more than
-    once count as one.
+    once count as one. A query that is refused was not found.
     """
     queries, origins = Samples(*samples)
     first = memory.recall(queries).indices.squeeze(-1)
     origins = as_origins(origins, len(first), len(memory)).to(first.device)
-    same = (memory.patterns[first] == memory.patterns[origins]).all(1)
-    return float(same.sum()) / max(1, len(origins))
+    return float(same_patterns(memory.patterns, first, origins).sum()) / max(1, len(origins))
+
+
+def same_patterns(patterns: Tensor, first: Tensor, origins: Tensor) -> Tensor:
+    """Whether first choices ``(n,)`` are the origins ``(n,)``, or stored just like them; -1 is no choice.
+
+    Example:
+        >>> twice = torch.tensor([[0.0], [1.0], [1.0]])
+        >>> same_patterns(twice, torch.tensor([1, 0, -1]), torch.tensor([2, 2, 2]))
+        tensor([ True, False, False])
+    """
+    return (patterns[first] == patterns[origins]).all(1) & (first >= 0)
 
 
 def fraction_of_ceiling(memory: AssociativeMemory, oracle: AssociativeMemory, samples: Samples) -> float:

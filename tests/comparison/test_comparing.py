@@ -56,6 +56,15 @@ def test_patterns_that_are_stored_twice_count_as_one(monkeypatch):
     assert named(found)["nearest by L2"].accuracy == 1
 
 
+def test_no_answer_is_not_the_last_pattern(monkeypatch):
+    def mute(patterns):
+        return ahop.AssociativeMemory(patterns, "distance", ahop.separation.Epanechnikov(1e9))
+
+    monkeypatch.setattr(comparing, "known_names", lambda: ["mute"])
+    monkeypatch.setattr(comparing, "create", lambda name, patterns: mute(patterns))
+    assert named(ahop.compare(PATTERNS, QUERIES, ORIGINS))["mute"].accuracy == 0
+
+
 @pytest.mark.parametrize("name", ["m-hop", pytest.param("b-hop", marks=pytest.mark.slow)])
 def test_queries_of_another_width_leave_what_maps_them(name, monkeypatch):
     monkeypatch.setattr(comparing, "known_names", lambda: [name])

@@ -130,6 +130,16 @@ def test_queries_of_any_shape_none_included():
     assert memory.retrieve([0.0] * 4).dtype == torch.float32
 
 
+@pytest.mark.parametrize("name", ["recall", "plot", "patterns"])
+def test_what_needs_the_patterns_is_not_there_and_says_what_is(name):
+    memory = made(noise(5, 4))
+    assert not hasattr(memory, name)
+    with pytest.raises(AttributeError, match=rf"f-hop has no {name}, since it keeps no patterns: retrieve\(queries\)"):
+        getattr(memory, name)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        memory.nothing  # noqa: B018
+
+
 def test_bad_input_is_refused_and_nothing_changes():
     memory = ahop.FourierHopfield(4)
     with pytest.raises(ValueError, match="the memory must store patterns before it is asked, got none"):

@@ -227,6 +227,14 @@ def test_replicates_say_how_far_items_scatter():
     assert ahead.mean() > 3 * ahead.std() / math.sqrt(len(ahead))
 
 
+def test_the_mean_of_few_measurements_is_uncertain_itself():
+    means, spread = torch.zeros(400, 8), torch.ones(400, 8)
+    memory = GaussianHopfield.from_replicates(*replicates(means, spread, 2, seed=0))
+    further, groups = replicates(means, spread, 10, seed=1)
+    gaps = (further - memory.patterns[groups]).square().mean()
+    assert float(memory.spread.square().mean() / gaps) == pytest.approx(1, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("groups", "told"),
     [

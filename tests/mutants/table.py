@@ -1,21 +1,12 @@
-"""Mistakes that a test must notice: each lets something be learned from, scaled by or chosen by what it is scored on.
+"""Mistakes that a test must notice: data leaks, and wrong definitions (:mod:`tests.mutants.definitions`).
 
 A mutant is a text that occurs once in a file, and what to put in its place. ``make test-mutants`` makes one mistake at
-a time and asks that the tests beside it fail. A new guard against leakage belongs here, with the mistake it is for.
+a time and asks that the tests beside it fail. Those in this file let something be learned from, scaled by or chosen by
+what it is scored on: a new guard against leakage belongs here, with the mistake it is for.
 """
 
-from typing import NamedTuple
-
-
-class Mutant(NamedTuple):
-    """A mistake: what it does, where, the text there, the text in its place, and the tests that must fail."""
-
-    does: str
-    file: str
-    find: str
-    put: str
-    killers: tuple[str, ...]
-
+from tests.mutants.definitions import DEFINITIONS
+from tests.mutants.mutant import Mutant
 
 BAGS = "paper/tests/test_mil.py::test_no_bag_is_scored_that_was_learned_from_or_selected_by"
 MODELS = "paper/tests/test_real.py::test_no_model_learns_from_what_is_scored_nor_from_labels_that_it_must_not_have"
@@ -511,4 +502,6 @@ MUTANTS = (
             "::test_regimes_at_a_floor_are_judged_by_queries_that_were_not_learned_from",
         ),
     ),
+    # --- definitions ------------------------------------------------------------------------------------------
+    *DEFINITIONS,
 )

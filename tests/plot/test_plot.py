@@ -195,6 +195,14 @@ def test_axes_of_a_corruption_say_what_they_show(similarity, unit):
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("column", unit)
 
 
+def test_a_query_that_no_pattern_reaches_is_drawn_alone():
+    memory = parts(PAIR, "distance", ahop.separation.Epanechnikov(4.0))
+    near, far = (ahop.plot.matches(memory, PAIR[:1] + by, ax=own()) for by in (0.1, 9.0))
+    assert [line.get_linestyle() for line in near.lines] == ["-", "--"]
+    assert [line.get_linestyle() for line in far.lines] == ["--"]
+    assert far.get_yticklabels()[0].get_text() == "query 0\na stranger"
+
+
 def test_the_corruption_is_what_the_likelihood_tells_of_each_column():
     ax = ahop.plot.corruption(MEMORY, list("abcdefgh"), ax=own())
     (_, shift, _), (_, spread, _), _ = MEMORY.similarity.parts()[0][1].curves()

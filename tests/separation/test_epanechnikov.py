@@ -112,7 +112,7 @@ def test_a_stranger_has_no_probability_and_stays_where_it_is():
     # One step to the origin would find the first corner there.
     strangers = torch.tensor([[5.0, 5.0], [-1.0, 0.0]], dtype=torch.float64)
     found = memory.recall(strangers, k=4)
-    assert not found.probabilities.any() and found.indices[:, 0].tolist() == [3, 0]
+    assert not found.probabilities.any() and bool((found.indices == -1).all())
     assert not memory.weights(strangers).any()
     for steps in (1, 3, None):
         assert torch.equal(memory.retrieve(strangers, steps), strangers)
@@ -120,6 +120,22 @@ def test_a_stranger_has_no_probability_and_stays_where_it_is():
     (slope,) = torch.autograd.grad(energy.sum(), strangers)
     assert torch.isfinite(energy).all() and not slope.any()
     assert bool((energy > memory.energy(CORNERS).max()).all())
+
+
+def test_a_recall_names_the_patterns_within_reach_and_no_others():
+    found = memory_of(CORNERS, 1.1).recall([[0.2, 0.1], [0.4, 0.3], [5.0, 5.0]], k=4)
+    assert found.indices.tolist() == [[0, 1, 2, -1], [0, 1, 2, 3], [-1, -1, -1, -1]]
+    assert torch.equal(found.indices == -1, found.probabilities == 0)
+    assert torch.equal(found.probabilities.sort(-1, descending=True).values, found.probabilities)
+
+
+def test_who_is_taken_for_a_stranger_was_not_found_by_any_measure():
+    memory = memory_of(CORNERS, 0.5)
+    # The last pattern is where an index of -1 would lead.
+    samples = ahop.variants.Samples(torch.tensor([[0.1, 0.0], [5.0, 5.0]]), torch.tensor([0, 3]))
+    assert ahop.metrics.first_choice_accuracy(memory, samples) == 0.5
+    assert ahop.metrics.top_k_accuracy(memory, samples, k=4) == 0.5
+    assert ahop.metrics.calibration_error(memory, samples) < 1e-6
 
 
 def test_a_stranger_reads_out_no_value():

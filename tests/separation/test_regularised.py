@@ -45,6 +45,13 @@ def test_no_other_weights_have_a_higher_regularised_score(separation, seed, coun
     torch.testing.assert_close(separation.conjugate(given), own)
 
 
+@pytest.mark.parametrize("separation", FAMILY, ids=repr)
+def test_weights_stay_as_they_are_when_all_scores_move_alike(separation):
+    separation, given = separation.double(), scores(5, 7, seed=0)
+    torch.testing.assert_close(separation(given + 2.5), separation(given))
+    torch.testing.assert_close(separation.conjugate(given + 2.5), separation.conjugate(given) + 2.5 * separation.total)
+
+
 @pytest.mark.parametrize("separation", EXACT, ids=repr)
 @settings(max_examples=5)
 @given(seed=st.integers(0, 9999), count=st.integers(3, 9))

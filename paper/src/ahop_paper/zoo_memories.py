@@ -154,8 +154,11 @@ def parts(similarity: str, separation: str, patterns: Tensor, train: Samples) ->
     queries, origins = train.queries[known], train.origins[known]
 
     def brier(beta: float) -> float:
-        first, sure = AssociativeMemory(patterns, similarity, kind(beta=beta)).recall(queries)
-        return float(((first.squeeze(1) == origins).float() - sure.squeeze(1)).square().mean())
+        found = AssociativeMemory(patterns, similarity, kind(beta=beta)).recall(queries)
+        first, sure = found.indices.squeeze(1), found.probabilities.squeeze(1)
+        # Who is refused is taken for a stranger, which is a sure answer, and a wrong one.
+        sure = torch.where(first < 0, 1.0, sure)
+        return float(((first == origins).float() - sure).square().mean())
 
     return Made(AssociativeMemory(patterns, similarity, kind(beta=min(_BETAS, key=brier))))
 

@@ -20,7 +20,7 @@ from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.kernel import KernelHopfield
 from ahop.memories.names import create, known_names
-from ahop.metrics import calibration_gap
+from ahop.metrics import calibration_gap, same_patterns
 
 # Each costs a fit of every memory.
 _FOLDS = 2
@@ -108,8 +108,7 @@ def _judged(name: str, answer: _Answer, folds: list[Fold], truth: Tensor) -> Row
     except ValueError as error:
         return Row(name, note=str(error))
     seconds, patterns = time.monotonic() - start, folds[0].patterns
-    # Patterns that are stored more than once count as one.
-    right = (patterns[torch.cat([first for first, _ in found])] == patterns[truth]).all(1).cpu()
+    right = same_patterns(patterns, torch.cat([first for first, _ in found]), truth).cpu()
     sure = [part for _, part in found if part is not None]
     if not sure:
         return Row(name, right, seconds=seconds)

@@ -108,7 +108,10 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return self.memory_.retrieve(rows, self.steps, observed=observed).cpu().numpy()
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
-        """The stored rows that best explain each row: their probabilities and indices, ``(n, k)``, best first."""
+        """The stored rows that best explain each row: their probabilities and indices, ``(n, k)``, best first.
+
+        A separation with a reach may leave fewer: the rest is -1 with a probability of 0.
+        """
         rows, observed = self._rows(X)
         count = self.n_neighbors if n_neighbors is None else n_neighbors
         if integer(count, "n_neighbors", 1) > len(self.memory_):

@@ -174,8 +174,8 @@ class AssociativeMemory(Stored):
     def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, prior: Prior | None = None) -> Recall:
         r"""The k stored patterns that best explain each query, and how sure the memory is of each.
 
-        Under a separation with a reach, such as :class:`~ahop.separation.Epanechnikov`, a query that no pattern reaches
-        is a stranger: all its probabilities are exactly 0.
+        Under a separation with a reach, such as :class:`~ahop.separation.Epanechnikov`, only patterns that reach the
+        query are answers. A query that none reaches is a stranger, and refused: all its indices are -1.
 
         Args:
             queries: ``(..., d)``.
@@ -188,7 +188,7 @@ class AssociativeMemory(Stored):
                 uniform.
 
         Shape:
-            ``indices`` and ``probabilities`` are ``(..., k)``, best first; where the prior leaves fewer
+            ``indices`` and ``probabilities`` are ``(..., k)``, best first; where the prior, or a reach, leaves fewer
             than k, the rest is -1 with a probability of 0.
 
         Example:
@@ -217,7 +217,11 @@ class AssociativeMemory(Stored):
             likely = self.separation.probabilities(scores)
             # A separation may give exact zeros, which the scores still rank; an even power reorders the scores.
             chosen = (scores if self.separation.probabilistic else likely).topk(k, dim=-1).indices
-            indices[here], probabilities[here] = chosen, likely.gather(-1, chosen).to(probabilities.dtype)
+            sure = likely.gather(-1, chosen).to(probabilities.dtype)
+            if self.separation.bounded:
+                # Not even the best of the patterns is an answer to who lies beyond the reach of it.
+                chosen = chosen.masked_fill(sure == 0, -1)
+            indices[here], probabilities[here] = chosen, sure
         return Recall(indices.reshape(shape), probabilities.reshape(shape))
 
     @reranking.exact_alone()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _TURN = 1e-2
 # How often a step that would raise the energy is halved before the state rests.
 _HALVINGS = 10
+# What memories that keep their patterns can be asked for.
+_OF_PATTERNS = ("patterns", "recall", "scores", "weights", "fit", "plot")
 
 
 class FourierHopfield(Memory):
@@ -90,6 +92,14 @@ class FourierHopfield(Memory):
 
     def __len__(self) -> int:
         return int(self.count)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_PATTERNS:
+            raise AttributeError(
+                f"f-hop has no {name}, since it keeps no patterns: retrieve(queries) says where they lead, "
+                "energy(queries) how close they are to what is stored, and ahop.plot.energy draws that"
+            )
+        return super().__getattr__(name)
 
     def extra_repr(self) -> str:
         return f"patterns={len(self)}, dim={self.dim}, features={self.features}, beta={self.beta:g}"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from ahop._checks import Observed, as_matrix, as_tensor
-from ahop._component import single
 from ahop._recall import Recall
 from ahop.memories.context import Prior
 from ahop.memories.doubt import Doubting
 from ahop.memories.moments import of_one_moment
 from ahop.memories.replicates import moderated
+from ahop.memories.scattered import Scattered
 from ahop.separation import Softmax
 from ahop.similarity.gaussian import Gaussian
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class GaussianHopfield(Doubting):
+class GaussianHopfield(Scattered, Doubting):
     r"""Knows how far measurements of each pattern scatter, and so how far a query may lie from it.
 
     .. math:: p(k \mid x) \propto \pi_k \, N\big(x;\, \xi_k + b,\, \mathrm{diag}(\sigma_k^2 + \psi)\big), \qquad
@@ -31,6 +30,11 @@ class GaussianHopfield(Doubting):
     noise are what happens to queries beside that: :meth:`fit` learns them, with origins, without, or with some of them.
     Everything here is normal, and every dimension is hit by itself. :class:`~ahop.BayesianHopfield` finds out what else
     may happen to queries, but takes no spread.
+
+    ``retrieve`` is the posterior mean :math:`\sum_k p(k \mid x) \, \xi_k`, and no step down the energy: that has its
+    wells where queries lie, bias included, and gives patterns that scatter less more of a say. The step that never
+    raises it is :math:`x \leftarrow b + \sum_k w_k \odot \xi_k \oslash \sum_k w_k` with
+    :math:`w_k = p(k \mid x) / (\sigma_k^2 + \psi)`; :func:`ahop.energy.descend` goes down by gradients.
 
     Probabilities rest on this model alone: no label is held out to check them, and no recall is ``verified``. Where
     queries without labels fit these patterns no better than others like them, ``report.found`` is False and
@@ -49,12 +53,10 @@ class GaussianHopfield(Doubting):
 
     name = "g-hop"
     similarity: Gaussian
-    spread: Tensor | None
 
     def __init__(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> None:
         patterns = as_matrix(patterns, "patterns")
-        super().__init__(patterns, Gaussian(patterns.shape[1]), Softmax(), values=values, prior=prior)
-        self.register_buffer("spread", None if spread is None else self._deviations(spread, len(self)))
+        super().__init__(patterns, Gaussian(patterns.shape[1]), Softmax(), spread=spread, values=values, prior=prior)
 
     @classmethod
     def from_replicates(cls, rows: Any, groups: Any, *, values: Any = None, prior: Any = None) -> Self:
@@ -99,37 +101,3 @@ class GaussianHopfield(Doubting):
         if prior is not None:
             return found
         return self._doubted(found).checked(self.report is not None and self.report.verified)
-
-    @torch.no_grad()
-    def add(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> Self:
-        """Store further patterns, with their spread, values and prior counts where this memory has them."""
-        with self.changing:
-            before, count = self.spread, len(as_matrix(patterns, "patterns"))
-            if spread is None and before is not None:
-                raise ValueError("spread must be given for the new patterns: this memory has spread")
-            if spread is not None and before is None:
-                raise ValueError("spread must not be given: this memory was made without spread")
-            if before is not None:
-                self.spread = torch.cat([before, self._deviations(spread, count)])
-            try:
-                return super().add(patterns, values=values, prior=prior)
-            except BaseException:
-                self.spread = before
-                raise
-
-    def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
-        if self.spread is not None and not added:
-            self.spread = self.spread[kept]
-
-    def _described(self) -> Tensor:
-        means = super()._described()
-        return means if self.spread is None else torch.cat([means, single(self.spread)], 1)
-
-    def _deviations(self, spread: Any, count: int) -> Tensor:
-        rows = self._rows(spread, "spread", count)
-        if rows.shape[1] != self.patterns.shape[1]:
-            have, came = self.patterns.shape[1], tuple(rows.shape)
-            raise ValueError(f"spread must have {have} values each, like the patterns; got shape {came}")
-        if bool((rows < 0).any()):
-            raise ValueError(f"spread must be standard deviations, not negative; got {float(rows.min()):.3g}")
-        return rows

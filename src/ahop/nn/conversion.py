@@ -1,11 +1,11 @@
-"""Weights of hflayers for the layers of this library."""
+"""Weights of hflayers and of PyTorch for the layers of this library."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from ahop.nn.hopfield import Hopfield
 from ahop.nn.learned import HopfieldLayer, HopfieldPooling
@@ -59,6 +59,42 @@ def from_hflayers(state_dict: Mapping[str, Tensor], layer: Hopfield) -> dict[str
             raise ValueError(f"{place.theirs} must have shape {place.shape} for this layer, got {tuple(tensor.shape)}")
         converted[place.ours] = tensor[place.rows].clone()
     return converted
+
+
+def from_attention(attention: nn.MultiheadAttention, **options: Any) -> Hopfield:
+    """A layer with the weights, the sizes and the dropout of PyTorch's attention, which answers as that does.
+
+    Its call differs: ``layer((key, query, value), key_padding_mask, attn_mask)`` in place of ``attention(query, key,
+    value, ...)[0]``, with the batch first whatever ``batch_first`` says.
+
+    Args:
+        attention: Of ``torch.nn``, trained or not; it is not changed.
+        options: Of :class:`~ahop.nn.Hopfield`, for a layer that begins there and then differs: a ``separation``, a
+            ``similarity`` that learns, ...
+
+    Example:
+        >>> attention = torch.nn.MultiheadAttention(8, num_heads=2, batch_first=True)
+        >>> layer = ahop.nn.from_attention(attention)
+        >>> tokens = torch.randn(3, 5, 8)
+        >>> torch.allclose(layer(tokens), attention(tokens, tokens, tokens)[0], atol=1e-6)
+        True
+    """
+    if not isinstance(attention, nn.MultiheadAttention):
+        raise TypeError(f"attention must be a torch.nn.MultiheadAttention, got {type(attention).__name__}")
+    if attention.add_zero_attn:
+        raise ValueError("attention must have no row of zeros (add_zero_attn): let a hook append it to the layer")
+    layer = Hopfield(
+        attention.embed_dim,
+        num_heads=attention.num_heads,
+        stored_pattern_size=attention.kdim,
+        pattern_projection_size=attention.vdim,
+        input_bias=attention.in_proj_bias is not None,
+        **{"dropout": attention.dropout, **options},
+    )
+    # Names and order of its tensors are those of the attention in hflayers, which began as a copy of it.
+    theirs = {_CORE + name: tensor for name, tensor in attention.state_dict().items()}
+    layer.to(attention.out_proj.weight).load_state_dict(from_hflayers(theirs, layer))
+    return layer.train(attention.training)
 
 
 def _prefix(layer: Hopfield) -> str:

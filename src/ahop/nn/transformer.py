@@ -57,7 +57,7 @@ class EnergyNorm(nn.Module):
 
 
 class EnergyTransformer(nn.Module):
-    r"""Attention and memory that pull tokens down one energy, where a transformer stacks layers that nothing ties.
+    r"""A deep network of one block, which pulls tokens down one energy, where a transformer stacks blocks untied.
 
     .. math:: x \leftarrow x - \alpha \frac{\partial E}{\partial g}, \quad g = \mathrm{norm}(x), \qquad
         E = -\sum_{h,c} \tfrac1\beta \log \sum_{b \ne c} e^{\beta \, (K_h g_b)^\top Q_h g_c}

@@ -31,7 +31,7 @@ def matches(
     """Queries (orange, dashed) over their first choice (blue) and the runner-up (faint), as curves.
 
     For columns that have an order: spectra, series, profiles. Rows stand above each other, each with the first choice
-    and its probability beside it.
+    and its probability beside it; a query that the memory refuses stands alone.
 
     Args:
         memory: One whose queries are as wide as its patterns.
@@ -51,19 +51,22 @@ def matches(
         raise ValueError(f"rows must be at least one row of the queries, from 0 to {len(asked) - 1}; got {rows!r}")
     found = memory.recall(asked[places], min(2, len(memory)))
     patterns, asked = memory.patterns[found.indices].detach().cpu(), asked[places].detach().cpu()
+    reached = (found.indices >= 0).tolist()
     ax = axes(ax, 6.0, 0.8 + 0.9 * len(places))
     everything = torch.cat([patterns.flatten(), asked.flatten()])
     step = 1.1 * float(everything.max() - everything.min()) or 1.0
     middle = float(everything.max() + everything.min()) / 2
-    for row, (both, query) in enumerate(zip(patterns, asked, strict=True)):
-        lines = [(both[1], GREY, "-", 0.7, "runner-up")] if len(both) > 1 else []
-        lines += [(both[0], BLUE, "-", 1.0, "first choice"), (query, ORANGE, "--", 1.0, "query")]
-        for values, colour, line, alpha, label in lines:
+    for row, (both, some, query) in enumerate(zip(patterns, reached, asked, strict=True)):
+        styles = (BLUE, "-", 1.0, "first choice"), (GREY, "-", 0.7, "runner-up")
+        lines = [(one, *style) for one, is_there, style in zip(both, some, styles, strict=False) if is_there]
+        for values, colour, line, alpha, label in [*lines[::-1], (query, ORANGE, "--", 1.0, "query")]:
             up = (values - middle - row * step).tolist()
-            ax.plot(up, line, color=colour, alpha=alpha, linewidth=1.2, label=label if not row else None)
-    told = zip(places.tolist(), found.indices[:, 0].tolist(), found.probabilities[:, 0].tolist(), strict=True)
+            told = {text.get_label() for text in ax.lines}
+            ax.plot(up, line, color=colour, alpha=alpha, linewidth=1.2, label=None if label in told else label)
+    first = zip(found.indices[:, 0].tolist(), found.probabilities[:, 0].tolist(), strict=True)
+    answers = [f"pattern {index}, {100 * sure:.0f} %" if index >= 0 else "a stranger" for index, sure in first]
     ax.set_yticks([-row * step for row in range(len(places))])
-    ax.set_yticklabels([f"query {place}\npattern {index}, {100 * sure:.0f} %" for place, index, sure in told])
+    ax.set_yticklabels([f"query {place}\n{answer}" for place, answer in zip(places.tolist(), answers, strict=True)])
     if names is not None:
         some = slice(None, None, math.ceil(dim / _NAMED))
         ax.set_xticks(range(dim)[some], labels[some], rotation=45, ha="right")

@@ -22,9 +22,9 @@ class Epanechnikov(Tempered):
     the mean of some patterns is a new memory if it is in the reach of these and of no others.
 
     The probability of a pattern is its share of the density, :math:`\mathrm{ReLU}(1 + \tfrac\beta2 s_i)` of the sum.
-    **Strangers** are queries that no pattern reaches: they have a probability of exactly 0 for every pattern, a state
-    stays where it is, and ``values`` or a layer read out zero. Their energy is flat and finite: the paper's
-    :math:`\epsilon`, added to the sum, is the least number of the type.
+    **Strangers** are queries that no pattern reaches: a recall refuses them, with -1 for every index and a probability
+    of exactly 0, a state stays where it is, and ``values`` or a layer read out zero. Their energy is flat and finite:
+    the paper's :math:`\epsilon`, added to the sum, is the least number of the type.
 
     Weights are constant within a reach, so gradients pass through the energy and the probabilities, but not through
     the weights. There is no prior: it would change reaches.
@@ -36,8 +36,8 @@ class Epanechnikov(Tempered):
         >>> memory = ahop.AssociativeMemory([[0.0, 0.0], [3.0, 0.0]], "distance", "epanechnikov")
         >>> memory.retrieve([0.9, 0.3])
         tensor([0., 0.])
-        >>> memory.recall([[0.9, 0.3], [0.0, 9.0]]).probabilities.flatten()   # the second is a stranger
-        tensor([1., 0.])
+        >>> memory.recall([[0.9, 0.3], [0.0, 9.0]]).indices.flatten()   # the second is a stranger
+        tensor([ 0, -1])
     """
 
     bounded = True

@@ -108,12 +108,12 @@ class Entmax(Regularised):
 
 
 class Normmax(Regularised):
-    r"""Sparse weights that are even among the patterns they keep, the more so the larger ``alpha``.
+    r"""Keeps a few patterns and lets them have an even say, where sparsemax lets the best of them outweigh the rest.
 
     .. math:: \mathrm{sep}(s) = \arg\max_{p \in \Delta} \; p^\top \beta s - \lVert p \rVert_\alpha
 
     Of Blondel, Martins and Niculae (2020); in Hopfield networks by Santos and others (Hopfield-Fenchel-Young networks,
-    2024). Its margin is 1 whatever ``alpha``.
+    2024). Weights are the more even the larger ``alpha``; its margin is 1 whatever that is.
 
     Args:
         alpha: Above 1 (the single best pattern, not reached) and at most 5, where float32 still holds the powers of

@@ -26,6 +26,10 @@ class KSubsets(Regularised):
     to rest at a set, where softmax ends at one pattern or at a blur of many, and sets can be learned
     (:func:`~ahop.separation.fenchel_young_loss`).
 
+    Not here are sets of at most k: how many they hold depends on where scores are zero, which means nothing for
+    distances and likelihoods, while a prior, a loss and float32 rely on weights that stay as they are when all scores
+    move alike. Nor are sets with a structure, such as sequences: these need scores of pairs of patterns.
+
     Args:
         k: How many patterns, at least 1 and at most as many as there are.
         beta: Inverse temperature, positive. Learned when ``learn=True``.

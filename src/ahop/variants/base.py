@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ahop._checks import as_matrix, as_queries, integer
+from ahop._checks import as_matrix, as_queries, as_tensor, integer
 from ahop._component import Component
 from ahop.variants.channel import Channel
 
@@ -65,14 +65,22 @@ class Variant(Component):
         standard deviation 1e-4, so that scores stay finite and exact matches outweigh everything else. See
         :class:`Masked` for masks of an exact count.
 
+        A pattern that scatters is a mean followed by standard deviations: noise of its own, before all else. Only what
+        acts on each value by itself can be scored behind that.
+
         Shape:
-            patterns ``(N, d)``, queries ``(n, d)``, to ``(n, N)``.
+            patterns ``(N, d)`` or ``(N, 2d)``, queries ``(n, d)``, to ``(n, N)``.
         """
-        patterns = as_matrix(patterns, "patterns")
-        queries = as_queries(queries, patterns, None).rows
-        if queries.ndim != 2:
-            raise ValueError(f"queries must be a matrix, one row each, got shape {tuple(queries.shape)}")
-        return self._scores(patterns, queries)
+        patterns, rows = as_matrix(patterns, "patterns"), as_tensor(queries, "queries")
+        scattered = rows.ndim == 2 and patterns.shape[1] == 2 * rows.shape[1]
+        means = patterns[:, : rows.shape[1]] if scattered else patterns
+        rows = as_queries(rows, means, None).rows
+        if rows.ndim != 2:
+            raise ValueError(f"queries must be a matrix, one row each, got shape {tuple(rows.shape)}")
+        if not scattered:
+            return self._scores(means, rows)
+        channel = Channel.clean(rows.shape[1]).noised(patterns[:, rows.shape[1] :].square())
+        return self.pass_through(channel).log_likelihood(means, rows)
 
     def _scores(self, patterns: Tensor, queries: Tensor) -> Tensor:
         """Log likelihoods of what :meth:`log_likelihood` has checked."""

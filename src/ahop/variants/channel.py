@@ -41,7 +41,7 @@ class Channel:
     Attributes:
         alive: The chance :math:`a` that no mask has hit, ``(d,)``.
         gain: What a value that no mask has hit was multiplied by, :math:`h`, ``(d,)``.
-        shift, variance: What was added to it, ``(d,)`` each.
+        shift, variance: What was added to it, ``(d,)`` each; ``(N, d)`` where patterns have a variance of their own.
         fills: One entry a mask, for values it was the last to hit.
         count: When exactly so many dimensions are masked; None when each is masked by itself.
     """
@@ -99,7 +99,7 @@ class Channel:
         precision = 1 / variance.clamp_min(SHARP**2)
         # log(alive) - log sqrt(2 pi v), with a floor for dimensions that are always masked.
         level = alive.clamp_min(_FLOOR).log() - 0.5 * (2 * math.pi / precision).log()
-        if not self.fills:
+        if not self.fills and variance.ndim == 1:
             scaled = precision.sqrt()
             exact = "donot_use_mm_for_euclid_dist"
             gaps = torch.cdist((queries - shift) * scaled, patterns * scaled, compute_mode=exact)
@@ -108,14 +108,17 @@ class Channel:
         queries = queries - shift
         chance = 0.0 if self.count is None else _log_binomial(self.count, self.dim)
 
-        def block(patterns: Tensor, queries: Tensor, filled: Tensor) -> Tensor:
+        def block(patterns: Tensor, queries: Tensor, level: Tensor, precision: Tensor, filled: Tensor) -> Tensor:
             kept = level - 0.5 * precision * (queries[:, None] - patterns).square()
+            if not self.fills:
+                return kept.sum(-1)
             if self.count is None:
                 return torch.logaddexp(kept, filled[:, None]).sum(-1)
             return _log_subsets(kept, filled[:, None], self.count) - chance
 
         width = 4 * self.dim + 3 * (self.count or 0)
-        return pairwise(block, patterns, queries, width=width, per_query=(filled,))
+        own = (level.expand_as(patterns), precision.expand_as(patterns))
+        return pairwise(block, patterns, queries, width=width, per_pattern=own, per_query=(filled,))
 
     def _filled(self, queries: Tensor) -> Tensor:
         """The density of a query's values if a mask gave them, which no pattern has a part in."""

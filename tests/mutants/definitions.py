@@ -1,0 +1,156 @@
+"""Networks that are defined wrongly: each is another network than the one that was published under its name."""
+
+from tests.mutants.mutant import Mutant
+
+EPANECHNIKOV = "tests/separation/test_epanechnikov.py::"
+REGULARISED = "tests/separation/test_regularised.py::"
+GAUSSIAN = "tests/memories/test_gaussian.py::"
+SCATTERED = "tests/memories/test_oracle.py::test_a_pattern_that_scatters_is_as_likely_as_the_mean_over_where_it_may_be"
+SEQUENCE = "tests/memories/test_sequence.py::"
+
+DEFINITIONS = (
+    # --- separations ------------------------------------------------------------------------------------------
+    Mutant(
+        "a pattern reaches too near",
+        "src/ahop/separation/epanechnikov.py",
+        "1 + self.beta / 2 * scores",
+        "1 + self.beta * scores",
+        (
+            EPANECHNIKOV + "test_the_reach_is_what_its_docstring_says",
+            EPANECHNIKOV + "test_its_energy_is_that_of_the_paper",
+        ),
+    ),
+    Mutant(
+        "patterns within reach weigh by their heights",
+        "src/ahop/separation/epanechnikov.py",
+        "return shares((self._heights(scores) > 0).to(scores.dtype))",
+        "return shares(self._heights(scores))",
+        (EPANECHNIKOV + "test_its_step_goes_down_the_gradient_and_its_energy_never_rises",),
+    ),
+    Mutant(
+        "a query that no pattern reaches has an answer",
+        "src/ahop/memories/base.py",
+        "chosen = chosen.masked_fill(sure == 0, -1)",
+        "chosen = chosen.clone()",
+        (EPANECHNIKOV + "test_a_stranger_has_no_probability_and_stays_where_it_is",),
+    ),
+    Mutant(
+        "entmax has another margin",
+        "src/ahop/separation/sparse.py",
+        "return 1 / (torch.as_tensor(self.alpha).item() - 1)",
+        "return 1 / torch.as_tensor(self.alpha).item()",
+        (
+            REGULARISED + "test_margins_are_those_that_are_published",
+            REGULARISED + "test_from_the_margin_on_weights_are_exact_and_before_it_they_are_not",
+        ),
+    ),
+    Mutant(
+        "normmax has the norm of another alpha",
+        "src/ahop/separation/sparse.py",
+        "normmax_bisect(self._tempered(scores)[0], alpha=self.alpha, dim=-1)",
+        "normmax_bisect(self._tempered(scores)[0], alpha=2, dim=-1)",
+        (REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",),
+    ),
+    Mutant(
+        "normmax is penalised by a power of its norm",
+        "src/ahop/separation/sparse.py",
+        "(weights**self.alpha).sum(-1) ** (1 / self.alpha) - 1",
+        "(weights**self.alpha).sum(-1) - 1",
+        (REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",),
+    ),
+    Mutant(
+        "a set of k has the weight of one",
+        "src/ahop/separation/subsets.py",
+        "budget=self.k, dim=-1",
+        "budget=1, dim=-1",
+        (
+            "tests/separation/test_subsets.py"
+            "::test_weights_are_probabilities_that_sum_to_k_and_respect_the_order_of_scores",
+        ),
+    ),
+    Mutant(
+        "a loss leaves out the regulariser of its target",
+        "src/ahop/separation/loss.py",
+        "separation.conjugate(leads) + regulariser - (target * leads).sum(-1)",
+        "separation.conjugate(leads) - (target * leads).sum(-1)",
+        (
+            "tests/separation/test_loss.py"
+            "::test_a_loss_is_zero_where_the_weights_are_the_target_and_above_zero_elsewhere",
+        ),
+    ),
+    # --- memories ---------------------------------------------------------------------------------------------
+    Mutant(
+        "f-hop draws its frequencies for another temperature",
+        "src/ahop/memories/fourier.py",
+        "math.sqrt(self.beta) * frequencies",
+        "self.beta * frequencies",
+        ("tests/memories/test_fourier.py::test_the_error_falls_as_the_root_of_the_features",),
+    ),
+    Mutant(
+        "q-hop takes what came before for what comes next",
+        "src/ahop/memories/sequence.py",
+        "torch.cat([patterns[1:], patterns[-1:]])",
+        "torch.cat([patterns[:1], patterns[:-1]])",
+        (SEQUENCE + "test_a_sequence_is_replayed_from_a_damaged_hint_and_its_end_stays",),
+    ),
+    Mutant(
+        "q-hop is not pushed on once it has dwelt",
+        "src/ahop/memories/sequence.py",
+        "_PUSH * over @ self.values",
+        "over @ self.values",
+        (SEQUENCE + "test_states_stay_as_long_as_they_are_told_to",),
+    ),
+    Mutant(
+        "patterns scatter by their variances",
+        "src/ahop/memories/scattered.py",
+        "torch.cat([means, single(self.spread)], 1)",
+        "torch.cat([means, single(self.spread).square()], 1)",
+        (GAUSSIAN + "test_answers_are_those_of_bayes", SCATTERED),
+    ),
+    Mutant(
+        "a gain leaves the scatter of patterns as it was",
+        "src/ahop/variants/channel.py",
+        "shift=self.shift * by, variance=self.variance * by.square(), fills=fills",
+        "shift=self.shift * by, variance=self.variance + 0 * by, fills=fills",
+        (SCATTERED,),
+    ),
+    Mutant(
+        "the spread of few measurements does not borrow from others",
+        "src/ahop/memories/replicates.py",
+        "return ((more * common + half * own) / (more + half)).to(squares)",
+        "return own.to(squares)",
+        (
+            "tests/memories/test_replicates.py"
+            "::test_shrunk_variances_are_nearer_to_the_truth_than_own_and_than_common_ones",
+        ),
+    ),
+    Mutant(
+        "the mean of few measurements counts as exact",
+        "src/ahop/memories/gaussian.py",
+        "moderated(squares, free) * (1 + 1 / counts[:, None])",
+        "moderated(squares, free)",
+        (GAUSSIAN + "test_the_mean_of_few_measurements_is_uncertain_itself",),
+    ),
+    Mutant(
+        "a prior of a query's own rules out, and weighs nothing",
+        "src/ahop/memories/context.py",
+        "some.prior = self.prior",
+        "some.prior = (self.prior > 0).to(self.prior)",
+        ("tests/memories/test_context.py::test_probabilities_are_those_of_bayes",),
+    ),
+    # --- layers -----------------------------------------------------------------------------------------------
+    Mutant(
+        "keys are not drawn to those who ask for them",
+        "src/ahop/nn/transformer.py",
+        "linear(asked, self.query.weight.T) + linear(asking, self.key.weight.T)",
+        "linear(asked, self.query.weight.T)",
+        ("tests/nn/test_transformer.py::test_a_step_is_the_gradient_of_the_energy_as_autograd_has_it",),
+    ),
+    Mutant(
+        "an energy transformer asks itself",
+        "src/ahop/nn/transformer.py",
+        "nobody = torch.eye(length, dtype=torch.bool, device=tokens.device)",
+        "nobody = torch.zeros(length, length, dtype=torch.bool, device=tokens.device)",
+        ("tests/nn/test_transformer.py::test_the_energy_is_the_formula",),
+    ),
+)
