@@ -64,6 +64,11 @@ def points(share, digits=1):
     return f"{100 * share:.{digits}f}"
 
 
+def between(difference, digits=1):
+    """Where a difference of percentages lies in 95 % of cases."""
+    return " to ".join(f"{100 * difference[end]:+.{digits}f}" for end in ("low", "high"))
+
+
 def moved(data, method="b-hop", labels="all", what="right"):
     """The share of right first choices of queries of another embedding model."""
     return percent(one("spaces", what, data=data, method=method, labels=labels))
