@@ -208,12 +208,28 @@ def test_a_word_of_the_field_is_a_term_of_the_glossary_which_search_shows_first(
     assert re.search(rf"^{word}$", terms, re.MULTILINE)
 
 
-def as_notebook(text):
-    """The notebook that the site offers of a guide."""
+def extension():
+    """What makes notebooks while the site is built."""
     spec = spec_from_file_location("notebooks", ROOT / "docs/_extensions/notebooks.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.notebook(text)
+    return module
+
+
+def as_notebook(text):
+    """The notebook that the site offers of a guide."""
+    return extension().notebook(text)
+
+
+def test_the_list_of_guides_has_a_thumbnail_and_a_notebook_of_each():
+    guides = {path.stem for path in ROOT.glob("docs/guides/*.md")} - {"index"}
+    source = (ROOT / "docs/guides/index.md").read_text()
+    text = extension().listed(source, guides)
+    rows = re.findall(r'^\| !\[\]\((.+?)\) \|.+\((.+)\.md\).+ href="(.+)\.ipynb" download>', text, re.MULTILINE)
+    assert sorted(guide for _, guide, _ in rows) == sorted(guides)
+    assert all(guide == notebook for _, guide, notebook in rows)
+    assert all((ROOT / "docs/guides" / picture).is_file() for picture, _, _ in rows)
+    assert extension().listed(source, set()) == source
 
 
 @pytest.mark.parametrize("guide", sorted(path.stem for path in ROOT.glob("docs/guides/*.md")))

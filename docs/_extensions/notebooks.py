@@ -1,4 +1,7 @@
-"""Every guide as a notebook to download: its text and its code, without outputs, made while the site is built."""
+"""Every guide as a notebook to download: its text and its code, without outputs, made while the site is built.
+
+A link to it stands on its page, and beside it in the list of guides.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,9 @@ if TYPE_CHECKING:
 FOLDER = "guides"
 BLOCK = re.compile(r"```python\n(.*?)```\n?", re.DOTALL)
 # Pictures and other pages lie beside the site, not beside a notebook.
-PICTURE, LINK = (
-    re.compile(r"^!\[[^]]*\]\([^)]*\)\n*", re.MULTILINE),
-    re.compile(r"(?<!!)\[([^]]+)\]\((?!https?:)[^)]*\)"),
-)
+PICTURE, LINK = re.compile(r"!\[[^]]*\]\([^)]*\)\n*"), re.compile(r"(?<!!)\[([^]]+)\]\((?!https?:)[^)]*\)")
+# A guide in the last cell of a row.
+IN_A_CELL = re.compile(r"\[[^]]+\]\((?P<guide>[\w-]+)\.md\)(?= \|$)", re.MULTILINE)
 
 
 def notebook(text: str) -> dict[str, Any]:
@@ -33,8 +35,21 @@ def notebook(text: str) -> dict[str, Any]:
     return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
+def listed(text: str, codes: set[str]) -> str:
+    """The list of guides, with a link to the notebook of each that has code."""
+
+    def beside(found: re.Match[str]) -> str:
+        link = f'<br/><a class="download" href="{found["guide"]}.ipynb" download>notebook</a>'
+        return found[0] + link * (found["guide"] in codes)
+
+    return IN_A_CELL.sub(beside, text)
+
+
 def _offer(app: Sphinx, page: str, source: list[str]) -> None:
-    """Put a link below the title of a guide with code."""
+    """Put a link below the title of a guide with code, and into the list of guides."""
+    if page == f"{FOLDER}/index" and app.builder.format == "html":
+        codes = {path.stem for path in Path(app.srcdir, FOLDER).glob("*.md") if BLOCK.search(path.read_text())}
+        source[0] = listed(source[0], codes)
     if page.startswith(f"{FOLDER}/") and BLOCK.search(source[0]) and app.builder.format == "html":
         name = f"{page.removeprefix(f'{FOLDER}/')}.ipynb"
         title, _, rest = source[0].partition("\n")

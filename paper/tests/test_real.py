@@ -233,6 +233,18 @@ def test_a_law_says_whether_ours_is_behind_what_anyone_would_try_first(ours, the
     assert tables.never_behind(result).lines[0][-1] == ("yes" if holds else "**no**")
 
 
+@pytest.mark.parametrize(
+    ("ours", "verdict"),
+    [((0.4, 1.0), "cannot be told"), ((0.79, 0.81), "yes"), ((0.7, 0.72), "**no**"), ((0.99, 1.0), "yes")],
+)
+def test_a_law_is_not_kept_where_splits_cannot_tell(ours, verdict):
+    config = real.Config(("gas",), ("ridge", "b-hop"), runs=2)
+    result = real.summary(config, {}, [*done("ridge", 0.8, 0.82), *done("b-hop", *ours)])
+    law, (line,) = result["rows"][-1]["plain"], tables.never_behind(result).lines
+    assert line[-1] == verdict and law["told"] == (verdict != "cannot be told")
+    assert float(line[4]) == pytest.approx(law["difference"]["mean"], abs=1e-3)
+
+
 def test_ours_stands_beside_the_best_that_was_given_no_more_labels():
     config = real.Config(("gas",), ("distance", "cosine", "ridge", "b-hop*", "b-hop"), runs=2)
     parts = [

@@ -200,10 +200,27 @@ def _beside_plain(model: str, found: dict[str, dict[int, Done]]) -> dict[str, An
     plain = _compared(model, found, [other for other in PLAIN if MODELS[other].labels <= labels])
     if not plain:
         return {}
+    difference = plain["difference"]
+    return {"plain": {**plain["best_other"], "difference": difference, "slack": slack, **law(difference, slack)}}
+
+
+def law(difference: dict[str, float | None], slack: float) -> dict[str, bool]:
+    """Whether a difference to a baseline may be as high as it must be, and whether splits can tell.
+
+    They cannot where the law may hold and may not, and the interval reaches further than the slack from its middle.
+
+    Example:
+        >>> law({"mean": 0.01, "low": -0.01, "high": 0.03}, slack=0.02)
+        {'holds': True, 'told': True}
+        >>> law({"mean": 0.01, "low": -0.30, "high": 0.32}, slack=0.02)
+        {'holds': True, 'told': False}
+    """
+    mean, low, high = (difference[end] for end in ("mean", "low", "high"))
+    assert mean is not None
     # One split has no interval.
-    high = plain["difference"]["high"]
-    holds = (plain["difference"]["mean"] if high is None else high) >= -slack
-    return {"plain": {**plain["best_other"], "difference": plain["difference"], "slack": slack, "holds": holds}}
+    if low is None or high is None:
+        return {"holds": mean >= -slack, "told": True}
+    return {"holds": high >= -slack, "told": not low < -slack <= high or high - mean <= slack}
 
 
 def _compared(model: str, found: dict[str, dict[int, Done]], others: list[str]) -> dict[str, Any]:

@@ -55,6 +55,36 @@ def measured(data, model, other=None):
     return figure(row["best_other"]["accuracy"]["mean"])
 
 
+def percent(share, digits=1):
+    return f"{100 * share:.{digits}f} %"
+
+
+def points(share, digits=1):
+    """A difference of percentages."""
+    return f"{100 * share:.{digits}f}"
+
+
+def between(difference, digits=1):
+    """Where a difference of percentages lies in 95 % of cases."""
+    return " to ".join(f"{100 * difference[end]:+.{digits}f}" for end in ("low", "high"))
+
+
+def moved(data, method="b-hop", labels="all", what="right"):
+    """The share of right first choices of queries of another embedding model."""
+    return percent(one("spaces", what, data=data, method=method, labels=labels))
+
+
+def on_real_data(data, model, other=None):
+    """As :func:`measured`."""
+    return percent(float(measured(data, model, other)))
+
+
+def fair_rows(data):
+    """What else learned from all pairs, without a pattern's own query being counted."""
+    found = [row for row in rows("spaces", data=data, labels="all") if row["method"] != "b-hop"]
+    return [{"data": data, "method": row["method"]} for row in found if "own query" not in row["method"]]
+
+
 def says(document, sentence):
     """Whether a page has a sentence, wherever its lines break."""
     return sentence in " ".join((ROOT / document).read_text().split())

@@ -1,7 +1,8 @@
 """Sentences about classifiers of tables, bags and images: their figures, too, come from the results."""
 
 import pytest
-from paper.tests.pages.sentences import ROOT, one, rows, says
+from paper.tests.pages.sentences import ROOT, one, percent, points, rows, says
+from paper.tests.pages.sentences import between as spans
 
 from ahop_paper.pages.markdown import figure, interval, read
 from ahop_paper.spread import paired
@@ -23,7 +24,7 @@ def beside_trees(what, name="tabular-sound"):
 
 def behind_and_ahead(gaps):
     means = [gap["mean"] for gap in gaps.values()]
-    return f"is {figure(-min(means), 4)} behind at most, {figure(max(means), 4)} ahead at most, and"
+    return f"is at most {points(-min(means), 2)} points behind and at most {points(max(means), 2)} ahead, and"
 
 
 def sound_tables():
@@ -45,7 +46,7 @@ def votes_of_trees():
         - one("tabular-sound", "accuracy", data=data, model="xgboost")
         for data in TABLES
     ]
-    return f"A vote changes XGBoost's accuracy by {min(gains):+.4f} to {max(gains):+.4f}".replace("0.", ".")
+    return f"A vote changes XGBoost's accuracy by {100 * min(gains):+.2f} to {100 * max(gains):+.2f} points"
 
 
 def slow_to_learn():
@@ -66,7 +67,8 @@ def papers_tables():
 def papers_areas():
     gaps = beside_trees("auc", "tabular-benchmark")
     assert [data for data, gap in gaps.items() if gap["high"] < 0] == ["vaccine"]
-    return f"it {behind_and_ahead(gaps)} on Vaccine significantly behind"
+    behind, ahead = (figure(end([gap["mean"] for gap in gaps.values()]), 4).lstrip("-") for end in (min, max))
+    return f"it is {behind} behind at most, {ahead} ahead at most, and on Vaccine significantly behind"
 
 
 def papers_a_hop():
@@ -106,8 +108,8 @@ def papers_gap():
         for data in ("adult", "heart")
     )
     return (
-        f"The paper has {figure(adult)} on Adult and {figure(heart)} on Heart, ours {figure(ours['adult']['mean'])} and"
-        f" {figure(ours['heart']['mean'])}; every interval includes zero"
+        f"The paper has {points(adult)} points on Adult and {points(heart)} on Heart, ours"
+        f" {points(ours['adult']['mean'])} and {points(ours['heart']['mean'])}; every interval includes zero"
     )
 
 
@@ -115,7 +117,7 @@ def kernelized():
     found = between("k2-hop", "a-hop")
     assert level(found)
     ahead = [gap["mean"] for gap in found.values()]
-    return f"is {figure(min(ahead))} to {figure(max(ahead))} ahead of `a-hop`, and every interval includes zero"
+    return f"is {points(min(ahead))} to {points(max(ahead))} points ahead of `a-hop`, and every interval includes zero"
 
 
 def gaps_by_area():
@@ -157,7 +159,7 @@ def alone():
     times = one("tabular-cpu", "fit", data="adult", model="default")
     return (
         f"needs {times:.0f} times as long as a tuned XGBoost to learn Adult"
-        f" (accuracy {figure(own, 4)} against {figure(trees, 4)}"
+        f" (accuracy {percent(own, 2)} against {percent(trees, 2)}"
     )
 
 
@@ -178,7 +180,7 @@ def bags_with_the_max_beside():
 
 
 def long_training():
-    return f"`m-hop` reaches {figure(one('images-cifar10-long', 'accuracy', model='m-hop'))} (one seed)"
+    return f"`m-hop` reaches {percent(one('images-cifar10-long', 'accuracy', model='m-hop'))} (one seed)"
 
 
 def beside_m_hop(name, model):
@@ -194,9 +196,9 @@ def in_a_transformer():
     below = beside_m_hop("images-cifar10", "s-hop")
     assert below["high"] < 0
     return (
-        f"confidence intervals of the paired difference include zero: {interval(unsure['k-hop'])} and"
-        f" {interval(unsure['a-hop'])}."
-        f" `s-hop` is {figure(-below['mean'])} below ({interval(below)})"
+        f"confidence intervals of the paired difference include zero: {spans(unsure['k-hop'])} points and"
+        f" {spans(unsure['a-hop'])}."
+        f" `s-hop` is {points(-below['mean'])} points below ({spans(below)})"
     )
 
 

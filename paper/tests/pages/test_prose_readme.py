@@ -6,8 +6,11 @@ from paper.tests.pages.sentences import (
     ROUNDED,
     accuracies,
     best_metric,
-    measured,
+    fair_rows,
+    moved,
+    on_real_data,
     one,
+    percent,
     plain,
     rows,
     says,
@@ -17,20 +20,6 @@ from paper.tests.pages.sentences import (
 from ahop_paper.baselines import ALONE
 
 INVERTED = "ridge and inverted softmax"
-
-
-def percent(share, digits=1):
-    return f"{100 * share:.{digits}f} %"
-
-
-def moved(data, method="b-hop", labels="all"):
-    """The share of right first choices of queries of another embedding model."""
-    return percent(one("spaces", "right", data=data, method=method, labels=labels))
-
-
-def on_real_data(data, model, other=None):
-    """As :func:`measured`."""
-    return percent(float(measured(data, model, other)))
 
 
 def changed_embeddings():
@@ -43,12 +32,6 @@ def changed_embeddings():
     assert best == one("spaces", "right", data="embeddings-new", method=INVERTED)
     theirs = f"{before} by ridge regression with an inverted softmax, from 5,000 pairs"
     return f"| {theirs} | {after} from 5,000 pairs, {without} without a single one |"
-
-
-def fair_rows(data):
-    """What else learned from all pairs, without a pattern's own query being counted."""
-    found = [row for row in rows("spaces", data=data, labels="all") if row["method"] != "b-hop"]
-    return [{"data": data, "method": row["method"]} for row in found if "own query" not in row["method"]]
 
 
 def text_models():

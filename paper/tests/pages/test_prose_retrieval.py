@@ -1,7 +1,20 @@
 """Sentences about retrieval: their figures, too, come from the results."""
 
 import pytest
-from paper.tests.pages.sentences import LEARNED, ROOT, ROUNDED, accuracies, best_metric, one, plain, rows, says, untuned
+from paper.tests.pages.sentences import (
+    LEARNED,
+    ROOT,
+    ROUNDED,
+    accuracies,
+    best_metric,
+    one,
+    percent,
+    plain,
+    points,
+    rows,
+    says,
+    untuned,
+)
 
 from ahop_paper.baselines import ALONE, BOTH, PLAIN
 from ahop_paper.pages.markdown import figure, read
@@ -19,16 +32,16 @@ def baselines_in_retrieval():
     assert all(own > other for own, other in zip(best, others, strict=True))
     a_hop, b_hop, ceiling = (accuracies([model]) for model in ("a-hop", "b-hop*", "oracle"))
     assert figure(best[0]) == figure(a_hop[0])
-    kept = [figure(own - other) for own, other in zip(a_hop, best, strict=True)][1:]
-    ahead = [figure(own - other) for own, other in zip(b_hop, best, strict=True)]
+    kept = [points(own - other) for own, other in zip(a_hop, best, strict=True)][1:]
+    ahead = [points(own - other) for own, other in zip(b_hop, best, strict=True)]
     below = max(other - own for own, other in zip(b_hop, ceiling, strict=True))
     behind, before = as_hard_as_the_papers()
     return (
-        f"at synthetic .4 it has {figure(best[0])}, as `a-hop` has. `a-hop` keeps a lead of {kept[0]}, {kept[1]} and"
-        f" {kept[2]} in the other three; where queries are as hard as the paper's ([`calibrated`](../what-we-found.md))"
-        f" it is {figure(-behind)} behind at .4 and {figure(before)} ahead at .5."
-        f" `b-hop` without labels is ahead of the best of them by {', '.join(ahead[:3])}"
-        f" and {ahead[3]}, and at most {figure(below)} below the ceiling"
+        f"at synthetic .4 it has {percent(best[0])}, as `a-hop` has. `a-hop` keeps a lead of {kept[0]}, {kept[1]} and"
+        f" {kept[2]} points in the other three; where queries are as hard as the paper's"
+        f" ([`calibrated`](../what-we-found.md)) it is {points(-behind)} points behind at .4 and {points(before)}"
+        f" ahead at .5. `b-hop` without labels is ahead of the best of them by {', '.join(ahead[:3])}"
+        f" and {ahead[3]} points, and at most {points(below)} below the ceiling"
     )
 
 
@@ -47,9 +60,9 @@ def baselines_in_worlds():
     behind = sorted(value for value in best.values() if value <= 0.99)
     ours = min(one("worlds", "fraction_of_oracle", world=world, model="b-hop*") for world in worlds)
     return (
-        f"in {len(level)} of the {len(best)} worlds one without labels has at least {figure(level[0])} of the ceiling,"
-        f" and learning the corruption gains nothing. In the others the best one has {figure(behind[0])} to"
-        f" {figure(behind[-1])} and `b-hop` without labels {figure(ours)} or more"
+        f"in {len(level)} of the {len(best)} worlds one without labels reaches at least {percent(level[0])} of the"
+        f" ceiling, and learning the corruption gains nothing. In the others the best one reaches"
+        f" {points(behind[0])} to {percent(behind[-1])} of it, and `b-hop` without labels {percent(ours)} or more"
     )
 
 
@@ -59,7 +72,7 @@ def generator():
         for level in (0.4, 0.5)
         for row in rows("generators-synthetic", preset="published", model="m-hop", level=level)
     ]
-    ours, papers = (" and ".join(figure(row[what]) for row in found) for what in ("mean", "paper"))
+    ours, papers = (" and ".join(percent(row[what]) for row in found) for what in ("mean", "paper"))
     away = " and ".join(str(row["standard_errors"]) for row in found)
     return f"has {ours} on synthetic patterns and 15 other seeds, where the paper has {papers} ({away} standard errors)"
 
@@ -69,9 +82,9 @@ def leads():
         {row["model"]: row for row in rows("retrieval-synthetic", setting=f"difficulty {level}")}
         for level in (0.4, 0.5)
     )
-    ours = [figure(row["a-hop"]["accuracy"]["mean"] - row["m-hop"]["accuracy"]["mean"]) for row in (first, second)]
-    papers = [figure(row["a-hop"]["paper"]["accuracy"] - row["m-hop"]["paper"]["accuracy"]) for row in (first, second)]
-    return f"a-hop is {' and '.join(ours)} above m-hop, in the paper {' and '.join(papers)}"
+    ours = [points(row["a-hop"]["accuracy"]["mean"] - row["m-hop"]["accuracy"]["mean"]) for row in (first, second)]
+    papers = [points(row["a-hop"]["paper"]["accuracy"] - row["m-hop"]["paper"]["accuracy"]) for row in (first, second)]
+    return f"a-hop is {' and '.join(ours)} points above m-hop, in the paper {' and '.join(papers)}"
 
 
 def within_chance():
@@ -116,14 +129,14 @@ def rejection():
 
 
 def few_samples():
-    found = [figure(row["fraction_of_oracle"]["mean"]) for row in rows("worlds-128", model="b-hop")]
-    return f"`b-hop` still has {' and '.join(found)} of the ceiling"
+    found = [percent(row["fraction_of_oracle"]["mean"]) for row in rows("worlds-128", model="b-hop")]
+    return f"`b-hop` still reaches {' and '.join(found)} of the ceiling"
 
 
 def soft_readouts():
     hardest = {row["model"]: row for row in rows("retrieval-ladder", setting="difficulty 0.7")}
     said, first = (
-        [figure(hardest[model][what]["mean"]) for model in ("b-hop*", "oracle")]
+        [percent(hardest[model][what]["mean"]) for model in ("b-hop*", "oracle")]
         for what in ("accuracy", "first_choice")
     )
     return f"`b-hop*` has {said[0]} there and the Oracle {said[1]}; by first choices {first[0]} and {first[1]}"
@@ -138,7 +151,7 @@ def near_the_family():
     fractions = [untuned("fraction_of_oracle", world, model) for world in NEAR for model in LEARNED]
     assert untuned("fraction_of_oracle", GROWING, "a-hop") > untuned("fraction_of_oracle", GROWING, "b-hop")
     assert abs(best_metric(GAIN) - untuned("fraction_of_oracle", GAIN, "b-hop")) < 0.005
-    return f"cost `b-hop` at most {figure(1 - min(fractions))} of the ceiling, labels or not"
+    return f"cost `b-hop` at most {percent(1 - min(fractions))} of the ceiling, labels or not"
 
 
 def learned_from_labels():
@@ -151,26 +164,28 @@ def learned_from_labels():
     *others, found = sorted(shared["fraction_of_oracle"]["runs"])
     assert max(others) < 0.1
     return (
-        f"learns from labels ({figure(min(fractions))} to {figure(max(fractions))} of the ceiling). Without them it"
-        f" finds no rotation, and shared noise in one run of five ({figure(found)}"
+        f"from labels ({points(min(fractions))} to {percent(max(fractions))} of the ceiling). Without them it"
+        f" finds no rotation, and shared noise in one run of five ({percent(found)}"
     )
 
 
 def whitened():
-    ahead, own = (figure(untuned("fraction_of_oracle", MOVED[0], model)) for model in ("whitening", "b-hop"))
+    ahead, own = (percent(untuned("fraction_of_oracle", MOVED[0], model)) for model in ("whitening", "b-hop"))
     assert ahead > own
     return f"whitening with the same labels is ahead of it ({ahead} against {own})"
 
 
 def swapped_neighbours():
-    without, labelled = (figure(untuned("fraction_of_oracle", SWAPPED, model)) for model in LEARNED)
+    without, labelled = (percent(untuned("fraction_of_oracle", SWAPPED, model)) for model in LEARNED)
     return f"no notion of swapped neighbours ({labelled} with labels, {without} without)"
 
 
 def rounded_values():
-    without, labelled = (figure(untuned("fraction_of_oracle", ROUNDED, model)) for model in LEARNED)
-    best = figure(best_metric(ROUNDED))
-    return f"has {labelled} of the ceiling there, and {without} without labels, where a centred cosine has {best}"
+    without, labelled = (percent(untuned("fraction_of_oracle", ROUNDED, model)) for model in LEARNED)
+    best = percent(best_metric(ROUNDED))
+    return (
+        f"reaches {labelled} of the ceiling there, and {without} without labels, where a centred cosine reaches {best}"
+    )
 
 
 def untuned_calibration():
@@ -182,9 +197,9 @@ def untuned_calibration():
 def exact_counts():
     found = rows("ceiling")
     exact, independent = (
-        " and ".join(figure(row[what]["mean"], 4) for row in found) for what in ("exact", "independent")
+        " and ".join(percent(row[what]["mean"], 2) for row in found) for what in ("exact", "independent")
     )
-    others = " and ".join(f"{figure(100 * (1 - row['alike']['mean']), 2)} %" for row in found)
+    others = " and ".join(percent(1 - row["alike"]["mean"], 2) for row in found)
     assert all(abs(row["exact"]["mean"] - row["independent"]["mean"]) < row["exact"]["std"] for row in found)
     # A table that was made again is by the exact count, and the text says so no longer.
     (way,) = [

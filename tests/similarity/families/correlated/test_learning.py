@@ -137,7 +137,7 @@ def test_information_is_the_same_however_little_memory_there_is(monkeypatch):
 def test_labels_judge_hidden_causes_where_there_are_some(labels, monkeypatch):
     """Halves that disagree veto hidden causes, unless known origins say that these find them and others do not."""
 
-    def against(one, other, patterns, queries):
+    def against(one, other, data):
         return float(getattr(one, "rank", 0) == 0)
 
     monkeypatch.setattr(trust, "agreement", against)
