@@ -58,7 +58,9 @@ def cells(case, random):
     """Lines of text, that of the names first, and the numbers among them, of which the first row has all."""
     count, width = case["rows"], case["columns"]
     values = random.normal(size=(count, width)) * case["scale"]
-    texts = [[format(value, case["digits"]) for value in row] for row in values]
+    # Whole numbers of sixteen digits or more are codes.
+    digits = case["digits"] if case["scale"] < 1e10 else ".6g"
+    texts = [[format(value, digits) for value in row] for row in values]
     # The first row shows how decimals are written.
     texts[0] = [f"{value:.2f}" for value in random.uniform(-9, 9, width)]
     values = np.array([[float(text) for text in row] for row in texts])
@@ -68,9 +70,8 @@ def cells(case, random):
     values[lost] = np.nan
     for row, column in np.argwhere(lost):
         texts[row][column] = case["missing"]
-    # An id with a line break is shown as it is where a value is infinite.
-    signs = HOSTILE if case["fault"] != "infinite" else NO_BREAK
-    ids = [f"{row:06d}" if case["codes"] else f"{''.join(random.choice(signs, 3))}x{row}" for row in range(count)]
+
+    ids = [f"{row:06d}" if case["codes"] else f"{''.join(random.choice(HOSTILE, 3))}x{row}" for row in range(count)]
     pad = " " if case["blank"] else ""
     names = [f"{random.choice(NO_BREAK)}n{column}" for column in range(width)]
     return [["id", *names], *([id, *(pad + text for text in row)] for id, row in zip(ids, texts, strict=True))], values

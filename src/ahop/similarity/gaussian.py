@@ -22,6 +22,8 @@ from ahop.similarity.families.training import TrainingData
 _SHARED = 2.0
 # The least noise beside what queries vary by, and beside the first guess.
 _LEAST, _FIRST = 1e-8, 0.01
+# Values' worth of belief that few queries are as noisy as patterns are spread.
+_BELIEF = 4.0
 _STEPS, _TOLERANCE, _HALVINGS, _NOTHING = 200, 1e-6, 30, 1e-300
 # Queries that are asked how sure it is, and how little a step may gain beside what the null asks for, in nats.
 _ASKED, _ROUGHLY = 512, 1e-3
@@ -216,7 +218,10 @@ class _Learning:
         # To begin with, what the mean and the variance of queries have beside those of patterns.
         self.bias = (self.seen * self.queries).sum(0) / count * self.biased
         varies = (self.seen * (self.queries - self.bias)).square().sum(0) / count
-        self.least = _LEAST * float(varies.mean() + self.scatter.mean()) or _LEAST
+        self.least = _LEAST * (float(varies.mean() + self.scatter.mean()) + float(self.mean.square().mean())) or _LEAST
+        # Few queries are as noisy as patterns are spread, as far as nothing else is known.
+        spread = float(self.mean.square().mean())
+        self.belief = _BELIEF * spread if len(queries) < _FEWEST else 0.0
         own = self.mean.square().mean(0) + self.scatter.mean(0)
         self.noise = (varies - own).clamp_min(_FIRST * float(varies.mean())).clamp_min(self.least)
 
@@ -258,8 +263,14 @@ class _Learning:
             variance = self.scatter + noise
             return (gaps / variance.square() - counts / variance).sum(0)
 
-        ends = self.least, float(gaps.sum()) + self.least
-        common = _root(lambda noise: slope(noise).sum().expand_as(noise), self.noise, *ends)
+        ends = self.least, float(gaps.sum()) + self.belief + self.least
+
+        def believed(noise: Tensor) -> Tensor:
+            """Of all dimensions together, with what is believed of a few values."""
+            few = (self.belief / noise - _BELIEF * (self.belief > 0)) / noise
+            return (slope(noise).sum() + few).expand_as(noise)
+
+        common = _root(believed, self.noise, *ends)
         self.noise = _root(lambda noise: slope(noise) + _SHARED * (common - noise) / noise.square(), self.noise, *ends)
 
 

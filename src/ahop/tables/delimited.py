@@ -161,10 +161,12 @@ def _is_number(dialect: Dialect, cells: list[str]) -> bool:
 
 def _complain(file: BinaryIO, name: str, dialect: Dialect, names: list[str], numbers: list[bool]) -> None:
     """Refuse the first line that is not as the others, or the first cell that is no number."""
+    header = dialect.header
     for line, row in _rows(file, name, dialect.separator):
         if len(row) != len(names):
             raise ValueError(f"{name}, line {line} must have {len(names)} cells, as line 1 has; it has {len(row)}")
-        if line == 1 and dialect.header:
+        if header:
+            header = False
             continue
         for column, number, cell in zip(names, numbers, row, strict=True):
             if number and not dialect.number(cell):

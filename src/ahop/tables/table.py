@@ -115,7 +115,9 @@ class Table:
             raise ValueError("; ".join(told))
         if bool(np.isinf(self.values).any()):
             row, place = np.argwhere(np.isinf(self.values))[0]
-            raise ValueError(f"{self.name}: row {self.ids[row]!s}, column {self.columns[place]!r} is infinite")
+            # An id may hold a line break.
+            shown = repr(self.ids[row]) if isinstance(self.ids[row], str) else self.ids[row]
+            raise ValueError(f"{self.name}: row {shown}, column {self.columns[place]!r} is infinite")
         first: dict[str, int] = {}
         for row, id in enumerate(map(str, self.ids)):
             if not id.strip():

@@ -100,7 +100,9 @@ def test_queries_without_origins_never_hide_a_map_that_pairs_show(queries, known
     moved = patterns[origins] @ rotation + 0.1 * torch.randn(len(origins), 16, generator=generator)
     told = torch.where(torch.arange(queries) < known, origins[:queries], -1)
     memory = BayesianHopfield(patterns).fit(moved[:queries], told)
-    assert memory.report.chosen == "a moved space"
+    # Ridge regression is a map, too, and the simpler one.
+    model = memory.similarity.model
+    assert isinstance(model, Moved) or (isinstance(model, Nearest) and model.mapped)
     assert [one.name for one in memory.report.tried].count("a moved space") == 1
     assert right(memory, moved[queries:], origins[queries:]) > 0.95
     assert memory.report.accuracy > 0.9

@@ -99,7 +99,7 @@ class Told(NamedTuple):
 
     def beats_chance(self, patterns: int) -> bool:
         """Whether more were found than by chance."""
-        return beats_chance(round(self.accuracy * self.witnesses), self.witnesses, patterns)
+        return beats_chance(self.right, self.labels, patterns)
 
     def on(self, report: FitReport) -> FitReport:
         """A report that rests on these labels."""

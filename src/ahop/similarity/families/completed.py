@@ -31,8 +31,8 @@ _REPEATED, _BLUR = 0.1, 0.1
 
 
 def blurred(data: TrainingData, seed: int) -> TrainingData:
-    """The same with values that repeat blurred, as densities need it."""
-    if 1 - len(data.queries.unique()) / data.queries.numel() < _REPEATED:
+    """The same with values that repeat blurred, as densities need it; not where some are missing."""
+    if data.observed is not None or 1 - len(data.queries.unique()) / data.queries.numel() < _REPEATED:
         return data
     noise = torch.randn(data.queries.shape, generator=torch.Generator().manual_seed(seed)).to(data.queries)
     return replace(data, queries=data.queries + _BLUR * noise)
@@ -52,7 +52,8 @@ def completed(data: TrainingData, refit: Refit, seed: int) -> Completed:
         some, _, counts = stand_ins.of(asked, model)
         evidence, doubt = [], []
         for part in split(len(judge), 4 * 8 * len(some.patterns)):
-            scores = (model(some.patterns, some.queries[part]) + some.log_priors).double()
+            few = some.part(some.rows[part])
+            scores = (model(few.patterns, few.queries, few.observed) + few.log_priors).double()
             shares = torch.softmax(scores, 1)
             evidence.append(scores.logsumexp(1))
             # What a stand-in has is shared alike among those that it stands for.

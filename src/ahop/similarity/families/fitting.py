@@ -164,7 +164,7 @@ def _told_by_labels(data: TrainingData, report: FitReport) -> bool:
     """Whether more of the known origins were found than by chance."""
     if not report.labels or math.isnan(report.accuracy):
         return False
-    return beats_chance(round(report.accuracy * report.witnesses), report.witnesses, len(data.patterns))
+    return beats_chance(round(report.accuracy * report.labels), report.labels, len(data.patterns))
 
 
 def _above_chance(data: TrainingData, chosen: Candidate, report: FitReport, seed: int) -> bool:

@@ -15,6 +15,7 @@ from ahop.similarity.families import calibration, completed, with_labels
 from ahop.similarity.families.candidate import Candidate, Outcome, Refit, halves
 from ahop.similarity.families.family import Family, with_simplest
 from ahop.similarity.families.nearest.family import plain_distance
+from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation
 
@@ -33,7 +34,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         return Outcome(one, [one.trial])
     if data.same_width and len(data.queries) < _FEW:
         families = with_simplest(families)
-    blurry = completed.blurred(data, seed) if data.observed is None else data
+    blurry = completed.blurred(data, seed)
     best: Candidate | None = None
     tried: list[Trial] = []
     # What would be a fact, and no choice, is looked for first; what takes long, last.
@@ -51,7 +52,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         if learned.settles or not data.same_width:
             best = learned
             break
-        if learned.found and data.observed is None:
+        if learned.found:
             learned = _explained(blurry, learned, seed)
         if learned.found and (best is None or _tells_more(data, learned, best, seed)):
             best = learned
@@ -94,7 +95,7 @@ def _anew(family: Family, seed: int, data: TrainingData) -> Density:
 
 def _nearest(data: TrainingData) -> Candidate:
     """The nearest pattern by plain distance, which fewer queries than have halves cannot improve on."""
-    nearest = torch.cdist(data.queries, data.patterns).argmin(1)
+    nearest = Nearest(data.patterns.shape[1]).to(data.patterns)(data.patterns, data.queries, data.observed).argmax(1)
     origins = torch.where(data.all_origins < 0, nearest, data.all_origins)
     return replace(plain_distance(replace(data, origins=origins)), data=data, again=None)
 

@@ -45,6 +45,7 @@ class PlainMetrics(Family):
     name = "plain metrics"
     complexity = 10
     plain = True
+    takes_missing = True
 
     def applies(self, data: TrainingData, seed: int) -> bool:
         return data.same_width and len(data.queries) >= _FEWEST
@@ -63,7 +64,7 @@ class PlainMetrics(Family):
         blurry = completed.blurred(data, seed)
         found = {}
         for alignment, metric in RECIPES:
-            if metric != "cosine" or data.patterns.shape[1] >= _DIRECTIONS:
+            if metric != "cosine" or (data.observed is None and data.patterns.shape[1] >= _DIRECTIONS):
                 again = partial(_of_queries, alignment, metric)
                 found[alignment, metric] = again, completed.completed(blurry, again(blurry), seed)
         distances, cosines = (

@@ -126,12 +126,19 @@ class _Temperature:
 
     def __init__(self, model: Nearest, data: TrainingData) -> None:
         self.model, self.data = model, data
-        stored, asked = model.stored(data.patterns), model.asked(data.queries)
+        stored, asked, observed = model.stored(data.patterns), model.asked(data.queries), data.observed
         size = 3 * 8 * len(stored)
+
+        def table(part: slice) -> Tensor:
+            return model.similarity(stored, asked[part], None if observed is None else observed[part]).double()
+
         self.parts = split(len(asked), size)
-        self.tables = parts_of(lambda part: model.similarity(stored, asked[part]).double(), len(asked), size)
+        self.tables = parts_of(table, len(asked), size)
+        # A similarity of what was observed, for that of whole rows.
+        self.whole = 1.0 if observed is None else 1 / max(_TINY, float(observed.double().mean()))
         # From the nearest patterns, which is too sure, to what explains the queries.
-        self.log_beta = _log_beta(model, float(torch.cat([similar.amax(1) for similar in self.tables()]).mean()))
+        nearest = float(torch.cat([similar.amax(1) for similar in self.tables()]).mean())
+        self.log_beta = _log_beta(model, self.whole * nearest)
         model.log_beta.fill_(self.log_beta)
 
     def expect(self) -> tuple[float, float]:
@@ -144,8 +151,9 @@ class _Temperature:
             shares[known] = nn.functional.one_hot(origins[known], len(data.patterns)).to(shares)
             evidence.append(logits.logsumexp(1))
             means.append((shares * similar).sum(1))
-        constant = self.model.level(None) + self.model.log_volume(data.queries)
-        return float((torch.cat(evidence) + constant).mean()), float(torch.cat(means).mean())
+        level = self.model.level(data.observed)
+        constant = (level.squeeze(-1) if level.ndim else level) + self.model.log_volume(data.queries)
+        return float((torch.cat(evidence) + constant).mean()), self.whole * float(torch.cat(means).mean())
 
     def maximise(self, shares: float) -> bool:
         before, self.log_beta = self.log_beta, _log_beta(self.model, shares)
@@ -156,7 +164,7 @@ class _Temperature:
 @torch.no_grad()
 def fit_queries(data: TrainingData, alignment: str, metric: str) -> Nearest:
     """A plain metric at the temperature that explains the queries, whether or not their origins are known."""
-    model = _aligned(data.patterns, data.queries, data.zero, alignment, metric)
+    model = _aligned(data.patterns, data.queries, data.zero, alignment, metric, data.observed)
     # Which are nearest is the same at any temperature: one look at all patterns is enough.
     em.iterate(_Temperature(model, stand_ins.of(data, model).data), _STEPS)
     return model
