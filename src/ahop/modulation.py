@@ -92,7 +92,8 @@ class Kernel(Modulation):
 
         Args:
             score: Log-probabilities of patterns for queries in this space, up to a constant of the query.
-            patterns, queries, origins: ``(N, d)``, ``(n, d)`` and ``(n,)``, at least five.
+            patterns, queries, origins: ``(N, d)``, ``(n, d)`` and ``(n,)``, at least five; of fewer than fifteen, too
+                few are held out to change anything.
             steps, rate: Of Adam.
             seed: For the split, and for the patterns that the separation loss draws when there are very many.
         """
@@ -143,7 +144,9 @@ class Kernel(Modulation):
         gain = start - best_losses
         clearly = float(t.isf(norm.sf(_CLEARLY), len(gain) - 1))
         if not float(gain.mean()) > clearly * float(gain.std()) / math.sqrt(len(gain)):
-            best, best_phi = start.mean().item(), identity
+            # Nor would more steps change that.
+            found = replace(report, loss=start.mean().item(), converged=True, advice="")
+            return self._keep(identity / unit, found)
         # The best on what was held out is behind it once that loss rises again.
         converged = report.converged or report.loss > best
         report = replace(report, loss=best, converged=converged, advice="" if converged else report.advice)

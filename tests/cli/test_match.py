@@ -186,3 +186,15 @@ def test_it_can_be_read_in_a_terminal_and_in_a_log(folder, tmp_path):
 def test_frames_are_matched_in_python_as_files_are(folder):
     model = linkage.Model.load(folder / "model")
     assert linkage.link(model, Table.of(INCOMING)).table()["match"] == WANTED
+
+
+def test_no_file_is_written_over_another_nor_over_answers(tmp_path):
+    files = tmp_path / "stored.csv", tmp_path / "incoming.csv"
+    for table, path in zip((STORED, INCOMING), files, strict=True):
+        write(table, path)
+    answers, given = tmp_path / "m-check.csv", "id,answer\no1,3\n"
+    answers.write_text(given)
+    code, text = said(*files, "--out", answers)
+    assert code == 2 and "--out would write over" in text and answers.read_text() == given
+    code, text = said(*files, "--out", tmp_path / "n.csv", "--ask", 3, "--report", tmp_path / "n-check.html")
+    assert code == 2 and "the page of --ask" in text and not (tmp_path / "n.csv").exists()

@@ -3,6 +3,7 @@ from tests.linkage.data import tables
 
 from ahop import STRANGER
 from ahop.linkage import known_pairs
+from ahop.linkage.pairs import paired
 from ahop.tables import Table
 
 STORED, INCOMING, _ = tables()
@@ -61,3 +62,9 @@ def test_none_is_refused_where_a_stored_row_has_that_id(tmp_path):
         known_pairs(path, stored, INCOMING)
     path.write_text("order,sku\no1,a\n")
     assert known_pairs(path, stored, INCOMING).origins.tolist() == [-1, 1, *[-1] * 28]
+
+
+def test_whole_ids_are_found_as_files_of_floats_write_them():
+    table = Table.of({"id": [3.0, 8.0], "x": [0.5, 1.5]}, name="t")
+    assert table.ids.tolist() == [3, 8]
+    assert paired([["3.0", "8"], ["8", "3.0"]], "pairs.csv", table, table).origins.tolist() == [1, 0]

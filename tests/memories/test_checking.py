@@ -6,6 +6,7 @@ import torch
 
 from ahop import STRANGER, BayesianHopfield
 from ahop._recall import Recall
+from ahop.learning.report import FitReport
 from ahop.memories.checking import Certificate, certified, questions
 from ahop.variants import Noisy
 
@@ -189,9 +190,23 @@ def test_labels_verify_nothing_once_many_patterns_have_come_or_gone():
     memory.remove(range(90, 95))
     assert memory.recall(patterns[:1]).verified
     memory.add(torch.rand(6, 8))
-    assert not memory.recall(patterns[:1]).verified and not memory.report.labels
-    with pytest.raises(ValueError, match="coverage must be None"):
+    assert not memory.recall(patterns[:1]).verified and not memory.match(patterns[:1]).verified
+    with pytest.raises(ValueError, match="coverage must be None where many patterns have come or gone"):
         memory.recall(patterns[:1], coverage=0.9)
+    # Further answers judge anew, beside what is stored then.
+    memory.verify(patterns[:40], range(40))
+    memory.add(torch.rand(3, 8))
+    assert memory.recall(patterns[:1], coverage=0.9).verified
+
+
+def test_labels_verify_nothing_where_patterns_came_and_went_while_they_judged():
+    patterns = torch.rand(100, 8, generator=torch.Generator().manual_seed(0))
+    memory = BayesianHopfield(patterns)
+    with memory.learning() as now:
+        now._take(now.similarity, FitReport("em", 0.0, 1, True, accuracy=1.0, labels=60))
+        memory.remove(range(70, 100))
+        memory.add(torch.rand(30, 8))
+    assert memory.report.labels == 60 and not memory.recall(patterns[:1]).verified
 
 
 def test_answers_alone_are_a_report():

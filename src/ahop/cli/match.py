@@ -57,11 +57,14 @@ def match(
     for file in (pairs, answers):
         if file is not None and not file.is_file():
             raise FileNotFoundError(f"{file} does not exist")
-    if ask is not None and (given := linkage.answers_in(checks)):
-        raise ValueError(
-            f"--ask would write over {checks}, in which somebody has given {counted(given, 'answer')}: give --out "
-            "another name"
-        )
+    for target, option in ((out, "--out"), *(((checks, "--ask"),) if ask is not None else ())):
+        if given := linkage.answers_in(target):
+            raise ValueError(
+                f"{option} would write over {target}, in which somebody has given {counted(given, 'answer')}: give "
+                "--out another name"
+            )
+    if ask is not None and report is not None and report.resolve() == checks.with_suffix(".html").resolve():
+        raise ValueError(f"--report must not be {report}, which is the page of --ask: give it another name")
     keep([*files, pairs, answers], {"--out": out, "--report": report, "--ask": None if ask is None else checks})
     if report is not None:
         _extras.require("matplotlib", extra="plot")

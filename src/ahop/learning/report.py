@@ -84,8 +84,8 @@ class FitReport:
 
     @property
     def verified(self) -> bool:
-        """Whether enough labels have judged."""
-        return self.labels >= VERIFIED
+        """Whether enough labels have judged, by as many witnesses."""
+        return (self.witnesses or self.labels) >= VERIFIED
 
     @property
     def interval(self) -> tuple[float, float]:

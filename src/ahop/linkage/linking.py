@@ -222,8 +222,9 @@ def _learned(
     report = memory.report
     assert report is not None
     judged, labels = None, None
-    if report.labels:
-        judged = Certificate(round(report.accuracy * report.labels), report.labels)
+    if count := report.witnesses or report.labels:
+        # Labels that are right or wrong together count as what they are worth.
+        judged = Certificate(round(report.accuracy * count), count)
         # A fit judges first choices, not what is matched together.
         if one_to_one:
             how = {"observed": observed, "standardise": units, "seed": seed, "verbose": verbose}

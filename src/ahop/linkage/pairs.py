@@ -43,7 +43,7 @@ def paired(rows: list[list[str]], name: str, stored: Table, incoming: Table) -> 
         raise ValueError(f"{name} must have two columns: the id of an incoming row, and that of a stored one")
     first, second = _columns(rows[0], incoming.id, stored.id)
     names = rows[0][first], rows[0][second]
-    ours, theirs = incoming.places(), named_places(stored, [row[second] for row in rows])
+    ours, theirs = as_written(incoming), named_places(stored, [row[second] for row in rows])
     header = names[0] not in ours and names[1] not in theirs
     pairs = [(row[first], row[second]) for row in rows[header:]]
     if not pairs:
@@ -63,9 +63,15 @@ def paired(rows: list[list[str]], name: str, stored: Table, incoming: Table) -> 
     return Known(origins, f"{len(pairs):,} in {name} ({told}){none}")
 
 
+def as_written(table: Table) -> dict[str, int]:
+    """The row of each id, by its text; whole numbers also as files of floats have them, ``3.0``."""
+    floats = {f"{id}.0": row for row, id in enumerate(table.ids) if isinstance(id, int)}
+    return {**floats, **table.places()}
+
+
 def named_places(stored: Table, ids: Iterable[str]) -> dict[str, int]:
     """The row of each stored id, and ``ahop.STRANGER`` for "none", which no stored row may be called if ``ids`` do."""
-    places = stored.places()
+    places = as_written(stored)
     if NONE in places and NONE in ids:
         raise ValueError(f"{stored.name} must have no row with the id {NONE!r}: it means none of the stored rows")
     return {NONE: STRANGER, **places}

@@ -123,7 +123,7 @@ class BayesianHopfield(Verifiable):
             observed: As in :meth:`scores`: learn from these entries alone. Hidden causes, a moved space and slopes
                 take whole rows, and are not looked for when some are missing.
             hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out
-                what there is.
+                what there is. Few queries may get a plain metric all the same, where they cannot tell more.
             order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, row by row, whose
                 slopes are then tried, too; 0 for none, None to find out.
             room: How many queries a pattern takes at most, as in :meth:`match`, if that is known: what is likely under
@@ -162,7 +162,7 @@ class BayesianHopfield(Verifiable):
             now._recent = window.after(None)
         return self._warned(report)
 
-    _learned: ClassVar[tuple[str, ...]] = ("similarity", "report", "prior", "_recent")
+    _learned: ClassVar[tuple[str, ...]] = ("similarity", "report", "prior", "_recent", "_turnover")
     _advice: ClassVar[str] = "give further queries to partial_fit"
 
     @torch.no_grad()
@@ -190,11 +190,11 @@ class BayesianHopfield(Verifiable):
         return self
 
     def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
-        super()._resized(before, kept, added)
         if self._index is not None:
             self._index.follow(before, kept, added)
         # The window's origins count the patterns as they were.
         self._recent = self._recent if added else None
+        super()._resized(before, kept, added)
 
     def _follow(self, kept: Tensor, added: int) -> None:
         super()._follow(kept, added)
@@ -334,7 +334,7 @@ class BayesianHopfield(Verifiable):
             strange = (now.familiarity(queries, observed=observed) < level)[..., None]
             found = Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
             found.refusal = now.similarity.refusal(reject)
-        return found.checked(prior is None and now.report is not None and now.report.verified)
+        return found.checked(prior is None and now.verified)
 
     @torch.no_grad()
     def match(self, queries: Any, room: Any = 1, *, observed: Observed = None, reject: float | None = None) -> Matching:
@@ -382,6 +382,11 @@ class BayesianHopfield(Verifiable):
             raise ValueError(f"k must be left out where coverage says how many patterns there are, got {k}")
         if self.prior is not None:
             raise ValueError("coverage must be None where the memory has a prior: labels were held out without it")
+        if self._outdated:
+            raise ValueError(
+                "coverage must be None where many patterns have come or gone since labels judged: let verify see "
+                "further answers"
+            )
         least = self.similarity.least_likely(coverage)
         found = self.recall(queries, min(len(self), math.floor(1 / least)), observed=observed, reject=reject)
         out = found.probabilities < least

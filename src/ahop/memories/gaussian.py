@@ -36,9 +36,10 @@ class GaussianHopfield(Scattered, Doubting):
     raises it is :math:`x \leftarrow b + \sum_k w_k \odot \xi_k \oslash \sum_k w_k` with
     :math:`w_k = p(k \mid x) / (\sigma_k^2 + \psi)`; :func:`ahop.energy.descend` goes down by gradients.
 
-    Probabilities rest on this model alone: no label is held out to check them, and no recall is ``verified``. Where
-    queries without labels fit these patterns no better than others like them, ``report.found`` is False and
-    probabilities are the prior.
+    Probabilities rest on this model alone: five labels or more judge how right first choices are (``report``, by two
+    halves), but no temperature is fitted to them, and no recall is ``verified``. Where labels are found no more often
+    than by chance or, without labels, queries fit these patterns no better than others like them, ``report.found`` is
+    False and probabilities are the prior.
 
     Args:
         patterns: The means, ``(N, d)``.
@@ -98,6 +99,4 @@ class GaussianHopfield(Scattered, Doubting):
     def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, prior: Prior | None = None) -> Recall:
         """The k best patterns for each query; see :meth:`~ahop.memories.base.AssociativeMemory.recall`."""
         found = super().recall(queries, k, observed=observed, prior=prior)
-        if prior is not None:
-            return found
-        return self._doubted(found).checked(self.report is not None and self.report.verified)
+        return found if prior is not None else self._doubted(found)

@@ -224,7 +224,7 @@ def _told(memory: Host, columns: Tensor, plan: Plan, indices: Tensor, alone: Ten
         int(room.sum()),
         found=float(doubt) < 1,
         converged=plan.converged,
-        verified=memory.report is not None and memory.report.verified,
+        verified=memory.verified,
     )
 
 

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,26 +25,59 @@ _RIVALS = 1024
 _CHANGED = 0.1
 
 
+class Turnover(NamedTuple):
+    """How many patterns there were when labels judged, how many there are, and how many came or went since.
+
+    Example:
+        >>> Turnover(100, 100).after(kept=95, added=0), Turnover(100, 95, 5).after(kept=95, added=6).much
+        (Turnover(judged=100, stored=95, changed=5), True)
+    """
+
+    judged: int
+    stored: int
+    changed: int = 0
+
+    def after(self, kept: int, added: int) -> Turnover:
+        """The same once so many are kept, and so many were added."""
+        return Turnover(self.judged, kept + added, self.changed + self.stored - kept + added)
+
+    @property
+    def much(self) -> bool:
+        """Whether labels that judged beside the patterns of then say nothing of these."""
+        return self.changed > _CHANGED * self.judged
+
+
 class Verifiable(Doubting, abstract=True):
     """A memory with probabilities that checked answers can confirm or correct."""
 
     similarity: Corruption
-    # How many patterns have come or gone since labels judged.
-    _changed: int = 0
+    # What has come and gone since labels judged; None where none has.
+    _turnover: Turnover | None = None
+
+    @property
+    def verified(self) -> bool:
+        """Whether enough labels have judged, beside patterns that are still stored for the most part."""
+        return self.report is not None and self.report.verified and not self._outdated
+
+    @property
+    def _outdated(self) -> bool:
+        return self._turnover is not None and self._turnover.much
 
     def _take(self, similarity: Similarity, report: FitReport) -> None:
         super()._take(similarity, report)
-        self._changed = 0
+        self._turnover = Turnover(len(self), len(self))
 
     def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
         super()._resized(before, kept, added)
-        self._changed += len(before) - len(kept) + added
-        if self._changed > _CHANGED * len(before):
-            # Others that read this memory now keep what they have.
-            self.similarity = copy.deepcopy(self.similarity)
-            self.similarity.forget_labels()
-            if self.report is not None:
-                self.report = replace(self.report, accuracy=math.nan, labels=0, witnesses=0)
+        self._turn_over(kept, added)
+
+    def _follow(self, kept: Tensor, added: int) -> None:
+        super()._follow(kept, added)
+        self._turn_over(kept, added)
+
+    def _turn_over(self, kept: Tensor, added: int) -> None:
+        if self._turnover is not None:
+            self._turnover = self._turnover.after(len(kept), added)
 
     def familiarity(self, queries: Any, *, observed: Observed = None) -> Tensor:
         """The log of how much likelier a query is from a stored pattern than from one that is not stored, ``(...)``."""
@@ -101,7 +134,7 @@ class Verifiable(Doubting, abstract=True):
                 similarity.doubt.fill_(1.0)
             now.similarity = similarity
             now.report = replace(before, accuracy=found.accuracy, labels=found.labels, witnesses=0, found=tells)
-            now._changed = 0
+            now._turnover = Turnover(len(now), len(now))
             strangers = asked[[row for row, answer in enumerate(answers) if answer == STRANGER]]
             if len(strangers):
                 # As labels do, they take the place of earlier ones: checked twice, they would count twice.

@@ -232,10 +232,6 @@ class Corruption(Density):
         kept = realised(count, 1 - share) if int((count + 1) * share) else (0.0, 1.0)
         return Refusal(kept, simulated, int((self.met[:known] < level).sum()), known)
 
-    def forget_labels(self) -> None:
-        """Promise no coverage any more: labels judged another model, or beside other patterns."""
-        self.of_origins_count.zero_()
-
     @torch.no_grad()
     def follow(
         self,
@@ -258,7 +254,8 @@ class Corruption(Density):
             return self.fit(patterns, queries, origins, observed=observed, log_prior=log_prior, hidden_causes=causes)
         data = TrainingData(patterns, queries, origins, observed, log_prior)
         self.model, report = fitting.follow(self.model, data)
-        self.forget_labels()
+        # What was held out was judged by another model.
+        self.of_origins_count.zero_()
         self.met_count.zero_()
         return report
 

@@ -104,11 +104,12 @@ class Gaussian(Decomposable, Density):
     ) -> FitReport:
         """Learn bias and noise; see :class:`~ahop.similarity.Density`."""
         data = TrainingData(patterns.double(), queries.double(), origins, observed, log_prior)
-        trace = self._learn(data)
+        trace = self._learn(data, few=_few(data))
         told = self._judged(data, seed)
         found = told is not None and told.beats_chance(len(patterns))
         if not found and (told is None or told.labels < VERIFIED):
-            found = null.above_chance(data, Candidate("normal noise", self, data, again=_again), seed)
+            # Labels that are too few to tell are believed where there is nothing else.
+            found = data.labelled or null.above_chance(data, Candidate("normal noise", self, data, again=_again), seed)
         self.doubt.fill_(not found)
         if not found:
             warn(null.warning(len(queries), 0 if told is None else told.labels))
@@ -124,9 +125,9 @@ class Gaussian(Decomposable, Density):
         refit = _again(data)
         return calibration.by_labels([(refit(one), other), (refit(other), one)], data)
 
-    def _learn(self, data: TrainingData, tolerance: float = _TOLERANCE) -> list[float]:
-        """Bias and noise of some data; the bound before each step."""
-        learning = _Learning(data.patterns, data.queries, data.origins, data.observed, data.log_prior)
+    def _learn(self, data: TrainingData, tolerance: float = _TOLERANCE, few: bool = False) -> list[float]:
+        """Bias and noise of some data; the bound before each step. Of ``few`` queries, no bias."""
+        learning = _Learning(data.patterns, data.queries, data.origins, data.observed, data.log_prior, few)
         trace = em.iterate(learning, _STEPS, tolerance)
         self.bias.copy_(learning.bias)
         self.log_noise.copy_(learning.noise.log() / 2)
@@ -174,12 +175,17 @@ class Gaussian(Decomposable, Density):
         return f"{noise}\nValues are shifted by {size:.2g} on average."
 
 
+def _few(data: TrainingData) -> bool:
+    """Whether queries are too few to tell a bias."""
+    return len(data.queries) < _FEWEST
+
+
 def _again(data: TrainingData) -> Refit:
     """Learns from some of the queries."""
 
     def refit(rows: Tensor) -> Gaussian:
         model = Gaussian(data.queries.shape[1]).to(data.queries)
-        model._learn(data.part(rows), _ROUGHLY)
+        model._learn(data.part(rows), _ROUGHLY, _few(data))
         return model
 
     return refit
@@ -205,6 +211,7 @@ class _Learning:
         origins: Tensor | None,
         observed: Tensor | None,
         log_prior: Tensor | None,
+        few: bool,
     ) -> None:
         mean, self.scatter = (part.double() for part in _parts(patterns, queries.shape[-1]))
         # Around the patterns' mean, so that a common offset costs no digits.
@@ -214,14 +221,14 @@ class _Learning:
         self.seen = torch.ones_like(self.queries) if observed is None else observed.double()
         self.origins = origins
         count = self.seen.sum(0).clamp_min(1)
-        self.biased = len(queries) >= _FEWEST
+        self.biased = not few
         # To begin with, what the mean and the variance of queries have beside those of patterns.
         self.bias = (self.seen * self.queries).sum(0) / count * self.biased
         varies = (self.seen * (self.queries - self.bias)).square().sum(0) / count
         self.least = _LEAST * (float(varies.mean() + self.scatter.mean()) + float(self.mean.square().mean())) or _LEAST
         # Few queries are as noisy as patterns are spread, as far as nothing else is known.
         spread = float(self.mean.square().mean())
-        self.belief = _BELIEF * spread if len(queries) < _FEWEST else 0.0
+        self.belief = _BELIEF * spread if few else 0.0
         own = self.mean.square().mean(0) + self.scatter.mean(0)
         self.noise = (varies - own).clamp_min(_FIRST * float(varies.mean())).clamp_min(self.least)
 

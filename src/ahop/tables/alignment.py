@@ -69,6 +69,8 @@ def fitted(incoming: Table, columns: tuple[str, ...], named: bool) -> Table:
     if lacking := [name for name in columns if name not in incoming.columns]:
         told = f"{incoming.name} lacks columns that the model was made with: {listed(lacking)}"
         also = f"; {incoming.id!r} was taken for its ids, and --id names others" if incoming.id in lacking else ""
+        if set(lacking) & set(incoming.ignored):
+            also += "; some look like ids: where --id names the column of ids, all others are measured"
         raise ValueError(told + also)
     return _taken(incoming, columns)
 

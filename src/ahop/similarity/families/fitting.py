@@ -192,6 +192,7 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     """The model with a temperature, and what it expects of itself."""
     model = chosen.model
     log_beta, doubt, right = 0.0, 0.0, math.nan
+    told: calibration.Told | None = None
     # Labels count where they have judged: in cross-validation, while a map was learned, or by halves.
     judged = chosen.held_out is not None or not math.isnan(chosen.expected)
     halved = _halved(data, chosen, seed)
@@ -218,7 +219,8 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     if chosen.held_out is not None:
         report = replace(report, labels=len(chosen.held_out.right), witnesses=chosen.held_out.witnesses)
     elif judged and len(data.known) >= calibration.FEWEST:
-        report = replace(report, labels=len(data.known), witnesses=len(data.all_origins[data.known].unique()))
+        witnesses = len(data.all_origins[data.known].unique()) if told is None else told.witnesses
+        report = replace(report, labels=len(data.known), witnesses=witnesses)
     if chosen.held_out is not None:
         of_origins = of_own(chosen.held_out.scores, log_beta, doubt)
     else:

@@ -32,14 +32,17 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
     if data.same_width and len(data.queries) < _FEWEST:
         one = _nearest(data)
         return Outcome(one, [one.trial])
-    if data.same_width and len(data.queries) < _FEW:
+    few = data.same_width and len(data.queries) < _FEW
+    if few:
         families = with_simplest(families)
     blurry = completed.blurred(data, seed)
     best: Candidate | None = None
     tried: list[Trial] = []
     # What would be a fact, and no choice, is looked for first; what takes long, last.
     for family in sorted(families, key=lambda family: (not family.settles, family.slow)):
-        if not (data.same_width or family.maps) or not (data.observed is None or family.takes_missing):
+        if not (data.same_width or family.maps):
+            continue
+        if data.observed is not None and not (family.takes_missing or (few and family.plain)):
             continue
         if not family.applies(data, seed):
             continue
@@ -52,7 +55,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         if learned.settles or not data.same_width:
             best = learned
             break
-        if learned.found:
+        if learned.found and (data.observed is None or few):
             learned = _explained(blurry, learned, seed)
         if learned.found and (best is None or _tells_more(data, learned, best, seed)):
             best = learned

@@ -45,7 +45,6 @@ class PlainMetrics(Family):
     name = "plain metrics"
     complexity = 10
     plain = True
-    takes_missing = True
 
     def applies(self, data: TrainingData, seed: int) -> bool:
         return data.same_width and len(data.queries) >= _FEWEST
