@@ -74,7 +74,7 @@ def test_names_of_rows_cannot_become_part_of_the_page(found):
 def test_what_nobody_has_checked_is_said_to_be_unchecked():
     stored, incoming, _ = tables()
     told = " ".join(Seen(linkage.page(linkage.link(stored, incoming, verbose=False))).words)
-    assert "Nobody has checked" in told or "Nothing was found" in told
+    assert "Too few have been checked" in told or "Nothing was found" in told
 
 
 def test_strangers_and_rows_that_were_matched_twice_are_named(found):

@@ -72,13 +72,6 @@ def test_of_a_few_queries_nobody_can_say_how_right_first_choices_are(count):
     assert report.found and "unknown: too few queries" in str(report) and "%" not in str(report)
 
 
-def test_labels_that_are_found_no_more_than_by_chance_find_nothing():
-    patterns, queries = drawn(50, 6, seed=0), drawn(60, 6, seed=1)
-    with pytest.warns(UserWarning, match="no more of the 60 known origins were found than by chance"):
-        memory = BayesianHopfield(patterns).fit(queries, torch.arange(60) % 50)
-    assert not memory.report.found and float(memory.recall(queries).probabilities.max()) < 0.03
-
-
 def test_a_stream_finds_what_its_beginning_did_not():
     """Where nothing was found there is nothing to go on from: what comes next is learned from as if it were first."""
     patterns, origins = drawn(150, 10, seed=0), torch.arange(300) % 150

@@ -112,10 +112,10 @@ def learn(
         chosen = within_room(measured, chosen)
         bar.advance("how sure to be")
         learned = _calibrated(measured, chosen, seed)
-        if chosen.found and not _told_by_labels(measured, learned.report):
+        if chosen.found and chosen.held_out is None and not _told_by_labels(measured, learned.report):
             bar.advance("whether that is more than chance")
-            if not _above_chance(measured, chosen, learned.report, seed):
-                chosen = replace(chosen, found=False, warning=null.warning(len(data.queries), learned.report.labels))
+            if not null.above_chance(measured, chosen, seed):
+                chosen = replace(chosen, found=False, warning=null.warning(len(data.queries)))
     # What cannot be told from chance may be as sure of itself as it likes.
     if not chosen.found:
         certain = replace(learned.report, confidence=1 / len(data.patterns))
@@ -165,13 +165,6 @@ def _told_by_labels(data: TrainingData, report: FitReport) -> bool:
     if not report.labels or math.isnan(report.accuracy):
         return False
     return beats_chance(round(report.accuracy * report.labels), report.labels, len(data.patterns))
-
-
-def _above_chance(data: TrainingData, chosen: Candidate, report: FitReport, seed: int) -> bool:
-    """Whether there is anything to find, where labels have not told: labels enough would have."""
-    if chosen.held_out is not None:
-        return not report.verified
-    return null.above_chance(data, chosen, seed)
 
 
 def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:
