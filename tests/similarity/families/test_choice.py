@@ -42,9 +42,7 @@ def right(memory, queries, origins):
 @pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
 # The same law in small, and as it was found broken: a hundred labels, five worlds.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("seed", "labels"), [(0, 30), *(pytest.param(seed, 100, marks=pytest.mark.slow) for seed in range(5))]
-)
+@pytest.mark.parametrize(("seed", "labels"), [(0, 30), *((seed, 100) for seed in range(5))])
 def test_labels_never_lose_to_no_labels_nor_to_a_simpler_model(seed, labels):
     patterns, queries, origins = damaged_digits(seed, labels + 300)
     data, test = (queries[:labels], origins[:labels]), (queries[labels:], origins[labels:])

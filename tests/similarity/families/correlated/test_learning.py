@@ -42,7 +42,7 @@ def learned():
 # Single dimensions alone explain these queries no better than chance, and say so.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the 150 queries fit these patterns no better")
-@pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.parametrize("labelled", [True, False])
 def test_hidden_causes_are_found_and_help(learned, labelled):
     seen, test, memory = drifted(150, 1), drifted(300, 2), learned[labelled]
     assert isinstance(memory.similarity.model, Correlated)
@@ -61,7 +61,7 @@ def test_their_number_can_be_given(labelled):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.parametrize("labelled", [True, False])
 def test_none_are_found_where_there_are_none(labelled):
     seen = Noisy(0.6).sample(PATTERNS, 150)
     memory = BayesianHopfield(PATTERNS).fit(seen.queries, seen.origins if labelled else None)
@@ -133,7 +133,7 @@ def test_information_is_the_same_however_little_memory_there_is(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labels", [0, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("labels", [0, 30])
 def test_labels_judge_hidden_causes_where_there_are_some(labels, monkeypatch):
     """Halves that disagree veto hidden causes, unless known origins say that these find them and others do not."""
 
