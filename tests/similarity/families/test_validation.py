@@ -73,7 +73,7 @@ def drawn(*shape, seed=0):
 @pytest.mark.parametrize("items", [20, 100])
 def test_folds_judge_by_origins_that_were_not_learned_from(items, monkeypatch):
     origins = torch.arange(items).repeat(3)
-    validation = CrossValidation(drawn(items, 4), drawn(3 * items, 4), origins, seed=0)
+    validation = CrossValidation(TrainingData(drawn(items, 4), drawn(3 * items, 4), origins), seed=0)
     asked = []
     # What stands for a model are the rows that it was learned from.
     monkeypatch.setattr(validation, "score", lambda model, rows: asked.append((model, rows)) or drawn(len(rows), 5))
@@ -194,7 +194,7 @@ def test_a_race_ends_before_the_last_fold_of_what_is_hopeless():
     patterns = torch.randn(40, 8, generator=torch.Generator().manual_seed(0))
     origins = torch.arange(200) % 40
     queries = patterns[origins] + 0.1 * torch.randn(200, 8, generator=torch.Generator().manual_seed(1))
-    validation = CrossValidation(patterns, queries, origins, seed=0)
+    validation = CrossValidation(TrainingData(patterns, queries, origins), seed=0)
     with torch.no_grad():
         good = validation.evaluate(lambda rows: Nearest(8))
     fitted = []
@@ -216,12 +216,11 @@ def test_the_last_word_is_beside_every_pattern():
     generator = torch.Generator().manual_seed(0)
     patterns = torch.randn(4000, 6, generator=generator)
     origins = torch.randint(4000, (300,), generator=generator)
-    validation = CrossValidation(
-        patterns, patterns[origins] + 0.3 * torch.randn(300, 6, generator=generator), origins, seed=0
-    )
+    queries = patterns[origins] + 0.3 * torch.randn(300, 6, generator=generator)
+    validation = CrossValidation(TrainingData(patterns, queries, origins), seed=0)
     with torch.no_grad():
         some, all_of_them = (one.evaluate(lambda rows: Nearest(6)) for one in (validation, validation.against_all()))
-    nearest = torch.cdist(validation.queries, patterns).argmin(1)
+    nearest = torch.cdist(queries, patterns).argmin(1)
     assert abs(all_of_them.accuracy - float((nearest == origins).double().mean())) < 1e-6
     assert some.accuracy > all_of_them.accuracy + 0.1
 

@@ -7,7 +7,7 @@ is learned where it applies, compared with the others, saved and reported.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, TypeVar
 
 import torch
@@ -19,6 +19,7 @@ from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
 from ahop.similarity.families import stand_ins
 from ahop.similarity.families.candidate import Candidate, Refit
+from ahop.similarity.families.recipe import Recipe
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
 from ahop.similarity.families.views import View
@@ -38,7 +39,7 @@ class Family(ABC):
         name: What reports and progress call it.
         models: The classes of its likelihoods; their own ``fit`` is then that of the family.
         complexity: Families are tried from the simplest to the richest, and the simpler of two that are level is taken.
-        plain: Whether it is what anyone would try first, and screened with labels in every view.
+        plain: Whether it is what anyone would try first: with labels, its :meth:`recipes` are screened in every view.
         settles: Whether it is looked for first without labels; a :class:`Candidate` that settles then leaves no choice.
         maps: Whether queries may have another number of dimensions than patterns.
         slow: Whether it takes so long that it is tried last without labels, to be given up where it is clearly behind.
@@ -65,6 +66,10 @@ class Family(ABC):
     def sees(self, view: View) -> bool:
         """Whether it may be learned from rows that are seen in this way; by default, from rows as they are alone."""
         return view.plain
+
+    def recipes(self, data: TrainingData, view: View) -> Iterable[Recipe]:
+        """Plain models to screen where all origins are known, of rows that are seen in this way, simplest first."""
+        return ()
 
     def relearner(self, data: TrainingData, seed: int) -> Refit:
         """What learns again from some of the queries, for cross-validation."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -138,18 +138,10 @@ class Completed(NamedTuple):
 class CrossValidation:
     """Queries with known origins, cut into folds that share no origin, on which models are judged by retrieval."""
 
-    def __init__(
-        self,
-        patterns: Tensor,
-        queries: Tensor,
-        origins: Tensor,
-        seed: int,
-        *,
-        observed: Tensor | None = None,
-        screening: bool = False,
-    ) -> None:
+    def __init__(self, data: TrainingData, seed: int, *, screening: bool = False) -> None:
         self.generator = torch.Generator().manual_seed(seed)
-        self.patterns, self.queries, self.origins, self.observed = patterns, queries, origins, observed
+        # A model is judged by its likelihood alone.
+        self.data, origins = replace(data, log_prior=None), data.all_origins
         known, group = origins.unique(return_inverse=True)
         if len(known) < 2:
             raise ValueError(
@@ -158,8 +150,8 @@ class CrossValidation:
         folds = _FEW_FOLDS if len(known) <= _FEW else _FOLDS
         folds = min(len(known), _SCREENED_FOLDS if screening else folds)
         fold = self._permutation(len(known)) % folds
-        self.rivals = self._permutation(len(patterns))[: _SCREENED if screening else _RIVALS]
-        self.most = _SCREENED if screening else max(_LEAST, _LESSONS // queries.shape[1])
+        self.rivals = self._permutation(len(data.patterns))[: _SCREENED if screening else _RIVALS]
+        self.most = _SCREENED if screening else max(_LEAST, _LESSONS // data.queries.shape[1])
         judged = torch.zeros_like(origins, dtype=torch.bool)
         judged[self._permutation(len(origins))[: _SCREENED if screening else _JUDGED]] = True
         # Rows to learn from, the same for all candidates and as many as tell how well each does; rows to judge on.
@@ -172,30 +164,28 @@ class CrossValidation:
         ]
 
     def _permutation(self, count: int) -> Tensor:
-        return torch.randperm(count, generator=self.generator).to(self.patterns.device)
+        return torch.randperm(count, generator=self.generator).to(self.data.patterns.device)
 
     def result(self, scores: list[Tensor]) -> HeldOut:
         """``scores`` of each part's queries, as :meth:`score` gives them."""
         table = torch.cat(scores)
         logs, log_beta = fit_temperature(table)
         right = _first(table)
-        origins = torch.cat([self.origins[rows] for _, rows in self.parts[: len(scores)]])
+        origins = torch.cat([self.data.all_origins[rows] for _, rows in self.parts[: len(scores)]])
         return HeldOut(logs, origins, log_beta, right, table)
 
     def score(self, similarity: Density, rows: Tensor) -> Tensor:
         """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing."""
-        like = next(similarity.parameters())
-        patterns, queries = self.patterns.to(like), self.queries[rows].to(like)
-        observed = None if self.observed is None else self.observed[rows]
-        data = TrainingData(patterns, queries, self.origins[rows], observed)
+        like, data = next(similarity.parameters()), self.data.part(rows)
+        data = replace(data, patterns=data.patterns.to(like), queries=data.queries.to(like))
         if len(self.rivals) > stand_ins.MANY:
             return beside_likeliest(similarity, data)
         return beside_rivals(similarity, data, self.rivals)
 
-    def through(self, view: Callable[[Tensor], Tensor]) -> CrossValidation:
+    def through(self, show: Callable[[TrainingData], TrainingData]) -> CrossValidation:
         """The same validation on patterns and queries that are looked at otherwise."""
         other = copy.copy(self)
-        other.patterns, other.queries = view(self.patterns), view(self.queries)
+        other.data = show(self.data)
         return other
 
     def evaluate(self, fit: Callable[[Tensor], Density], against: HeldOut | None = None) -> HeldOut:
@@ -220,8 +210,8 @@ class CrossValidation:
     def against_all(self) -> CrossValidation:
         """The same validation with every pattern as a rival, for a last word on the model that was chosen."""
         other = copy.copy(self)
-        other.rivals = torch.arange(len(self.patterns), device=self.patterns.device)
-        most = max(_LAST_QUERIES, _LAST // len(self.patterns))
+        other.rivals = torch.arange(len(self.data.patterns), device=self.data.patterns.device)
+        most = max(_LAST_QUERIES, _LAST // len(self.data.patterns))
         share = min(1.0, most / sum(len(rows) for _, rows in self.parts))
         other.parts = [(learn, rows[: math.ceil(share * len(rows))]) for learn, rows in self.parts]
         return other

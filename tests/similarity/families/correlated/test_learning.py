@@ -12,6 +12,7 @@ from ahop.similarity.families import calibration as trust
 from ahop.similarity.families import validation as held_out
 from ahop.similarity.families.correlated import learning as correlated
 from ahop.similarity.families.correlated.learning import Form
+from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation
 from ahop.variants import Noisy, Samples
 
@@ -95,7 +96,7 @@ def test_the_gain_is_learned_where_origins_are_known():
 
 def test_folds_share_no_origin_between_learning_and_judging():
     seen = drifted(300, 1)
-    validation = CrossValidation(PATTERNS.double(), seen.queries.double(), seen.origins, 0)
+    validation = CrossValidation(TrainingData(PATTERNS.double(), seen.queries.double(), seen.origins), 0)
     judged = torch.cat([rows for _, rows in validation.parts])
     assert judged.sort().values.equal(torch.arange(300))
     for learn, rows in validation.parts:

@@ -61,16 +61,14 @@ class HiddenCauses(Family):
     def fit(self, data: TrainingData, seed: int) -> Correlated:
         if not data.labelled:
             return self._learned(data, seed, lambda _: None)
-        assert data.origins is not None
-        small = CrossValidation(data.patterns, data.queries, data.origins, seed, screening=True)
+        small = CrossValidation(data, seed, screening=True)
         return _pairs(data, data.rows, learning.by_retrieval(small, self.rank))
 
     def with_labels(
         self, data: TrainingData, validation: CrossValidation, leader: HeldOut | None, seed: int
     ) -> Candidate:
         """Their number and form are found on a few folds, and validated on all."""
-        assert data.origins is not None
-        small = CrossValidation(data.patterns, data.queries, data.origins, seed, screening=True)
+        small = CrossValidation(data, seed, screening=True)
         form = learning.by_retrieval(small, self.rank)
         refit = _from_pairs(data, form)
         held_out = validation.evaluate(refit, leader)
@@ -118,9 +116,7 @@ class HiddenCauses(Family):
         units = Units.of(data.patterns, data.queries)
         measured, family = data.measured(units), HiddenCauses(model.rank)
         if measured.labelled:
-            assert measured.origins is not None
-            folds = CrossValidation(measured.patterns, measured.queries, measured.origins, seed)
-            one = family.with_labels(measured, folds, None, seed)
+            one = family.with_labels(measured, CrossValidation(measured, seed), None, seed)
             assert one.held_out is not None and isinstance(one.model, Correlated)
             found = one.model
             found.log_beta.fill_(one.held_out.log_beta)

@@ -228,19 +228,18 @@ def _of_regimes(empty: Floor, regimes: int) -> Floor:
 @torch.no_grad()
 def by_retrieval(validation: CrossValidation) -> tuple[Floor, HeldOut]:
     """As many regimes as retrieve best on origins that were not seen; more have to be better by more than chance."""
-    data = validation.patterns, validation.queries, validation.observed
-    cells = Cells(begin(*data), *data)
+    data = validation.data
+    seen = data.patterns, data.queries, data.observed
+    cells, origins = Cells(begin(*seen), *seen), data.all_origins
 
     def judged(regimes: int) -> HeldOut:
-        return validation.evaluate(lambda rows: fit_pairs(cells, rows, validation.origins[rows], regimes))
+        return validation.evaluate(lambda rows: fit_pairs(cells, rows, origins[rows], regimes))
 
     regimes, held_out = 1, judged(1)
     for more in REGIMES[1:]:
         if (second := judged(more)).surer_than(held_out):
             regimes, held_out = more, second
-    return fit_pairs(
-        cells, torch.arange(len(validation.queries)).to(validation.origins), validation.origins, regimes
-    ), held_out
+    return fit_pairs(cells, data.rows, origins, regimes), held_out
 
 
 # --- without labels, or with a few ---------------------------------------------------------------------------
@@ -378,7 +377,7 @@ def learn(data: TrainingData, seed: int = 0) -> tuple[Floor, FitReport]:
     if bool((origins < 0).any()):
         model = by_evidence(cells, some, origins[some], log_prior, seed)
     elif len(origins.unique()) > 1:
-        model, _ = by_retrieval(CrossValidation(patterns, queries, origins, seed, observed=observed))
+        model, _ = by_retrieval(CrossValidation(data, seed))
     else:
         model = fit_pairs(cells, rows, origins[rows])
     loss = -float(_evidence(model, cells, some[-_WITNESSES:], log_prior).mean())
