@@ -9,7 +9,6 @@ from ahop._progress import Bar
 from ahop.similarity.families import screening
 from ahop.similarity.families.candidate import Candidate, Outcome
 from ahop.similarity.families.family import Family
-from ahop.similarity.families.independent.family import Independent
 from ahop.similarity.families.nearest.family import plain_distance
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation, HeldOut, corrected
@@ -51,10 +50,10 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
 
 
 def _without_validation(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Candidate:
-    """Single dimensions, which learn from little and around missing values; or the one family that is asked for."""
-    able: list[Family] = [family for family in families if isinstance(family, Independent)] or list(families)
-    bar.advance(able[0].name)
-    return able[0].unvalidated(data, seed)
+    """A family that learns from little; or the simplest that is asked for."""
+    family = next((family for family in families if family.frugal), families[0])
+    bar.advance(family.name)
+    return family.unvalidated(data, seed)
 
 
 def _screen(comparison: Comparison, data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> list[View]:

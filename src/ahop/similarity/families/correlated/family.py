@@ -18,7 +18,7 @@ from ahop.similarity.families.candidate import Candidate, Refit, halves
 from ahop.similarity.families.correlated import learning
 from ahop.similarity.families.correlated.learning import Form
 from ahop.similarity.families.correlated.model import Correlated
-from ahop.similarity.families.family import Family, evidence, register
+from ahop.similarity.families.family import Family, evidence, known_families, register
 from ahop.similarity.families.floor.learning import has_floor
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
@@ -40,6 +40,7 @@ class HiddenCauses(Family):
     name = "hidden causes"
     models = (Correlated,)
     complexity = 50
+    steady_after = 0
 
     def __init__(self, rank: int | None = None) -> None:
         self.rank = rank
@@ -100,6 +101,13 @@ class HiddenCauses(Family):
             more, form = data.part(order[:most]), Form.of(model)
             model = learning.fit_queries(stored, more.queries.double(), form, _POLISH, model, more.origins, prior)
         return model.to(data.patterns)
+
+    def of_causes(self, count: int) -> HiddenCauses | None:
+        return HiddenCauses(count) if count else None
+
+    def anew(self) -> list[Family]:
+        """Single dimensions alone, which is quick."""
+        return known_families(causes=0)
 
     def follow(self, model: Density, data: TrainingData) -> Density:
         if data.observed is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from ahop.similarity.density import Density
 from ahop.similarity.families import completed
 from ahop.similarity.families.candidate import Candidate, Refit
-from ahop.similarity.families.family import Family, register
+from ahop.similarity.families.family import Family, known_families, register
 from ahop.similarity.families.nearest.learning import distance, fit_queries
 from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.nearest.recipes import DISTANCE, METRICS, RIDGES, Metric, Whitening
@@ -55,6 +56,14 @@ class PlainMetrics(Family):
             yield Whitening()
         if view.plain:
             yield from RIDGES
+
+    def made(self, model: Density) -> bool:
+        # Which learns nothing by itself: nobody has said which metrics to choose from.
+        return isinstance(model, Nearest)
+
+    def anew(self) -> list[Family]:
+        """Single dimensions, which few queries may teach: they were too few for more than a metric."""
+        return known_families(causes=0)
 
     def fit(self, data: TrainingData, seed: int) -> Nearest:
         """The distance from pairs, or the best of all from queries."""
