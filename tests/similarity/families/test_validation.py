@@ -8,7 +8,6 @@ import torch
 from tests.guards import Watch, apart, rows
 
 from ahop import BayesianHopfield
-from ahop.learning.report import clopper_pearson
 from ahop.similarity import Likelihood, Nearest
 from ahop.similarity.families import validation
 from ahop.similarity.families.candidate import Candidate
@@ -223,30 +222,6 @@ def test_the_last_word_is_beside_every_pattern():
     nearest = torch.cdist(queries, patterns).argmin(1)
     assert abs(all_of_them.accuracy - float((nearest == origins).double().mean())) < 1e-6
     assert some.accuracy > all_of_them.accuracy + 0.1
-
-
-@pytest.mark.slow
-def test_an_interval_holds_where_queries_of_one_origin_are_right_or_wrong_together():
-    """Ten queries each of forty origins: counted one by one, they would promise far more than they know."""
-    draw, holds, naive = torch.Generator().manual_seed(0), 0, 0
-    origins = torch.arange(40).repeat_interleave(10)
-    for _ in range(400):
-        right = (torch.rand(40, generator=draw) < 0.7)[origins] ^ (torch.rand(400, generator=draw) < 0.05)
-        truth, share = 0.7 * 0.95 + 0.3 * 0.05, float(right.double().mean())
-        for count in (validation.independent(right, origins), 400):
-            low, high = clopper_pearson(round(share * count), count)
-            if count == 400:
-                naive += low <= truth <= high
-            else:
-                holds += low <= truth <= high
-    assert holds > 0.88 * 400 and naive < 0.6 * 400
-
-
-def test_labels_count_once_each_where_origins_differ():
-    right = torch.tensor([True, False, True, True])
-    assert validation.independent(right, torch.arange(4)) == 4
-    # Nothing tells whether queries of one origin would differ.
-    assert validation.independent(torch.ones(6, dtype=torch.bool), torch.tensor([0, 0, 0, 1, 1, 1])) == 2
 
 
 def test_a_report_counts_the_labels_that_have_judged(monkeypatch):

@@ -34,11 +34,12 @@ from ahop._blocks import split
 from ahop._precision import Units
 from ahop._progress import progress
 from ahop._warnings import warn
+from ahop.learning.holdout import halves_by_origin
 from ahop.learning.report import FitReport, beats_chance
 from ahop.similarity import families
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, null, stand_ins, with_labels, without_labels
-from ahop.similarity.families.candidate import Candidate, halves_by_origin
+from ahop.similarity.families.candidate import Candidate
 from ahop.similarity.families.crowding import within_room
 from ahop.similarity.families.family import Family, evidence
 from ahop.similarity.families.training import TrainingData
@@ -229,7 +230,7 @@ def _halved(data: TrainingData, chosen: Candidate, seed: int) -> list[tuple[Dens
     """
     if chosen.refit is None or len(data.queries) < FEWEST:
         return []
-    one, other = halves_by_origin(data, seed)
+    one, other = halves_by_origin(data.all_origins, seed)
     return [(chosen.refit(one), other), (chosen.refit(other), one)]
 
 

@@ -9,10 +9,11 @@ from functools import partial
 import torch
 
 from ahop._progress import Bar
+from ahop.learning.holdout import halves
 from ahop.learning.report import Trial
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, completed, with_labels
-from ahop.similarity.families.candidate import Candidate, Outcome, Refit, halves
+from ahop.similarity.families.candidate import Candidate, Outcome, Refit
 from ahop.similarity.families.family import Family, with_simplest
 from ahop.similarity.families.nearest.family import plain_distance
 from ahop.similarity.families.nearest.model import Nearest

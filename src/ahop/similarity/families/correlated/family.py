@@ -11,10 +11,11 @@ from torch import Tensor
 
 from ahop._precision import Units
 from ahop._warnings import warn
+from ahop.learning.holdout import halves
 from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, residuals
-from ahop.similarity.families.candidate import Candidate, Refit, halves
+from ahop.similarity.families.candidate import Candidate, Refit
 from ahop.similarity.families.correlated import learning
 from ahop.similarity.families.correlated.learning import Form
 from ahop.similarity.families.correlated.model import Correlated

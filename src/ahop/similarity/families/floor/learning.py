@@ -10,13 +10,13 @@ temperature that makes up for it (:func:`trust`): by how much more do scores var
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ahop._precision import reach
+from ahop.learning.chance import more_than_chance
 from ahop.learning.holdout import holdout_split
 from ahop.learning.report import FitReport
 from ahop.similarity.families import em
@@ -348,8 +348,7 @@ def by_evidence(cells: Cells, rows: Tensor, origins: Tensor, log_prior: Tensor, 
     if len(rows) >= 8 * REGIMES[-1]:
         evidence = judged(1)
         for more in REGIMES[1:]:
-            gain = (second := judged(more)) - evidence
-            if float(gain.mean()) <= float(gain.std()) / math.sqrt(len(gain)):
+            if not more_than_chance((second := judged(more)) - evidence):
                 break
             regimes, evidence = more, second
     return fit_queries(cells, rows, origins, log_prior, regimes, seed)
@@ -366,9 +365,7 @@ def _evidence(model: Floor, cells: Cells, rows: Tensor, log_prior: Tensor) -> Te
 def learn(data: TrainingData, seed: int = 0) -> tuple[Floor, FitReport]:
     """The likelihood with a floor that explains the queries, and how the fit went."""
     patterns, queries, observed = data.patterns, data.queries, data.observed
-    origins = torch.full((len(queries),), -1).to(queries.device) if data.origins is None else data.origins
-    alike = patterns.new_full((len(patterns),), -math.log(len(patterns)))
-    log_prior = alike if data.log_prior is None else data.log_prior
+    origins, log_prior = data.all_origins, data.log_priors
     cells = Cells(begin(patterns, queries, observed), patterns, queries, observed)
     # In any order, those with known origins first.
     rows = torch.randperm(len(queries), generator=torch.Generator().manual_seed(seed)).to(queries.device)
