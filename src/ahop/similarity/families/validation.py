@@ -45,23 +45,24 @@ _LEAST_ERROR = 1e-3
 
 @dataclass
 class HeldOut:
-    """Held-out log posteriors ``(n,)`` of the origins ``(n,)``, at their best inverse temperature; whether each was the
-    first choice ``(n,)``; and the scores ``(n, 1 + R)`` that say so, as :meth:`CrossValidation.score` gives them."""
+    """Held-out log posteriors ``(n,)`` of the origins, at their best inverse temperature; the group of each query
+    ``(n,)``, none of which is in two folds; how often the origin was the first choice ``(n,)``, 0 or 1 unless
+    others are level; and the scores ``(n, 1 + R)`` that say so, as :meth:`CrossValidation.score` gives them."""
 
     log_posterior: Tensor
-    origins: Tensor
+    groups: Tensor
     log_beta: float
     right: Tensor
     scores: Tensor
 
     @property
     def accuracy(self) -> float:
-        return float(self.right.double().mean())
+        return float(self.right.mean())
 
     @property
     def witnesses(self) -> int:
         """As many independent queries as these are worth (:func:`independent`)."""
-        return independent(self.right, self.origins)
+        return independent(self.right, self.groups)
 
     @property
     def utility(self) -> float:
@@ -71,7 +72,7 @@ class HeldOut:
     @property
     def error(self) -> float:
         """The standard error of the worth, as if of one query at least that went the other way."""
-        each = self.right.double() + _SURENESS * self.log_posterior.clamp_min(_LOST)
+        each = self.right + _SURENESS * self.log_posterior.clamp_min(_LOST)
         return max(float(each.std(unbiased=False)), 1 / math.sqrt(len(each))) / math.sqrt(len(each))
 
     def surer_than(self, other: HeldOut) -> bool:
@@ -88,11 +89,11 @@ class HeldOut:
         count = len(right)
         if count < min(_ENOUGH, len(self.right)):
             return False
-        return self._above(self.right[:count].double() - right.double(), _BEHIND)
+        return self._above(self.right[:count].double() - right, _BEHIND)
 
     def _above(self, gains: Tensor, errors: float = 1.0) -> bool:
-        """Whether gains on the first queries are no chance; those of one origin are no independent witnesses."""
-        return more_than_chance(gains, errors, groups=self.origins[: len(gains)], least=_LEAST_ERROR)
+        """Whether gains on the first queries are no chance; those of one group are no independent witnesses."""
+        return more_than_chance(gains, errors, groups=self.groups[: len(gains)], least=_LEAST_ERROR)
 
 
 class Completed(NamedTuple):
@@ -110,7 +111,12 @@ class Completed(NamedTuple):
 
 
 class CrossValidation:
-    """Queries with known origins, cut into folds that share no origin, on which models are judged by retrieval."""
+    """Queries with known origins, cut into folds on which models are judged by retrieval.
+
+    Folds share no origin, for what will be asked may come from patterns that no label was of. Where every pattern has
+    labels, two at least, there are none such, and what a model knows of each pattern is its own to use: then folds are
+    of queries.
+    """
 
     def __init__(self, data: TrainingData, seed: int, *, screening: bool = False) -> None:
         self.generator = torch.Generator().manual_seed(seed)
@@ -121,8 +127,10 @@ class CrossValidation:
             raise ValueError(
                 f"origins must be of at least two patterns to look for hidden causes, got {known.tolist()}"
             )
+        every = origins.bincount(minlength=len(data.patterns)).min() >= 2
+        self.groups = data.rows if bool(every) else origins
         several = _FEW_FOLDS if len(known) <= _FEW else _FOLDS
-        fold = folds_by_origin(origins, _SCREENED_FOLDS if screening else several, self.generator)
+        fold = folds_by_origin(self.groups, _SCREENED_FOLDS if screening else several, self.generator)
         self.rivals = self._permutation(len(data.patterns))[: _SCREENED if screening else _RIVALS]
         self.most = _SCREENED if screening else max(_LEAST, _LESSONS // data.queries.shape[1])
         judged = torch.zeros_like(origins, dtype=torch.bool)
@@ -144,8 +152,8 @@ class CrossValidation:
         table = torch.cat(scores)
         logs, log_beta = fit_temperature(table)
         right = _first(table)
-        origins = torch.cat([self.data.all_origins[rows] for _, rows in self.parts[: len(scores)]])
-        return HeldOut(logs, origins, log_beta, right, table)
+        groups = torch.cat([self.groups[rows] for _, rows in self.parts[: len(scores)]])
+        return HeldOut(logs, groups, log_beta, right, table)
 
     def score(self, similarity: Density, rows: Tensor) -> Tensor:
         """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing."""
@@ -191,8 +199,9 @@ class CrossValidation:
 
 
 def _first(scores: Tensor) -> Tensor:
-    """Whether the origin, in the first column, is the first choice."""
-    return scores[:, 0] > scores[:, 1:].amax(1)
+    """How often the origin, in the first column, is the first choice: 0, 1, or its share where others are level."""
+    own = scores[:, :1]
+    return (own[:, 0] >= scores.amax(1)) / (scores == own).sum(1).double()
 
 
 def beside_rivals(similarity: Density, data: TrainingData, rivals: Tensor) -> Tensor:
@@ -297,9 +306,9 @@ def corrected(results: list[HeldOut], seed: int, draws: int = 200) -> float:
     Bootstrap bias corrected cross-validation (Tsamardinos, Greasidou and Borboudakis, 2018): the choice is made again
     on origins drawn with replacement, and counted on those that were not drawn.
     """
-    right = torch.stack([one.right.double() for one in results])
+    right = torch.stack([one.right for one in results])
     worth = right + _SURENESS * torch.stack([one.log_posterior.double().clamp_min(_LOST) for one in results])
-    known, group = results[0].origins.unique(return_inverse=True)
+    known, group = results[0].groups.unique(return_inverse=True)
     generator, total, count = torch.Generator().manual_seed(seed), 0.0, 0.0
     for _ in range(draws):
         drawn = torch.randint(len(known), (len(known),), generator=generator).bincount(minlength=len(known))
