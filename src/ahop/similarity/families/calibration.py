@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import parts_of, split
+from ahop._queries import Queries
 from ahop.learning.chance import independent
 from ahop.learning.report import FitReport, beats_chance, clopper_pearson
 from ahop.similarity.density import Density
@@ -44,7 +45,7 @@ def first_choices(model: Density, data: TrainingData) -> Tensor:
     some, places, _ = stand_ins.of(data, model)
     stored, found = some.patterns.to(like), []
     for part in split(len(data.queries), 2 * len(stored) * like.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         found.append(model(stored, few.queries.to(like), few.observed).argmax(-1))
     return places[torch.cat(found)]
 
@@ -129,7 +130,7 @@ def of_origins(models: list[tuple[Density, Tensor]], data: TrainingData, beta: f
     for model, rows in models if data.origins is not None else ():
         some = stand_ins.of(data.part(rows[data.all_origins[rows] >= 0]), model).data
         for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
-            few = some.part(some.rows[part])
+            few = some.part(part)
             scores = beta * model(few.patterns, few.queries, few.observed) + few.log_priors
             found.append(torch.softmax(scores, -1).gather(1, few.all_origins[:, None]).squeeze(1))
     return torch.cat(found)
@@ -166,10 +167,11 @@ def no_surer_than(share: float, model: Density, data: TrainingData, log_beta: fl
     like = next(model.parameters())
     some, _, counts = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // _ASKED)]), model)
     prior = 0.0 if some.log_prior is None else some.log_prior.to(like)
-    stored, asked = some.patterns.to(like), some.queries.to(like)
+    stored, asked = some.patterns.to(like), Queries(some.queries.to(like), some.observed)
 
     def scores(part: slice) -> Tensor:
-        found: Tensor = model(stored, asked[part], None if some.observed is None else some.observed[part])
+        few = asked[part]
+        found: Tensor = model(stored, few.rows, few.observed)
         return found
 
     # Once, whatever the temperature: among many patterns, scores take long.

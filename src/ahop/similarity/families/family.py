@@ -180,6 +180,6 @@ def evidence(data: TrainingData, model: Density) -> float:
     some = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // 512)]), model).data
     values = []
     for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         values.append((model(few.patterns, few.queries, few.observed) + few.log_priors).logsumexp(-1))
     return -float(torch.cat(values).mean())

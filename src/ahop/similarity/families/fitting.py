@@ -218,7 +218,7 @@ def _confidence(data: TrainingData, model: Density, beta: float) -> float:
     some, _, counts = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // 512)]), model)
     sure = []
     for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         scores = beta * model(few.patterns, few.queries, few.observed)
         sure.append((torch.softmax(scores + few.log_priors, -1) / counts).amax(-1))
     return float(torch.cat(sure).mean())
@@ -256,7 +256,7 @@ def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) 
     some, _, counts = stand_ins.of(data.part(rows), model)
     found = [data.queries.new_empty(2, 0)]
     for part in split(len(rows), 2 * len(some.patterns) * some.queries.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         scores = beta * model(few.patterns, few.queries, few.observed) + few.log_priors
         first = (scores - counts.log()).argmax(1, keepdim=True)
         without = scores.scatter(1, first, -math.inf)

@@ -150,7 +150,7 @@ def _held_out(data: TrainingData, refit: Refit, seed: int) -> _HeldOut:
         model, rows = refit(learned[:_LEARNED]), judged[:_EXPLAINED]
         asked, among, counts = stand_ins.of(data.part(rows), model)
         for part in split(len(rows), 4 * len(among) * data.queries.element_size()):
-            some = asked.part(asked.rows[part])
+            some = asked.part(part)
             scores = model(some.patterns, some.queries, some.observed).double() + some.log_priors
             best, places = (scores - counts.log()).topk(2, 1)
             parts.append((scores.logsumexp(1), among[places[:, 0]], (best[:, 0] - best[:, 1]).clamp(max=_MOST)))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ahop._precision import Units
+from ahop._queries import Queries
 
 # Values that rounding leaves, at most, and how many entries show them.
 _FEW = 32
@@ -85,11 +86,11 @@ class TrainingData:
         """What labelled pairs leave unexplained, ``(n, d)``."""
         return self.queries - self.patterns[self.origins]
 
-    def part(self, rows: Tensor) -> TrainingData:
+    def part(self, rows: Tensor | slice) -> TrainingData:
         """The same with some of the queries."""
+        asked = Queries(self.queries, self.observed)[rows]
         origins = None if self.origins is None else self.origins[rows]
-        observed = None if self.observed is None else self.observed[rows]
-        return replace(self, queries=self.queries[rows], origins=origins, observed=observed)
+        return replace(self, queries=asked.rows, origins=origins, observed=asked.observed)
 
     def measured(self, units: Units) -> TrainingData:
         zero = (self.zero - units.centre) / units.unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from ahop.learning.chance import independent, more_than_chance
 from ahop.learning.holdout import folds_by_origin
 from ahop.similarity.density import Density
-from ahop.similarity.families import stand_ins
+from ahop.similarity.families import em, stand_ins
 from ahop.similarity.families.training import TrainingData
 
 # Few origins are left out a few at a time, many by the eighth: a model of few is worth what each of them tells.
@@ -254,19 +254,37 @@ def fit_doubt(scores: Tensor, plain: float | None = None) -> tuple[float, float]
     """
     plain = fit_temperature(scores)[1] if plain is None else plain
     gaps = _gaps(scores[:: 1 + len(scores) // _WITNESSES])
-    finite = _finite(gaps)
-    by_chance = 1 / torch.isfinite(gaps).sum(1)
     alone = _posterior(gaps, plain)[:, 0]
-    log_beta, doubt, likely = plain, 0.1, alone
-    for _ in range(_TURNS):
-        posterior = _posterior(gaps, log_beta)
-        own = (1 - doubt) * posterior[:, 0]
-        likely = own + doubt * by_chance
-        tells = own / likely
-        doubt = 1 - float(tells.mean())
-        log_beta = _stepped(finite, posterior, log_beta, tells)
-    gain = likely.log() - alone.clamp_min(torch.finfo(alone.dtype).tiny).log()
-    return (log_beta, doubt) if more_than_chance(gain, _SURE) else (plain, 0.0)
+    found = _Doubtful(gaps, plain)
+    em.iterate(found, _TURNS)
+    gain = found.log_likely - alone.clamp_min(torch.finfo(alone.dtype).tiny).log()
+    return (found.log_beta, found.doubt) if more_than_chance(gain, _SURE) else (plain, 0.0)
+
+
+@dataclass
+class _Doubtful:
+    """An inverse temperature and a doubt, from how far rivals are above the first column, ``(n, 1 + R)``."""
+
+    gaps: Tensor
+    log_beta: float
+    doubt: float = 0.1
+    log_likely: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.finite, self.by_chance = _finite(self.gaps), 1 / torch.isfinite(self.gaps).sum(1)
+
+    def expect(self) -> tuple[float, tuple[Tensor, Tensor]]:
+        """The log-likelihood of the first column; the posterior, and how surely each query tells of it ``(n,)``."""
+        posterior = _posterior(self.gaps, self.log_beta)
+        own = (1 - self.doubt) * posterior[:, 0]
+        likely = own + self.doubt * self.by_chance
+        self.log_likely = likely.log()
+        return float(self.log_likely.mean()), (posterior, own / likely)
+
+    def maximise(self, shares: tuple[Tensor, Tensor]) -> None:
+        posterior, tells = shares
+        self.doubt = 1 - float(tells.mean())
+        self.log_beta = _stepped(self.finite, posterior, self.log_beta, tells)
 
 
 def of_own(scores: Tensor, log_beta: float, doubt: float) -> Tensor:

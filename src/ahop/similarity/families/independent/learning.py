@@ -131,8 +131,8 @@ class Problem:
         similarity, chosen, needed = self.similarity(state), [], []
         most = min(len(patterns), max(8, min(_CANDIDATES, _WORK // queries.numel())))
         for part in split(len(queries), len(patterns) * patterns.element_size()):
-            seen = None if self.data.observed is None else self.data.observed[part]
-            scores = similarity(patterns, queries[part], seen)
+            some = self.data.part(part)
+            scores = similarity(patterns, some.queries, some.observed)
             best = (scores if log_prior is None else scores + log_prior).topk(most, dim=-1)
             left = torch.softmax(best.values, -1).flip(-1).cumsum(-1).flip(-1)
             chosen.append(best.indices)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ahop._queries import Queries
 from ahop.similarity.families.independent.likelihood import Likelihood
 
 _TINY = 1e-12
@@ -77,8 +78,9 @@ class Evidence:
         place = self.owner.new_full((len(self.queries),), -1)
         place[rows] = torch.arange(len(rows), device=rows.device)
         kept = (place[self.owner] >= 0).nonzero().squeeze(1)
-        seen = None if self.observed is None else self.observed[rows]
-        return Evidence(self.queries[rows], self.candidates[kept], place[self.owner[kept]], self.log_prior[kept], seen)
+        some = Queries(self.queries, self.observed)[rows]
+        owner, log_prior = place[self.owner[kept]], self.log_prior[kept]
+        return Evidence(some.rows, self.candidates[kept], owner, log_prior, some.observed)
 
     def by_query(self, values: Tensor) -> Tensor:
         """Sums over the candidates of each query: ``(m, ...)`` to ``(n, ...)``."""
