@@ -25,9 +25,9 @@ from ahop_paper.worlds import WORLDS
 
 # On so many sets a range is to hold the truth.
 LEVEL = 0.9
-# Drawn sets of each population, and the patterns, dimensions and queries of a world.
-EACH = 6
-PATTERNS, DIM, LEARNED = 1000, 64, 512
+# Drawn sets of each population, items of measured ones at most, and the patterns, dimensions and queries of a world.
+EACH, ITEMS = 6, 1500
+PATTERNS, DIM, LEARNED = 500, 64, 256
 
 
 def in_world(name: str, seed: int) -> World:
@@ -39,7 +39,7 @@ def in_world(name: str, seed: int) -> World:
 
 
 SETS: dict[str, Callable[[int], World]] = {
-    **{name: lambda seed, name=name: measured(name, seed) for name in Config().data},  # type: ignore[misc]
+    **{name: lambda seed, name=name: measured(name, seed, ITEMS) for name in Config().data},  # type: ignore[misc]
     **{name: lambda seed, name=name: in_world(name, seed) for name in WORLDS},  # type: ignore[misc]
     **{name: lambda seed, make=make: make(Draw(seed)) for name, make in DRAWN.items()},  # type: ignore[misc]
     **{

@@ -26,6 +26,7 @@ def asked_of(patterns: Tensor, corrupt: Callable[[Tensor], Tensor], learned: int
 
 
 def rotation(draw: Draw) -> World:
+    """All values turned into one another, with a little noise."""
     turned = torch.linalg.qr(draw.normal(20, 20)).Q
     return asked_of(draw.normal(300, 20), lambda rows: rows @ turned + 0.05 * draw.normal(*rows.shape), 300, draw)
 
@@ -94,9 +95,9 @@ def records(draw: Draw) -> World:
     return World(every[:400], typed[:400], origins[:400], typed[400:], origins[400:])
 
 
-def measured(name: str, seed: int) -> World:
-    """Items measured twice; those that are asked about were not learned from."""
-    data = real.split(real.load(name, real.Config()), seed)
+def measured(name: str, seed: int, items: int | None = None) -> World:
+    """Items measured twice, so many at most; those that are asked about were not learned from."""
+    data = real.split(real.load(name, real.Config(items=items)), seed)
     order = torch.randperm(len(data.queries), generator=torch.Generator().manual_seed(seed))
     learn, ask = (order[data.learn[order] == side][:most] for side, most in ((True, LEARNED), (False, ASKED)))
     return World(data.patterns, data.queries[learn], data.origins[learn], data.queries[ask], data.origins[ask])
