@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 # Patterns from which on a recall goes by the index.
 _MANY = 2**16
+# Patterns that a set is first looked for among; four times as many where they are not enough.
+_FIRST = 16
 
 
 class BayesianHopfield(Verifiable):
@@ -387,13 +389,25 @@ class BayesianHopfield(Verifiable):
                 "coverage must be None where many patterns have come or gone since labels judged: let verify see "
                 "further answers"
             )
-        least = self.similarity.least_likely(coverage)
-        found = self.recall(queries, min(len(self), math.floor(1 / least)), observed=observed, reject=reject)
-        out = found.probabilities < least
-        out[..., 0] = False
+        ratio = math.exp(self.similarity.furthest(coverage))
+        size = 0
+        while True:
+            size = min(len(self), max(_FIRST, 4 * size))
+            found = self.recall(queries, size, observed=observed, reject=reject)
+            out = (found.indices < 0) | (found.probabilities < self._least(found.probabilities, ratio))
+            out[..., 0] = False
+            # One that is out comes after all that are in.
+            if size == len(self) or bool(out[..., -1].all()):
+                break
         size = max(1, int((~out).sum(-1).max())) if out.numel() else 1
         indices, probabilities = found.indices.masked_fill(out, -1), found.probabilities.masked_fill(out, 0.0)
         return Recall(indices[..., :size], probabilities[..., :size]).checked(found.verified)
+
+    def _least(self, probabilities: Tensor, ratio: float) -> Tensor:
+        """The probability that is so many times that of the first choice, doubt aside, ``(..., 1)``."""
+        doubt = float(self.similarity.doubt)
+        # What doubt alone makes of a pattern that is far behind cannot be told from what it makes of others as far.
+        return (ratio * probabilities[..., :1] + (1 - ratio) * doubt / len(self)) * (1 - 1e-6)
 
     def _codes(self) -> View | None:
         """The index as it is now, where patterns are many and have one."""
