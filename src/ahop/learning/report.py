@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 @dataclass(frozen=True)
 class Trial:
     """A kind of model that was tried: the share of unseen queries it found the origin of, and the mean log of the
-    probability that it gave to that origin; NaN where nobody knows the origins."""
+    probability that it gave to that origin; NaN where nobody knows the origins. ``among`` is of how many patterns, where
+    these were not all: kinds are compared beside a sample of very many, and the one that is chosen beside all."""
 
     name: str
     accuracy: float = math.nan
     log_posterior: float = math.nan
+    among: int = 0
 
 
 # So many labels verify a model: fewer leave an interval that is too wide to be of use.
@@ -166,7 +168,10 @@ class FitReport:
             trial.name if math.isnan(trial.accuracy) else f"{trial.name} ({trial.accuracy:.1%})".replace("%", " %")
             for trial in self.tried
         ]
-        return ", ".join(names) + (", by cross-validation" if judged else ", by held-out queries")
+        if not judged:
+            return ", ".join(names) + ", by held-out queries"
+        among = max(trial.among for trial in judged)
+        return ", ".join(names) + ", by cross-validation" + (f" among {among:,} patterns" if among else "")
 
     def _right(self) -> str:
         if not self.found and not self.labels:

@@ -202,6 +202,10 @@ class Corruption(Density):
             )
         return float(self.log_beta.exp()) * threshold(self.behind[: int(self.behind_count)], coverage)
 
+    def realised(self, coverage: float) -> tuple[float, float]:
+        """Between what the coverage lies that the labels at hand bring (:func:`ahop.learning.conformal.realised`)."""
+        return realised(int(self.behind_count), coverage)
+
     def least_familiar(self, share: float) -> float:
         r"""The familiarity below which a query is refused, for at most this share of genuine ones to be.
 
