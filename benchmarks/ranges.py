@@ -39,13 +39,11 @@ def in_world(name: str, seed: int) -> World:
 
 
 SETS: dict[str, Callable[[int], World]] = {
-    **{name: lambda seed, name=name: measured(name, seed, ITEMS) for name in Config().data},  # type: ignore[misc]
-    **{name: lambda seed, name=name: in_world(name, seed) for name in WORLDS},  # type: ignore[misc]
-    **{name: lambda seed, make=make: make(Draw(seed)) for name, make in DRAWN.items()},  # type: ignore[misc]
+    **{name: lambda seed, name=name: measured(name, seed, ITEMS) for name in Config().data},
+    **{name: lambda seed, name=name: in_world(name, seed) for name in WORLDS},
+    **{name: lambda seed, make=make: make(Draw(seed)) for name, make in DRAWN.items()},
     **{
-        f"{kind} {number}": lambda seed, kind=kind, number=number: corrupted(  # type: ignore[misc]
-            kind, number, seed, ASKED
-        )
+        f"{kind} {number}": lambda seed, kind=kind, number=number: corrupted(kind, number, seed, ASKED)
         for number in range(1, EACH + 1)
         for kind in POPULATIONS
     },

@@ -36,7 +36,7 @@ SETS: dict[str, Callable[[int], World]] = {
     "unrelated, 300 x 20": lambda seed: unrelated(300, 20, Draw(seed)),
     "unrelated, 300 x 64": lambda seed: unrelated(300, 64, Draw(seed)),
     "unrelated, 1,000 x 64": lambda seed: unrelated(1000, 64, Draw(seed)),
-    **{name: lambda seed, make=make: make(Draw(seed)) for name, make in DRAWN.items()},  # type: ignore[misc]
+    **{name: lambda seed, make=make: make(Draw(seed)) for name, make in DRAWN.items()},
     "tablets": lambda seed: measured("tablets", seed),
     "gas": lambda seed: measured("gas", seed),
     "Wi-Fi": lambda seed: measured("wifi", seed),

@@ -9,8 +9,11 @@ from dataclasses import dataclass, replace
 @dataclass(frozen=True)
 class Trial:
     """A kind of model that was tried: the share of unseen queries it found the origin of, and the mean log of the
-    probability that it gave to that origin; NaN where nobody knows the origins. ``among`` is of how many patterns, where
-    these were not all: kinds are compared beside a sample of very many, and the one that is chosen beside all."""
+    probability that it gave to that origin; NaN where nobody knows the origins.
+
+    Kinds are compared beside a sample of very many patterns, and the one that is chosen is judged beside all: ``among``
+    is the size of that sample, 0 where it was all of them.
+    """
 
     name: str
     accuracy: float = math.nan

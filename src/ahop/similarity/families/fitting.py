@@ -215,10 +215,7 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     elif judged and len(data.known) >= calibration.FEWEST:
         witnesses = len(data.all_origins[data.known].unique()) if told is None else told.witnesses
         report = replace(report, labels=len(data.known), witnesses=witnesses)
-    if chosen.held_out is not None:
-        far = behind(chosen.held_out.scores)
-    else:
-        far = calibration.far_behind(halved, data)
+    far = calibration.far_behind(halved, data) if chosen.held_out is None else behind(chosen.held_out.scores)
     genuine, strange = _genuine_and_strange(data, chosen, halved, math.exp(log_beta))
     return Learned(model, report, log_beta, doubt, genuine, strange, far)
 
