@@ -72,6 +72,17 @@ def test_a_report_says_beside_how_many_patterns_kinds_were_compared_where_it_was
     assert "one kind (70.0 %), by cross-validation\n" in str(all_of_them)
 
 
+def test_a_report_says_which_queries_its_accuracy_is_about():
+    given = FitReport("em", 1.0, 9, True, (Trial("one kind"),), "one kind", 0.9, 0.9, labels=20)
+    assert "90 % of first choices, where the origin is stored; 90 %" in str(given) and "20 labels, held out" in str(
+        given
+    )
+    queries = torch.cat([PATTERNS, torch.rand(10, 8, generator=torch.Generator().manual_seed(1)) + 5])
+    memory = ahop.BayesianHopfield(PATTERNS)
+    memory.verify(queries, [*range(40), *[ahop.STRANGER] * 10])
+    assert "80 % of first choices; 90 %" in str(memory.report) and "50 answers that were checked" in str(memory.report)
+
+
 @pytest.mark.slow
 def test_kinds_are_compared_beside_some_of_very_many_patterns():
     patterns = torch.randn(1100, 4, generator=torch.Generator().manual_seed(0))

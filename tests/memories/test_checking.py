@@ -256,4 +256,4 @@ def test_answers_alone_are_a_report():
     memory = BayesianHopfield(patterns)
     memory.verify(patterns[:40], range(40))
     told = str(memory.report)
-    assert "nothing was learned" in told and "40 labels" in told and "nan" not in told
+    assert "nothing was learned" in told and "40 answers that were checked" in told and "nan" not in told
