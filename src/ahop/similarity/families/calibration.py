@@ -20,6 +20,7 @@ from torch import Tensor
 from ahop._blocks import parts_of, split
 from ahop._queries import Queries
 from ahop.learning.chance import independent
+from ahop.learning.conformal import behind
 from ahop.learning.report import FitReport, beats_chance, clopper_pearson
 from ahop.similarity.density import Density
 from ahop.similarity.families import stand_ins
@@ -124,15 +125,16 @@ def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> Told 
     return Told.by(torch.cat(right), torch.cat(origins))
 
 
-def of_origins(models: list[tuple[Density, Tensor]], data: TrainingData, beta: float) -> Tensor:
-    """How likely known origins are, ``(l,)``, by models that each come with the rows they have not learned from."""
+def far_behind(models: list[tuple[Density, Tensor]], data: TrainingData) -> Tensor:
+    """How far known origins are behind the first choices (:func:`ahop.learning.conformal.behind`), ``(l,)``, by models
+    that each come with the rows they have not learned from."""
     found = [data.queries.new_empty(0)]
     for model, rows in models if data.origins is not None else ():
         some = stand_ins.of(data.part(rows[data.all_origins[rows] >= 0]), model).data
         for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
             few = some.part(part)
-            scores = beta * model(few.patterns, few.queries, few.observed) + few.log_priors
-            found.append(torch.softmax(scores, -1).gather(1, few.all_origins[:, None]).squeeze(1))
+            scores = model(few.patterns, few.queries, few.observed)
+            found.append(behind(torch.cat([scores.gather(1, few.all_origins[:, None]), scores], 1)))
     return torch.cat(found)
 
 

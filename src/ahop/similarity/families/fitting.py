@@ -34,6 +34,7 @@ from ahop._blocks import split
 from ahop._precision import Units
 from ahop._progress import progress
 from ahop._warnings import warn
+from ahop.learning.conformal import behind
 from ahop.learning.holdout import halves_by_origin
 from ahop.learning.report import FitReport, beats_chance
 from ahop.similarity import families
@@ -43,7 +44,7 @@ from ahop.similarity.families.candidate import Candidate
 from ahop.similarity.families.crowding import within_room
 from ahop.similarity.families.family import Family, evidence
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import fit_doubt, of_own
+from ahop.similarity.families.validation import fit_doubt
 from ahop.similarity.families.views import in_column_units
 
 # A new family is one file in this folder, or a folder with a file of that name: it is known once the file is read.
@@ -62,7 +63,7 @@ GENUINE, FEWEST = 512, 4
 class Learned:
     """A model, how the fit went, its log inverse temperature, the share of queries that tell nothing; then of models
     that have not learned from the queries, how familiar these are ``(m,)``, how familiar they were if their pattern
-    were not stored ``(m,)``, and how likely the origins of labelled ones are ``(l,)``."""
+    were not stored ``(m,)``, and how far origins of labelled ones are behind the first choice ``(l,)``."""
 
     model: Density
     report: FitReport
@@ -70,7 +71,7 @@ class Learned:
     doubt: float = 0.0
     genuine: Tensor = field(default_factory=lambda: torch.empty(0))
     strange: Tensor = field(default_factory=lambda: torch.empty(0))
-    of_origins: Tensor = field(default_factory=lambda: torch.empty(0))
+    behind: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
 def learn(
@@ -205,12 +206,9 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     elif judged and len(data.known) >= calibration.FEWEST:
         witnesses = len(data.all_origins[data.known].unique()) if told is None else told.witnesses
         report = replace(report, labels=len(data.known), witnesses=witnesses)
-    if chosen.held_out is not None:
-        of_origins = of_own(chosen.held_out.scores, log_beta, doubt)
-    else:
-        of_origins = calibration.of_origins(halved, data, math.exp(log_beta))
+    far = calibration.far_behind(halved, data) if chosen.held_out is None else behind(chosen.held_out.scores)
     genuine, strange = _genuine_and_strange(data, chosen, halved, math.exp(log_beta))
-    return Learned(model, report, log_beta, doubt, genuine, strange, of_origins)
+    return Learned(model, report, log_beta, doubt, genuine, strange, far)
 
 
 def _confidence(data: TrainingData, model: Density, beta: float) -> float:

@@ -287,12 +287,6 @@ class _Doubtful:
         self.log_beta = _stepped(self.finite, posterior, self.log_beta, tells)
 
 
-def of_own(scores: Tensor, log_beta: float, doubt: float) -> Tensor:
-    """The probability of the first column, ``(n,)``, at an inverse temperature and with a share of doubt."""
-    gaps = _gaps(scores)
-    return (1 - doubt) * _posterior(gaps, log_beta)[:, 0] + doubt / torch.isfinite(gaps).sum(1)
-
-
 def _gaps(scores: Tensor) -> Tensor:
     """How far each is above the first; minus infinity where there is none."""
     scores = scores.double()
