@@ -55,7 +55,7 @@ class Corruption(Density):
         doubt: The share of queries that tell nothing of their origin.
 
     Shape:
-        patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
+        patterns ``(N, d)``, or ``(N, 2d)`` of means and standard deviations, queries ``(Q, d)`` to ``(Q, N)``.
 
     Example:
         >>> patterns = torch.rand(50, 8, generator=torch.Generator().manual_seed(0))
@@ -67,6 +67,7 @@ class Corruption(Density):
         True
     """
 
+    dim: int
     known: Tensor
     log_beta: Tensor
     doubt: Tensor
@@ -140,14 +141,21 @@ class Corruption(Density):
             seed: For what is held out.
             verbose: Whether to show progress when it takes long.
         """
-        shape = as_order(order, patterns.shape[1])
+        scattered = patterns.shape[1] > self.dim
+        shape = as_order(order, self.dim)
+        if scattered and (shape or standardise):
+            raise ValueError(
+                "order and standardise must be left out where patterns have a spread: rows stay as they are"
+            )
         if hidden_causes is not None and integer(hidden_causes, "hidden_causes", 0) > queries.shape[1]:
             raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
         if hidden_causes and observed is not None:
             raise ValueError(f"hidden_causes must be 0 or None where values are missing, got {hidden_causes}")
-        if standardise and queries.shape[1] != patterns.shape[1]:
-            raise ValueError(f"standardise must be False: columns of {queries.shape[1]} and {patterns.shape[1]} values")
-        data = TrainingData(patterns, queries, origins, observed, log_prior, order=shape, room=room)
+        if standardise and queries.shape[1] != self.dim:
+            raise ValueError(f"standardise must be False: columns of {queries.shape[1]} and {self.dim} values")
+        data = TrainingData(
+            patterns, queries, origins, observed, log_prior, order=shape, room=room, scattered=scattered
+        )
         learned = fitting.learn(data, fitting.wanted(hidden_causes), seed, verbose, standardise)
         self.model, self.query_dim = learned.model, learned.model.query_dim
         self.log_beta.fill_(learned.log_beta)
@@ -252,7 +260,8 @@ class Corruption(Density):
         if anew or not steps:
             causes = 0 if steps or isinstance(self.model, Nearest) else None
             return self.fit(patterns, queries, origins, observed=observed, log_prior=log_prior, hidden_causes=causes)
-        data = TrainingData(patterns, queries, origins, observed, log_prior)
+        scattered = patterns.shape[1] > self.dim
+        data = TrainingData(patterns, queries, origins, observed, log_prior, scattered=scattered)
         self.model, report = fitting.follow(self.model, data)
         # What was held out was judged by another model.
         self.of_origins_count.zero_()

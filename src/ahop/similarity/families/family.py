@@ -62,6 +62,11 @@ class Family(ABC):
     def fit(self, data: TrainingData, seed: int) -> Density:
         """Learn from queries of which all, some or no origins are known."""
 
+    @property
+    def takes_spread(self) -> bool:
+        """Whether patterns may scatter, as all of its likelihoods say."""
+        return bool(self.models) and all(model.takes_spread for model in self.models)
+
     def sees(self, view: View) -> bool:
         """Whether it may be learned from rows that are seen in this way; by default, from rows as they are alone."""
         return view.plain

@@ -33,7 +33,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         one = _nearest(data)
         return Outcome(one, [one.trial])
     few = data.same_width and len(data.queries) < _FEW
-    if few:
+    if few and not data.scattered:
         families = with_simplest(families)
     blurry = completed.blurred(data, seed)
     best: Candidate | None = None
@@ -98,7 +98,7 @@ def _anew(family: Family, seed: int, data: TrainingData) -> Density:
 
 def _nearest(data: TrainingData) -> Candidate:
     """The nearest pattern by plain distance, which fewer queries than have halves cannot improve on."""
-    nearest = Nearest(data.patterns.shape[1]).to(data.patterns)(data.patterns, data.queries, data.observed).argmax(1)
+    nearest = Nearest(data.means.shape[1]).to(data.patterns)(data.patterns, data.queries, data.observed).argmax(1)
     origins = torch.where(data.all_origins < 0, nearest, data.all_origins)
     return replace(plain_distance(replace(data, origins=origins)), data=data, again=None)
 

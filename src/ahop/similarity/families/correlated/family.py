@@ -95,7 +95,7 @@ class HiddenCauses(Family):
         # How many there are is found on some of the queries, and what they are learned from more of them.
         few, most = _some(data), max(_some(data), _TABLE // len(data.patterns))
         some = data if len(order) <= few else data.part(order[:few])
-        ranks = learning.ladder(len(some.queries), data.patterns.shape[1]) if self.rank is None else [self.rank]
+        ranks = learning.ladder(*some.queries.shape) if self.rank is None else [self.rank]
         stored, asked, prior = data.patterns, some.queries.double(), data.log_prior
         model = learning.by_information(stored, asked, some.origins, prior, ranks, lambda: advance(self.name))
         if len(order) > few:
@@ -141,7 +141,7 @@ def _likely_gaps(data: TrainingData) -> Tensor:
     model = _plain_noise(data, shared=False)(data.rows)
     nearest = calibration.first_choices(model, some)
     nearest = torch.where(some.all_origins < 0, nearest, some.all_origins)
-    return some.queries - some.patterns[nearest]
+    return some.queries - some.means[nearest]
 
 
 def _from_pairs(data: TrainingData, form: Form) -> Refit:

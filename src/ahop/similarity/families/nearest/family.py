@@ -28,7 +28,7 @@ def plain_distance(data: TrainingData, validation: CrossValidation | None = None
     def again(data: TrainingData) -> Refit:
         def refit(rows: Tensor) -> Nearest:
             some = data.part(rows)
-            pairs = Pairs(some.queries, some.patterns[some.origins], some.zero)
+            pairs = Pairs(some.queries, some.means[some.origins], some.zero)
             return distance(pairs, some.observed).to(some.patterns)
 
         return refit
