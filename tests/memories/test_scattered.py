@@ -1,5 +1,6 @@
 """b-hop of patterns that scatter."""
 
+import copy
 import math
 
 import numpy as np
@@ -140,6 +141,21 @@ def test_the_evidence_of_single_dimensions_never_falls(shifted):
     assert bounds[-1] > bounds[0] + 0.1
 
 
+def test_where_learning_single_dimensions_rests_the_evidence_has_its_top():
+    means, spread, (queries, origins), _ = drawn(WORLDS["noise and bias"], 0, dim=3, learn=100, asked=1)
+    patterns, queries = torch.cat([means, spread], 1).double(), queries.double()
+    evidence = Evidence.labelled(patterns, queries, origins, None)
+    likelihood, flat = Likelihood(3, low=-9.0, high=9.0).double(), Shrinkage()
+    learner = terms.Learner(evidence, [likelihood], torch.zeros(1).double(), flat, 1e-3)
+    with torch.no_grad():
+        for _ in range(300):
+            _step(learner)
+    learned = likelihood.bias, likelihood.gain, likelihood.log_sigma
+    slopes = torch.autograd.grad(evidence.explained(likelihood).total.sum(-1).mean(), learned)
+    torch.testing.assert_close(torch.cat(slopes), torch.zeros(5).double(), atol=1e-4, rtol=0)
+    assert float(likelihood.sigma.detach().mean()) == pytest.approx(0.4, rel=0.1)
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("tails", [math.inf, 4.0])
 @pytest.mark.parametrize("labelled", [True, False])
@@ -180,6 +196,9 @@ def test_it_is_kept_in_a_file_grows_and_is_asked_in_context(found, tmp_path):
     some = memory.recall(queries, prior=(torch.arange(40) < 30).expand(50, 40))
     torch.testing.assert_close(some.probabilities, again.remove(range(30, 40)).recall(queries).probabilities)
     assert torch.equal(again.spread, memory.spread[:30])
+    # Labels judged beside patterns of which a fourth is gone.
+    fewer = copy.deepcopy(memory).remove(range(30, 40))
+    assert memory.verified and not fewer.verified
 
 
 def test_it_goes_on_with_a_stream(found, tmp_path):

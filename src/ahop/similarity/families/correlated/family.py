@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -101,6 +103,11 @@ class HiddenCauses(Family):
         if len(order) > few:
             more, form = data.part(order[:most]), Form.of(model)
             model = learning.fit_queries(stored, more.queries.double(), form, _POLISH, model, more.origins, prior)
+        if data.scattered:
+            # Where covariances differ, tails decide between patterns, and not only how sure to be.
+            form = replace(Form.of(model), tails=math.inf)
+            normal = learning.fit_queries(stored, asked, form, _PLAIN_STEPS, model, some.origins, prior)
+            model = min(model, normal, key=lambda one: evidence(some, one))
         return model.to(data.patterns)
 
     def follow(self, model: Density, data: TrainingData) -> Density:
