@@ -21,6 +21,7 @@ from ahop.memories.context import Prior
 from ahop.memories.frequencies import frequencies
 from ahop.memories.matching import Matching, as_room, matched
 from ahop.memories.moments import of_one_moment
+from ahop.memories.scattered import Scattered
 from ahop.memories.verifiable import Verifiable
 from ahop.memories.window import Window
 from ahop.separation import Softmax
@@ -39,7 +40,7 @@ _MANY = 2**16
 _FIRST = 16
 
 
-class BayesianHopfield(Verifiable):
+class BayesianHopfield(Scattered, Verifiable):
     r"""Learns the likelihood of a query given a pattern, from queries with or without their origins.
 
     .. math:: y = \Xi^\top \mathrm{softmax}(s(\Xi, x)), \qquad s(\xi, x) = \log p(x \mid \xi), \qquad
@@ -52,6 +53,9 @@ class BayesianHopfield(Verifiable):
         patterns: ``(N, d)``.
         similarity: A likelihood that is already known, or the name of a kind of likelihood to begin as; None begins as
             a plain one. :meth:`fit` chooses the kind anew.
+        spread: The standard deviation of a measurement of each pattern, ``(N, d)``, for replicate measurements
+            (:meth:`ahop.GaussianHopfield.from_replicates` makes it of them); None scatters nothing. What is corrupted
+            then is a measurement. Kinds that know that are learned alone, and there are no codes.
         values, prior: As in :class:`~ahop.memories.base.AssociativeMemory`.
 
     Example:
@@ -66,7 +70,13 @@ class BayesianHopfield(Verifiable):
     similarity: Corruption
 
     def __init__(
-        self, patterns: Any, *, similarity: Similarity | str | None = None, values: Any = None, prior: Any = None
+        self,
+        patterns: Any,
+        *,
+        similarity: Similarity | str | None = None,
+        spread: Any = None,
+        values: Any = None,
+        prior: Any = None,
     ) -> None:
         patterns = as_matrix(patterns, "patterns")
         if similarity is None or isinstance(similarity, str):
@@ -77,7 +87,12 @@ class BayesianHopfield(Verifiable):
         else:
             kind = type(similarity).__name__
             raise TypeError(f"similarity must be a likelihood (a Density), the name of one or None, got {kind}")
-        super().__init__(patterns, corruption, Softmax(), values=values, prior=prior)
+        if spread is not None and not corruption.model.takes_spread:
+            kind = type(corruption.model).__name__
+            raise ValueError(
+                f"similarity must know what to do with patterns that scatter where spread is given, got {kind}"
+            )
+        super().__init__(patterns, corruption, Softmax(), spread=spread, values=values, prior=prior)
         self._recent: Window | None = None
         self._index: Index | None = None
 
@@ -143,7 +158,7 @@ class BayesianHopfield(Verifiable):
             window = Window(asked, known)
             similarity = copy.deepcopy(now.similarity)
             report = similarity.fit(
-                single(now.patterns),
+                now._described(),
                 window.queries.rows,
                 window.origins,
                 observed=window.queries.observed,
@@ -156,7 +171,7 @@ class BayesianHopfield(Verifiable):
                 verbose=verbose,
             )
             if learn_prior:
-                now.prior = frequencies(similarity, single(now.patterns), window)
+                now.prior = frequencies(similarity, now._described(), window)
             now._take(similarity, report)
             now._meet(strangers)
             now._recent = window.after(None)
@@ -182,7 +197,7 @@ class BayesianHopfield(Verifiable):
             window = Window(asked, known).after(now._recent)
             similarity, log_prior = copy.deepcopy(now.similarity), now._log_prior()
             rows, seen = window.queries.rows, window.queries.observed
-            report = similarity.follow(single(now.patterns), rows, window.origins, observed=seen, log_prior=log_prior)
+            report = similarity.follow(now._described(), rows, window.origins, observed=seen, log_prior=log_prior)
             # A few steps at a time, as more queries come: nobody expects these to converge, or to be warned.
             if report is not None:
                 now._take(similarity, report)
@@ -225,7 +240,7 @@ class BayesianHopfield(Verifiable):
             >>> bool(products.argmax(1).equal(memory.scores(patterns).argmax(1)))
             True
         """
-        return self.similarity.codes(single(self.patterns), tolerance)
+        return self.similarity.codes(self._described(), tolerance)
 
     # --- what is known of a query ------------------------------------------------------------------------
 
@@ -256,7 +271,7 @@ class BayesianHopfield(Verifiable):
         """
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = asked.flat().single()
-        background = self.similarity.stranger(like_all(single(self.patterns)), flat.rows, flat.observed)
+        background = self.similarity.stranger(like_all(self._described()), flat.rows, flat.observed)
         return self.log_evidence(asked.rows, observed=asked.observed) - background.reshape(asked.rows.shape[:-1])
 
     @torch.no_grad()
@@ -286,6 +301,8 @@ class BayesianHopfield(Verifiable):
             raise ValueError("restore must come after fit: what happened to queries is learned there")
         if self.report is not None and not self.report.found:
             raise ValueError("queries cannot be restored: fit found nothing that is better than chance")
+        if self.spread is not None:
+            raise ValueError("queries cannot be restored where patterns have a spread: what they tell is a measurement")
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = asked.flat().single()
         found = self.similarity.restored(single(self.patterns), flat.rows, flat.observed)
@@ -412,7 +429,7 @@ class BayesianHopfield(Verifiable):
 
     def _codes(self) -> View | None:
         """The index as it is now, where patterns are many and have one."""
-        by_index = len(self) >= _MANY and self.patterns.dtype != torch.float64
+        by_index = len(self) >= _MANY and self.patterns.dtype != torch.float64 and self.spread is None
         if by_index and type(self)._scores is AssociativeMemory._scores:
             # No dot products can stand for some likelihoods.
             with suppress(NoCodesError):
@@ -443,6 +460,8 @@ class BayesianHopfield(Verifiable):
         likelihood has codes: one that has none says so.
         """
         with self.changing:
+            if self.spread is not None:
+                raise NoCodesError("codes are not known where patterns have a spread")
             if self._index is None:
                 from ahop.index.index import Index
 

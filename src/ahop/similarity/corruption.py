@@ -52,7 +52,7 @@ class Corruption(Density):
         doubt: The share of queries that tell nothing of their origin.
 
     Shape:
-        patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
+        patterns ``(N, d)``, or ``(N, 2d)`` of means and standard deviations, queries ``(Q, d)`` to ``(Q, N)``.
 
     Example:
         >>> patterns = torch.rand(50, 8, generator=torch.Generator().manual_seed(0))
@@ -64,6 +64,7 @@ class Corruption(Density):
         True
     """
 
+    dim: int
     known: Tensor
     log_beta: Tensor
     doubt: Tensor
@@ -140,14 +141,21 @@ class Corruption(Density):
             seed: For what is held out.
             verbose: Whether to show progress when it takes long.
         """
-        shape = as_order(order, patterns.shape[1])
+        scattered = patterns.shape[1] > self.dim
+        shape = as_order(order, self.dim)
+        if scattered and (shape or standardise):
+            raise ValueError(
+                "order and standardise must be left out where patterns have a spread: rows stay as they are"
+            )
         if hidden_causes is not None and integer(hidden_causes, "hidden_causes", 0) > queries.shape[1]:
             raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
         if hidden_causes and observed is not None:
             raise ValueError(f"hidden_causes must be 0 or None where values are missing, got {hidden_causes}")
-        if standardise and queries.shape[1] != patterns.shape[1]:
-            raise ValueError(f"standardise must be False: columns of {queries.shape[1]} and {patterns.shape[1]} values")
-        data = TrainingData(patterns, queries, origins, observed, log_prior, order=shape, room=room)
+        if standardise and queries.shape[1] != self.dim:
+            raise ValueError(f"standardise must be False: columns of {queries.shape[1]} and {self.dim} values")
+        data = TrainingData(
+            patterns, queries, origins, observed, log_prior, order=shape, room=room, scattered=scattered
+        )
         return self._learn(data, known_families(hidden_causes), seed, verbose, standardise)
 
     def _learn(
@@ -256,7 +264,9 @@ class Corruption(Density):
         log_prior: Tensor | None = None,
     ) -> FitReport | None:
         """Go on learning from the last queries of a stream; None where they are too few to change what is known."""
-        data, family = TrainingData(patterns, queries, origins, observed, log_prior), family_of(self.model)
+        scattered = patterns.shape[1] > self.dim
+        data = TrainingData(patterns, queries, origins, observed, log_prior, scattered=scattered)
+        family = family_of(self.model)
         few = int(self.known) < (_GIVEN if family is None else family.steady_after)
         # Where nothing was found there is nothing to go on from.
         anew = few or float(self.doubt) >= 1

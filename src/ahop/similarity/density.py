@@ -30,9 +30,11 @@ class Density(Similarity, abstract=True):
 
     Attributes:
         learner: What learns such a likelihood; None where it is fixed.
+        takes_spread: Whether a pattern may be a mean followed by standard deviations, ``(N, 2d)``.
     """
 
     learner: ClassVar[Learner | None] = None
+    takes_spread: ClassVar[bool] = False
 
     def fit(
         self,

@@ -68,6 +68,11 @@ class Family(ABC):
     def fit(self, data: TrainingData, seed: int) -> Density:
         """Learn from queries of which all, some or no origins are known."""
 
+    @property
+    def takes_spread(self) -> bool:
+        """Whether patterns may scatter, as all of its likelihoods say."""
+        return bool(self.models) and all(model.takes_spread for model in self.models)
+
     def of_causes(self, count: int) -> Family | None:
         """The same where it was said how many hidden causes there are, 0 for none; None where that rules it out."""
         return None

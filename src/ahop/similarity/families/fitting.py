@@ -90,10 +90,12 @@ def learn(
         view = in_column_units(data)
         learned = learn(view.show(data), families, seed, show)
         return replace(learned, model=view.wrap(learned.model))
+    if data.scattered:
+        families = _for_spread(families)
     if not data.same_width:
         _require_a_map(data, families)
     count, data = len(data.queries), sampled(data, seed)
-    units = Units.of(data.patterns, data.queries)
+    units = Units.of(data.means, data.queries)
     measured = data.measured(units)
     with progress("learning a corruption", show=show) as bar:
         choose = with_labels.choose if measured.labelled else without_labels.choose
@@ -159,9 +161,18 @@ def _told_by_labels(data: TrainingData, report: FitReport) -> bool:
     return beats_chance(round(report.accuracy * report.labels), report.labels, len(data.patterns))
 
 
+def _for_spread(families: Sequence[Family]) -> list[Family]:
+    """Those that know what to do with patterns that scatter."""
+    able = [family for family in families if family.takes_spread]
+    if not able:
+        asked = ", ".join(family.name for family in families)
+        raise ValueError(f"spread must be None to learn {asked}: patterns that scatter are not known there")
+    return able
+
+
 def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:
     """Refuse queries of another width than patterns where no map between the two can be learned."""
-    width, asked = data.patterns.shape[1], data.queries.shape[1]
+    width, asked = data.means.shape[1], data.queries.shape[1]
     if not any(family.maps for family in families):
         raise ValueError(f"queries must have {width} values each, like the patterns, to learn this; got {asked}")
     if data.observed is not None:
@@ -268,7 +279,7 @@ def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) 
 
 def follow(family: Family, model: Density, data: TrainingData) -> tuple[Density, FitReport] | None:
     """A few steps from what is known to what the last queries of a stream say; None where it has to be learned anew."""
-    units = Units.of(data.patterns, data.queries)
+    units = Units.of(data.means, data.queries)
     measured = data.measured(units)
     found = family.follow(units.enter(model), measured)
     if found is None:

@@ -78,7 +78,7 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
     surest = 0.0
     for count in range(1, _SETS + 1):
         for keep_values in (False, True):
-            other = replace(plain, patterns=surrogates(data.patterns, generator, keep_values))
+            other = plain.beside(surrogates(data.means, generator, keep_values))
             by_chance = _held_out(other, chosen.again(other), seed)
             gains.append((own.evidence - by_chance.evidence).clamp(-_MOST, _MOST))
             surest = max(surest, float(by_chance.lead.mean()))

@@ -34,7 +34,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         one = nearest(data)
         return Outcome(one, [one.trial])
     few = data.same_width and len(data.queries) < _FEW
-    if few:
+    if few and not data.scattered:
         families = with_simplest(families)
     if data.same_width and not null.can_tell(data):
         # What cannot be told from chance improves on no plain metric, unless somebody asks for it.
@@ -104,7 +104,7 @@ def _anew(family: Family, seed: int, data: TrainingData) -> Density:
 
 def nearest(data: TrainingData) -> Candidate:
     """The nearest pattern by plain distance, which fewer queries than have halves cannot improve on."""
-    nearest = Nearest(data.patterns.shape[1]).to(data.patterns)(data.patterns, data.queries, data.observed).argmax(1)
+    nearest = Nearest(data.means.shape[1]).to(data.patterns)(data.patterns, data.queries, data.observed).argmax(1)
     origins = torch.where(data.all_origins < 0, nearest, data.all_origins)
     return replace(plain_distance(replace(data, origins=origins)), data=data, again=None)
 
