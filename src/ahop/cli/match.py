@@ -138,13 +138,14 @@ def _read(
     if len(files) != (1 if folder else 2):
         wanted = "INCOMING alone, since --model holds what is stored" if folder else "two, STORED and INCOMING"
         raise ValueError(f"files must be {wanted}; got {' '.join(map(str, files))}")
-    incoming = read_incoming(files[-1], id, incoming_id)
-    stored: Table | Model
-    if folder:
-        stored = linkage.Model.load(folder)
-        say("stored", f"{stored.stored}; as saved in {folder}")
-    else:
-        stored = tables.read(files[0], id)
-        say("stored", str(stored))
+    if folder is None:
+        table = tables.read(files[0], id)
+        say("stored", str(table))
+        incoming = read_incoming(files[1], id, incoming_id)
+        say("incoming", str(incoming))
+        return table, incoming
+    model = linkage.Model.load(folder)
+    say("stored", f"{model.stored}; as saved in {folder}")
+    incoming = read_incoming(files[0], id, incoming_id, model.columns)
     say("incoming", str(incoming))
-    return stored, incoming
+    return model, incoming

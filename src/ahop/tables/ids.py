@@ -1,4 +1,4 @@
-"""Numbers that name rows and measure nothing: counts of the rows, and codes in columns that are called so."""
+"""Numbers that name rows and measure nothing: whole numbers in columns that are called so, and counts of the rows."""
 
 from __future__ import annotations
 
@@ -8,18 +8,44 @@ import numpy as np
 
 # So many whole numbers in a row are no measurement but a count of the rows.
 RUN = 20
-_WORDS = re.compile(r"(.*[\s_.-])?(id|sku|ean|gtin|upc|isbn|code|key|nr|no|number)\.?", re.IGNORECASE)
-_CAMEL = re.compile(r".*[a-z](Id|ID)")
+_KEY = re.compile(r"ids?|idx|uuid|guid|sku|ean|gtin|upc|isbn|asin|barcode|code|key|nr|rowid|serial")
+_COUNT = re.compile(r"number|no|num|index")
+# An order has a number for its name; an atom, a wave or a fuel has one for its measure.
+_NUMBERED = re.compile(
+    r"account|article|artikel|asset|batch|bill|card|cas|case|catalog|catalogue|client|contract|customer|device|"
+    r"document|employee|entry|experiment|file|inventory|invoice|item|job|lot|member|object|order|part|patient|policy|"
+    r"product|project|record|reference|registration|row|run|sample|scan|sequence|serial|shipment|sku|specimen|"
+    r"spectrum|stock|student|subject|ticket|tracking|transaction|user|vehicle|vendor|vial"
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[^\W\dA-Z_]+\d*|\d+")
+# What stands in the place of a name: ours, and that of pandas.
+_UNNAMED = re.compile(r"column \d+|unnamed: \d+", re.IGNORECASE)
 
 
 def names_ids(column: str) -> bool:
-    """Whether a column is called as columns of ids are.
+    """Whether a column is called as columns of ids are, and as no quantity is.
 
     Example:
-        >>> [names_ids(name) for name in ("id", "customer_id", "CustomerID", "Artikel-Nr.", "sku", "grid", "weight")]
-        [True, True, True, True, True, False, False]
+        >>> [names_ids(name) for name in ("id", "customer_id", "CustomerID", "Artikel-Nr.", "sku", "order no", "No.")]
+        [True, True, True, True, True, True, True]
+        >>> [names_ids(name) for name in ("grid", "weight", "atomic_number", "refractive_index", "NO")]
+        [False, False, False, False, False]
     """
-    return bool(_WORDS.fullmatch(column) or _CAMEL.fullmatch(column))
+    # Nitric oxide is called as the abbreviation is, but for the point.
+    if column.lower() in ("index", "row", "number", "no."):
+        return True
+    thing, last = ["", "", *map(str.lower, _WORD.findall(column))][-2:]
+    return bool(_KEY.fullmatch(last) or (_COUNT.fullmatch(last) and _NUMBERED.fullmatch(thing)))
+
+
+def nameless(column: str) -> bool:
+    """Whether a column has a place and no name, as row numbers have that pandas writes.
+
+    Example:
+        >>> nameless("column 1"), nameless("Unnamed: 0"), nameless("weight")
+        (True, True, False)
+    """
+    return _UNNAMED.fullmatch(column) is not None
 
 
 def whole(values: np.ndarray) -> bool:
