@@ -81,7 +81,9 @@ def test_strangers_are_refused_and_say_why(found):
     table = told.table()
     assert told.strangers[3] and table["match"][3] is None and table["probability"][3] == 0
     assert table["reason"][3].startswith("stranger")
-    assert dict(linkage.lines(told))["strangers"] == "1 of 30 rows; about 5 % of genuine rows are refused as well"
+    low, high = (f"{100 * end:.0f}" for end in told.memory.similarity.refusal(0.05).kept)
+    kept = f"of genuine rows, {low} to {high} % are kept (90 % confidence interval)"
+    assert dict(linkage.lines(told))["strangers"] == f"1 of 30 rows; {kept}" and 80 < int(low) < 95 <= int(high)
     assert dict(linkage.lines(found))["strangers"] == (
         "not looked for: --reject 0.05 refuses rows that are less familiar than 95 % of genuine ones"
     )
