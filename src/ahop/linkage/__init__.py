@@ -6,7 +6,7 @@ from ahop.linkage.checks import answered, asked, check_page
 from ahop.linkage.correct import Corrected, corrected
 from ahop.linkage.duration import forecast, in_words
 from ahop.linkage.filled import answers_in, checked_answers
-from ahop.linkage.linking import Linkage, link
+from ahop.linkage.linking import Linkage, link, with_reliability
 from ahop.linkage.model import Judged, Model
 from ahop.linkage.page import page
 from ahop.linkage.pairs import known_pairs
@@ -32,4 +32,5 @@ __all__ = [
     "link",
     "page",
     "verdict",
+    "with_reliability",
 ]
