@@ -66,6 +66,18 @@ def test_whole_numbers_that_differ_are_compared_and_noted():
     assert not aligned(many, many).notes
 
 
+def test_what_may_hold_the_ids_of_rows_without_any_is_said():
+    draw = np.random.default_rng(0)
+    columns = {"x": draw.random(30), "tablet": draw.permutation(900)[:30]}
+    incoming = Table.of({"x": draw.random(4)})
+    assert aligned(Table.of(columns), incoming).notes == (
+        "left out, only in stored: 'tablet'",
+        "rows of stored go by their numbers, and 'tablet' may hold their ids: --id names one",
+    )
+    named = Table.of({"sku": [f"A{row}" for row in range(30)], **columns})
+    assert aligned(named, incoming).notes == ("left out, only in stored: 'tablet'",)
+
+
 def test_tables_that_share_ids_alone_say_so():
     codes = [10021, 30407, 20333]
     stored, incoming = Table.of({"sku": codes, "x": [1.0, 2.5, 4.0]}), Table.of({"sku": codes, "y": [1.5, 2.0, 3.0]})

@@ -149,6 +149,7 @@ def test_who_names_the_column_of_ids_has_said_that_others_are_measured_but_for_r
     [
         *("id", "ID", "customer_id", "customerId", "Customer ID", "sku", "code", "product-code", "key", "nr", "No."),
         *("Artikel-Nr.", "part no", "item_number", "number", "ean", "CAS_number", "sample_key", "index", "OrderNo"),
+        *("tablet_no", "ORDER_NO", "row_index"),
     ],
 )
 def test_whole_numbers_that_differ_are_ids_where_the_column_is_called_so(tmp_path, name):
@@ -168,7 +169,7 @@ def test_whole_numbers_that_differ_are_ids_where_the_column_is_called_so(tmp_pat
         {"id": [3, 3, 5]},
         *({name: [10021, 30407, 20333]} for name in ("width", "grid", "nonid", "humid", "keynote", "no2", "paranoid")),
         *({name: [7, 26, 8]} for name in ("NO", "no", "inlet NO", "atomic_number", "AtomicNumber", "octane number")),
-        *({name: [7, 26, 8]} for name in ("glycemic_index", "number of bids", "wave_number", "sensor_no")),
+        *({name: [7, 26, 8]} for name in ("glycemic_index", "number of bids", "wave_number", "body mass index")),
     ],
 )
 def test_what_repeats_or_is_called_something_else_is_a_measurement(columns):

@@ -94,10 +94,19 @@ def _common(stored: Table, incoming: Table) -> tuple[Table, Table, bool, list[st
     for table, side in ((stored, "stored"), (incoming, "incoming")):
         if own := [name for name in table.columns if name not in set(common)]:
             told.append(f"left out, only in {side}: {listed(own)}")
+            told += _maybe_ids(_taken(table, tuple(own)), side) if table.id is None else []
     for table, other, side in ((stored, incoming, "stored"), (incoming, stored, "incoming")):
         if table.id in other.columns:
             told.append(f"{table.id!r} was taken for the ids of {side}; --id names others")
     return _taken(stored, common), _taken(incoming, common), True, told
+
+
+def _maybe_ids(left_out: Table, side: str) -> list[str]:
+    """A note on columns that are left out, and may be the ids that a table seems to lack."""
+    found = [name for place, name in enumerate(left_out.columns) if differ(left_out.values[:, place])]
+    if len(left_out) < RUN or not 0 < len(found) <= _FEW:
+        return []
+    return [f"rows of {side} go by their numbers, and {listed(found)} may hold their ids: --id names one"]
 
 
 def _like_ids(stored: Table, incoming: Table) -> list[str]:

@@ -9,13 +9,11 @@ import numpy as np
 # So many whole numbers in a row are no measurement but a count of the rows.
 RUN = 20
 _KEY = re.compile(r"ids?|idx|uuid|guid|sku|ean|gtin|upc|isbn|asin|barcode|code|key|nr|rowid|serial")
-_COUNT = re.compile(r"number|no|num|index")
+_ALONE = re.compile(r"(row[\s_.-]?)?index|row|number|no\.", re.IGNORECASE)
 # An order has a number for its name; an atom, a wave or a fuel has one for its measure.
-_NUMBERED = re.compile(
-    r"account|article|artikel|asset|batch|bill|card|cas|case|catalog|catalogue|client|contract|customer|device|"
-    r"document|employee|entry|experiment|file|inventory|invoice|item|job|lot|member|object|order|part|patient|policy|"
-    r"product|project|record|reference|registration|row|run|sample|scan|sequence|serial|shipment|sku|specimen|"
-    r"spectrum|stock|student|subject|ticket|tracking|transaction|user|vehicle|vendor|vial"
+_QUANTITY = re.compile(
+    r"acid|atomic|bromine|cetane|charge|coordination|hydroxyl|iodine|kappa|mach|mass|max|mean|min|neutron|octane|"
+    r"oxidation|peroxide|proton|quantum|reynolds|saponification|total|wave"
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[^\W\dA-Z_]+\d*|\d+")
 # What stands in the place of a name: ours, and that of pandas.
@@ -31,11 +29,14 @@ def names_ids(column: str) -> bool:
         >>> [names_ids(name) for name in ("grid", "weight", "atomic_number", "refractive_index", "NO")]
         [False, False, False, False, False]
     """
-    # Nitric oxide is called as the abbreviation is, but for the point.
-    if column.lower() in ("index", "row", "number", "no."):
+    if _ALONE.fullmatch(column):
         return True
-    thing, last = ["", "", *map(str.lower, _WORD.findall(column))][-2:]
-    return bool(_KEY.fullmatch(last) or (_COUNT.fullmatch(last) and _NUMBERED.fullmatch(thing)))
+    *before, last = _WORD.findall(column) or [""]
+    if _KEY.fullmatch(last.lower()):
+        return True
+    # Among small letters, NO is nitric oxide.
+    numbered = last.lower() in ("number", "num") or (last.lower() == "no" and (last != "NO" or column.isupper()))
+    return bool(before) and numbered and not _QUANTITY.fullmatch(before[-1].lower())
 
 
 def nameless(column: str) -> bool:
