@@ -1,6 +1,6 @@
 """Record linkage: which stored row each incoming row is, how sure that is, and what would do without a memory."""
 
-from ahop.linkage.adapt import adapted
+from ahop.linkage.adapt import Adapted, adapted
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.checks import answered, asked, check_page
 from ahop.linkage.correct import Corrected, corrected
@@ -13,6 +13,7 @@ from ahop.linkage.pairs import known_pairs
 from ahop.linkage.words import lines, verdict
 
 __all__ = [
+    "Adapted",
     "Alternative",
     "Corrected",
     "Judged",
