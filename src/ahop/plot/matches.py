@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +11,13 @@ from torch import Tensor
 from ahop._checks import as_tensor
 from ahop.memories.base import AssociativeMemory
 from ahop.plot.answers import as_rows
-from ahop.plot.canvas import BLUE, GREY, ORANGE, as_names, axes, legend
+from ahop.plot.canvas import BLUE, GREY, ORANGE, as_names, axes, legend, name_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Rows that are drawn where nobody says which, and names of columns that have room.
-_ROWS, _NAMED = 4, 24
+# Rows that are drawn where nobody says which.
+_ROWS = 4
 
 
 def matches(
@@ -79,8 +78,7 @@ def matches_of(
         first: What the pattern is called.
         ax: Where to draw; None makes a figure (:mod:`ahop.plot`).
     """
-    dim = patterns.shape[1]
-    labels, lines = as_names(names, dim), patterns[found.clamp_min(0)].detach().cpu()
+    labels, lines = as_names(names, patterns.shape[1]), patterns[found.clamp_min(0)].detach().cpu()
     asked, reached = queries.detach().cpu(), (found >= 0).tolist()
     ax = axes(ax, 6.0, 0.8 + 0.9 * len(asked))
     everything = torch.cat([lines.flatten(), asked.flatten()])
@@ -95,8 +93,7 @@ def matches_of(
             ax.plot(up, line, color=colour, alpha=alpha, linewidth=1.2, label=None if label in known else label)
     ax.set_yticks([-row * step for row in range(len(asked))], told)
     if names is not None:
-        some_names = slice(None, None, math.ceil(dim / _NAMED))
-        ax.set_xticks(range(dim)[some_names], labels[some_names], rotation=45, ha="right")
+        name_columns(ax, labels)
     else:
         ax.set_xlabel("column")
     legend(ax, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
