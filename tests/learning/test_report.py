@@ -58,6 +58,7 @@ def test_an_unchecked_fit_says_how_far_such_fits_were_off():
     low, high = FitReport("em", 1.0, 9, converged=True, confidence=0.5).usual_range
     assert low == pytest.approx(1 - high) == pytest.approx(0.269, abs=1e-3)
     assert FitReport("em", 1.0, 9, converged=True, confidence=0.5, found=False).usual_range == (0.0, 1.0)
+    assert "usually about 100 %;" in FitReport("em", 1.0, 9, converged=True, confidence=1 - 1e-6).unchecked
     for sure in (0.0, 1.0):
         low, high = FitReport("em", 1.0, 9, converged=True, confidence=sure).usual_range
         assert 0 <= low <= high <= 1

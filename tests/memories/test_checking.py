@@ -69,6 +69,7 @@ def test_a_verdict_says_what_would_decide():
     assert open_still.verdict == "WARN"
     decided = 20 + open_still.more
     assert Certificate(round(0.9 * decided), decided, wanted=0.8).verdict == "PASS"
+    assert "; 99.9 % is wanted" in Certificate(20, 20, wanted=0.999).outcome
     assert Certificate(18, 20, wanted=0.9).more is None
     assert Certificate(18, 20).verdict == "PASS" and "wanted" not in str(Certificate(18, 20))
 

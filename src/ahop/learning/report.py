@@ -124,7 +124,8 @@ class FitReport:
             return "unknown: too few queries or patterns to tell it from chance; not checked"
         low, high = (_percent(share).removesuffix(" %") for share in self.usual_range)
         told = f"{_percent(self.confidence)} of first choices, if this model is right"
-        return f"{told}; usually {low} to {high} %; not checked"
+        usual = f"{low} to {high} %" if low != high else f"about {high} %"
+        return f"{told}; usually {usual}; not checked"
 
     def shifted(self, amount: float) -> FitReport:
         """The same of a loss that is larger by so much, as in other units."""
