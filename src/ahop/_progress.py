@@ -78,7 +78,16 @@ def _write(text: str) -> None:
 @contextmanager
 def progress(title: str, total: int | None = None, *, show: bool = True) -> Iterator[Bar]:
     """Show how far ``title`` has come: on a terminal or in a notebook if it takes longer than a second, and as a line
-    every ten seconds in a log file."""
+    every ten seconds in a log file.
+
+    Args:
+        title: What is being done.
+        total: How many steps that takes; None if nobody knows.
+        show: Whether to show anything.
+
+    Returns:
+        The bar, to advance.
+    """
     bar = Bar(title, total, show)
     try:
         yield bar

@@ -34,7 +34,14 @@ class Modulation(Component):
         queries: Tensor | None = None,
         origins: Tensor | None = None,
     ) -> FitReport:
-        """Learn, in place, a space in which ``score(patterns, queries)``, ``(n, N)``, tells patterns apart."""
+        """Learn, in place, a space in which the scores tell patterns apart.
+
+        Args:
+            score: Gives the scores ``(n, N)`` of modulated patterns and queries.
+            patterns: ``(N, d)``.
+            queries: ``(n, d)``, if there are any.
+            origins: The pattern that each query came from, ``(n,)``, if known.
+        """
         raise TypeError(f"fit() of the {self.name!r} modulation has nothing to learn")
 
 

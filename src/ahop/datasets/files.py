@@ -71,7 +71,13 @@ def fetch(file: DataFile) -> Path:
 
 
 def download(url: str, path: Path, sha256: Sequence[str] = ()) -> None:
-    """Download a file, whole or not at all; of checksums, where some are given, it must have one."""
+    """Download a file, whole or not at all; of checksums, where some are given, it must have one.
+
+    Args:
+        url: Where the file is.
+        path: Where it goes; folders are made.
+        sha256: The checksums of which it must have one; none are asked for where none are given.
+    """
     # Not by pooch: it would bring eight packages to every user of the core, and knows one checksum for a file.
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

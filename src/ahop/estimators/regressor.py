@@ -41,7 +41,13 @@ class HopfieldRegressor(RegressorMixin, TableEstimator):
 
     @whole_or_not
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldRegressor:  # noqa: N803
-        """Store rows and their values, and learn what is alike; a row of weight 2 counts as two."""
+        """Store rows and their values, and learn what is alike; a row of weight 2 counts as two.
+
+        Args:
+            X: The table, ``(n, columns)``.
+            y: The value of each row.
+            sample_weight: How much each row counts; None is alike.
+        """
         table, values, weights = self._checked(X, y, sample_weight)
         try:
             values = values.astype(float)

@@ -72,7 +72,14 @@ class Shard:
         self.lesson, self.rough = -1, None
 
     def answer(self, state: State, queries: Queries, count: int, k: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The k best here, their logits ``(Q, k)``, and the log of what all here sum to ``(Q,)``."""
+        """The k best here, their logits ``(Q, k)``, and the log of what all here sum to ``(Q,)``.
+
+        Args:
+            state: What was learned, and which version of it.
+            queries: ``(Q, d)``.
+            count: How many candidates to score exactly.
+            k: How many to return.
+        """
         view = self._view(state)
         with torch.no_grad():
             chosen, logits, total = view.scored(queries.to(self.device), min(count, len(view)))

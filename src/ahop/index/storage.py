@@ -38,7 +38,13 @@ _OURS = re.compile(rf"{_TENSORS}|\.{_TENSORS}-[0-9a-f]+\.part")
 
 
 def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
-    """Write a memory and its codes into ``folder``, which is made if need be; the one that it lies in must be there."""
+    """Write a memory and its codes into ``folder``, which is made if need be; the one that it lies in must be there.
+
+    Args:
+        memory: What is indexed.
+        engine: Its codes.
+        folder: Where to write.
+    """
     arguments = {key: to_plain(value) for key, value in memory.arguments().items() if key not in _STORED}
     small = {f"memory.{key}": value for key, value in memory.state_dict().items() if key not in _STORED}
     for number, (_, codes) in enumerate(engine.rough.parts):

@@ -75,7 +75,14 @@ class View:
 
     @torch.no_grad()
     def recall(self, queries: Any, k: int = 1, *, candidates: int = CANDIDATES, observed: Observed = None) -> Recall:
-        """The k stored patterns that best explain each query; see :meth:`ahop.index.Index.recall`."""
+        """The k stored patterns that best explain each query; see :meth:`ahop.index.Index.recall`.
+
+        Args:
+            queries: ``(..., d)``.
+            k: How many patterns to return.
+            candidates: How many to score exactly.
+            observed: Which entries of the queries to trust, as in :meth:`ahop.index.Index.recall`.
+        """
         if integer(k, "k", 1) > len(self):
             raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
         count = min(max(integer(candidates, "candidates", 1), k), len(self))
@@ -91,7 +98,13 @@ class View:
         return with_doubt(Recall(indices, sure), self.similarity.doubt, self.log_prior, len(self))
 
     def best(self, queries: Queries, count: int, k: int) -> tuple[Tensor, Tensor]:
-        """The k best of so many candidates and their probabilities, ``(Q, k)`` each."""
+        """The k best of so many candidates and their probabilities, ``(Q, k)`` each.
+
+        Args:
+            queries: ``(Q, d)``.
+            count: How many candidates to score exactly.
+            k: How many to return.
+        """
 
         def steps(queries: Queries) -> tuple[Tensor, ...]:
             chosen, logits, total = self.scored(queries, count)

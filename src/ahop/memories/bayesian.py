@@ -417,7 +417,11 @@ class BayesianHopfield(Verifiable):
 
     @of_one_moment
     def recall_exactly(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
-        """As :meth:`recall`, with every stored pattern scored exactly however many there are."""
+        """As :meth:`recall`, with every stored pattern scored exactly however many there are.
+
+        Args:
+            queries, k, observed: As in :meth:`recall`.
+        """
         with reranking.exact_alone():
             return self._doubted(super().recall(queries, k, observed=observed))
 

@@ -107,7 +107,13 @@ def _verdict(interval: tuple[float, float], wanted: float | None) -> str:
 
 
 def questions(found: Recall, count: int, seed: int) -> list[Question]:
-    """So many of the queries of a recall, spread over confidence and over first choices."""
+    """So many of the queries of a recall, spread over confidence and over first choices.
+
+    Args:
+        found: The recall.
+        count: How many queries to choose.
+        seed: Seed of the random start.
+    """
     total = len(found.indices)
     if integer(count, "count", 1) > total:
         raise ValueError(f"count must be at most {total}, as many as there are queries; got {count}")
@@ -127,6 +133,12 @@ def certified(first: Tensor, answers: Sequence[Any], patterns: int, wanted: floa
 
     An answer of -1 is refused: where origins are learned from it means that nobody knows, and where patterns are
     recalled that none was.
+
+    Args:
+        first: The first choice for each query, ``(n,)``.
+        answers: For each query an origin, STRANGER for none of the patterns, or None if unknown.
+        patterns: The number of stored patterns.
+        wanted: The accuracy to prove, in 0 to 1; None asks for none.
     """
     given = answers.tolist() if isinstance(answers, Tensor) else list(answers)
     if len(given) != len(first):

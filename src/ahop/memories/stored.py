@@ -45,7 +45,13 @@ class Stored(Memory, abstract=True):
 
     @torch.no_grad()
     def add(self, patterns: Any, *, values: Any = None, prior: Any = None) -> Self:
-        """Store further patterns, with their values and prior counts where this memory has them."""
+        """Store further patterns, with their values and prior counts where this memory has them.
+
+        Args:
+            patterns: The further patterns, ``(n, d)``.
+            values: What they read out, ``(n, v)``; needed if and only if this memory has values.
+            prior: How often each is asked for, ``(n,)``; needed if and only if this memory has a prior.
+        """
         with self.changing:
             new = stored_as(as_matrix(patterns, "patterns"), self.patterns, "patterns")
             if new.shape[1] != self.patterns.shape[1]:

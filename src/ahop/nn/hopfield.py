@@ -192,12 +192,15 @@ class Hopfield(nn.Module):
         stored_pattern_padding_mask: Tensor | None = None,
         association_mask: Tensor | None = None,
     ) -> Tensor:
-        r"""The energy of each state before it is updated, ``(B, heads, Q)``; arguments as in :meth:`forward`.
+        r"""The energy of each state before it is updated, ``(B, heads, Q)``.
 
         .. math:: E(x) = \tfrac12 \lVert x \rVert^2 - \tfrac1\beta \Psi^\star(\beta \, \Xi x)
 
         for the dot product, which updates of the state never raise, and :math:`-\tfrac1\beta \Psi^\star(\beta s)` for
         every other similarity; :math:`\Psi^\star` is the log-sum-exp for softmax.
+
+        Args:
+            input, stored_pattern_padding_mask, association_mask: As in :meth:`forward`.
         """
         heads = self._project(self._check(input, stored_pattern_padding_mask, association_mask))
         energy = self.association.energy(heads.stored, heads.state, heads.mask)

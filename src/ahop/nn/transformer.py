@@ -151,9 +151,12 @@ class EnergyTransformer(nn.Module):
         stored_pattern_padding_mask: Tensor | None = None,
         association_mask: Tensor | None = None,
     ) -> Tensor:
-        """The energy of all tokens together, ``(B,)``, or ``()`` without a batch; arguments as in :meth:`forward`.
+        """The energy of all tokens together, ``(B,)``, or ``()`` without a batch.
 
         A token that may ask no other has no part in that of attention.
+
+        Args:
+            input, stored_pattern_padding_mask, association_mask: As in :meth:`forward`.
         """
         tokens, mask, padding = self._check(input, stored_pattern_padding_mask, association_mask)
         normal = self.norm(tokens)

@@ -118,7 +118,15 @@ def _taught(pictures: Pictures, left_out: int | None, sliders: Sliders, paint: P
 
 
 def taught(name: str, patterns: Tensor, train: Samples, damage: Damage, *, labels: bool = True) -> AssociativeMemory:
-    """A memory by name after it has learned what it can from damaged examples, their origins told or not."""
+    """A memory by name, fitted to damaged examples.
+
+    Args:
+        name: The memory's short name, or "Oracle".
+        patterns: ``(N, d)``.
+        train: The examples and their origins.
+        damage: What was done to them, which the Oracle knows.
+        labels: Whether to learn from the origins as well.
+    """
     if name == "Oracle":
         return Oracle(patterns, damage)
     memory = create(name, patterns)
@@ -159,7 +167,13 @@ def ask_all(task: Task) -> Iterator[Answer]:
 
 @torch.no_grad()
 def walk(memory: AssociativeMemory, query: Tensor, most: int = _MOST_STEPS) -> Walk:
-    """The state after each step of retrieval, until it rests or ``most`` steps are made."""
+    """The state after each step of retrieval, until it rests or ``most`` steps are made.
+
+    Args:
+        memory: What retrieves.
+        query: The first state, ``(d,)``.
+        most: The most steps to make.
+    """
     states, rests = [query], False
     while len(states) <= most and not rests:
         states.append(memory.retrieve(states[-1]))

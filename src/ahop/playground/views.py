@@ -51,7 +51,13 @@ def query(task: Task) -> str:
 
 
 def cards(task: Task, answers: Sequence[Answer], names: Sequence[str]) -> str:
-    """One card a memory; those that have not answered yet are learning."""
+    """One card a memory; those that have not answered yet are learning.
+
+    Args:
+        task: What is asked.
+        answers: Those of the memories that have answered.
+        names: All memories, in their order on the page.
+    """
     known = {answer.name: answer for answer in answers}
     made = [_card(task, known[name]) if name in known else _empty(name) for name in names]
     note = (
@@ -111,7 +117,13 @@ def percent(chance: float) -> str:
 
 
 def film(task: Task, name: str, walk: Walk) -> str:
-    """The state's walk as a film, some of its frames, and the energy of each state."""
+    """The state's walk as a film, some of its frames, and the energy of each state.
+
+    Args:
+        task: What was asked.
+        name: The memory's short name.
+        walk: The states and their energies.
+    """
     shape, last = task.pictures.shape, len(walk.states) - 1
     chosen = sorted({round(part * last / (_FRAMES - 1)) for part in range(_FRAMES)})
     frames = "".join(
@@ -172,7 +184,13 @@ def _telling(pictures: Pictures, telling: Told) -> str:
 
 
 def footprints(pictures: Pictures, chosen: tuple[int, int], found: Comparison) -> str:
-    """Both pairs: alike in each pixel, sorted, added up, weighed."""
+    """Both pairs: alike in each pixel, sorted, added up, weighed.
+
+    Args:
+        pictures: The set.
+        chosen: The numbers of both pictures in it.
+        found: Their terms and scores.
+    """
     shape = pictures.shape
     names = [f"{letter}: {pictures.names[index]}" for letter, index in zip("AB", chosen, strict=True)]
     shown = [("the query, a damaged A", draw.picture(found.query, shape))]
@@ -214,7 +232,13 @@ def _winner(title: str, scores: torch.Tensor) -> str:
 
 
 def landscape(name: str, about: str, found: Landscape) -> str:
-    """A map of the energy: basins by colour, patterns as dots, wells as crosses, and what there is to count."""
+    """A map of the energy: basins by colour, patterns as dots, wells as crosses, and what there is to count.
+
+    Args:
+        name: The network's short name.
+        about: What it is, in a few words.
+        found: Its energy over the plane.
+    """
     side = 2 * REACH
     drawn = [f'<image href="{draw.areas(found.heights, found.basins)}" width="{side}" height="{side}"/>']
     for x, y in PATTERNS.tolist():

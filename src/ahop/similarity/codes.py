@@ -269,7 +269,17 @@ def inner_product(likelihood: ByDimension, patterns: Tensor, tolerance: float) -
 
 @torch.no_grad()
 def approximate(likelihood: ByDimension, patterns: Tensor, queries: int, tolerance: float = 0.01) -> Table | None:
-    """The likelihood's own scores by way of dot products, or None where these would not be faster."""
+    """The likelihood's own scores by way of dot products, or None where these would not be faster.
+
+    Args:
+        likelihood: What scores.
+        patterns: ``(N, d)``.
+        queries: How many queries are to be scored.
+        tolerance: How far scores may be off.
+
+    Returns:
+        What gives the scores ``(Q, N)`` of queries ``(Q, d)``; None where it would not be faster.
+    """
     if patterns.is_cuda or queries * patterns.numel() < _MANY:
         return None
     wanted = _wanted(likelihood, _ends(patterns.min(), patterns.max()))

@@ -53,6 +53,11 @@ def k_optimal(patterns: Tensor, queries: Tensor, k: int, base: Decomposable | st
 
     .. math:: \mathrm{sim}^{(k)}(\xi, x) = \max_{D \subseteq [d],\, |D| = k} \mathrm{sim}(\xi_D, x_D)
 
+    Args:
+        patterns, queries: What is compared, ``(..., d)`` both; leading dimensions broadcast.
+        k: The number of dimensions to compare in.
+        base: The similarity, or its name.
+
     Example:
         >>> k_optimal(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([1.0, 3.0, 0.0]), k=2)
         tensor(-1.)
@@ -187,6 +192,12 @@ class Adaptive(Similarity):
         """The terms that the weights of one base multiply: sorted, if this similarity sorts.
 
         What was not observed is zero; where it was sorted out, the others stand at the ranks they stand for.
+
+        Args:
+            base: The number of the base similarity.
+            patterns: ``(..., N, d)``.
+            queries: ``(..., Q, d)``.
+            observed: Which entries of the queries count; None is all.
         """
         terms = self.bases[base].terms(patterns, queries)  # type: ignore[operator]
         if not self.sort:

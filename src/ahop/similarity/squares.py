@@ -30,6 +30,10 @@ _MANY = 1 / 8
 def squared_distances(patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
     """The squared distance of every query to every pattern, over the dimensions that the query observed.
 
+    Args:
+        patterns, queries: What is compared.
+        observed: Which entries of the queries count; None is all.
+
     Shape:
         patterns ``(..., N, d)``, queries and observed ``(..., Q, d)``, to ``(..., Q, N)``.
     """

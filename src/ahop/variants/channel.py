@@ -85,6 +85,13 @@ class Channel:
         return replace(self, variance=self.variance + variance, fills=fills)
 
     def masked(self, chance: Tensor, density: Density, count: int | None) -> Channel:
+        """The same, with some entries masked afterwards.
+
+        Args:
+            chance: The probability with which each dimension is masked, ``(d,)``.
+            density: What masked entries are drawn from.
+            count: How many entries of a query are masked, if always the same number; None if that varies.
+        """
         fills = tuple(replace(fill, chance=fill.chance * (1 - chance)) for fill in self.fills)
         zero, one = torch.zeros(self.dim), torch.ones(self.dim)
         # Two masks of exact counts are followed as independent ones: how far they overlap is not known.
