@@ -17,7 +17,13 @@ WIDTH = 40
 
 
 class Bar:
-    """Counts steps; :func:`progress` shows it once some time has passed."""
+    """Counts steps; :func:`progress` shows it once some time has passed.
+
+    Args:
+        title: What is being done.
+        total: How many steps that takes; None if nobody knows.
+        show: Whether to show anything.
+    """
 
     def __init__(self, title: str, total: int | None, show: bool = True) -> None:
         self._title, self._total, self._done = title, total, 0.0

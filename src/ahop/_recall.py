@@ -69,7 +69,7 @@ def with_doubt(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: in
     Args:
         found: The recall.
         doubt: The share of queries that tell nothing, in 0 to 1.
-        log_prior: How often each pattern is asked for, ``(N,)``; None is alike.
+        log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
         count: N, the number of stored patterns.
     """
     sure = found.probabilities

@@ -19,6 +19,11 @@ _KEPT, _GROWTH, _GAIN, _PATIENCE = 0.1, 2.0, 1e-6, 10
 def projected(patterns: Tensor, queries: Tensor, count: int, metric: str) -> Compared:
     """Orthogonal projection without pairs: nearest patterns around both means make them, and then its own answers.
 
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d)``.
+        count: The number of directions to project out.
+        metric: A name of ``METRICS``.
+
     Example:
         >>> patterns = torch.eye(6).double()
         >>> queries = patterns.roll(1, 0) + torch.tensor([5.0, 0, 0, 0, 0, 0])
@@ -37,15 +42,25 @@ def projected(patterns: Tensor, queries: Tensor, count: int, metric: str) -> Com
 
 
 def rotated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
-    """The rotation that turns end in (:func:`_turned`), and cosines."""
+    """The rotation that turns end in (:func:`_turned`), and cosines.
+
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d)``.
+        seed: Seed of what is drawn.
+    """
     rotation, _ = _turned(_unit(patterns.float()), _unit(queries.float()), seed)
     found = centred(patterns, queries, "cosine")
     return found._replace(move=lambda asked: found.move(asked) @ rotation.double())
 
 
 def translated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
-    """Self-learning of a map between spaces without pairs, as a whole (Artetxe, Labaka and Agirre, 2018): what
-    :func:`mapped` finds, crowded places counting for less."""
+    """Self-learning of a map between spaces without pairs (Artetxe, Labaka and Agirre, 2018): what :func:`mapped`
+    finds, corrected for hubness.
+
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d')``.
+        seed: Seed of what is drawn.
+    """
     return csls(mapped(patterns, queries, seed), queries, count=_NEIGHBOURS)
 
 
@@ -53,6 +68,10 @@ def mapped(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
     """Both sides in one space, by cosines; after the turns, directions in which pairs agree count for more.
 
     They take all pairs of the last turn; those that choose each other find more where the sides have unlike sizes.
+
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d')``.
+        seed: Seed of what is drawn.
     """
     stored, asked = _unit(patterns.float()), _unit(queries.float())
     _, pairs = _turned(stored, asked, seed)

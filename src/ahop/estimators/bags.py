@@ -172,7 +172,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         Args:
             X, bags: As in :meth:`fit`.
             y: One label a bag.
-            sample_weight: How much each bag counts; None is alike.
+            sample_weight: How much each bag counts; None counts all alike.
         """
         return float(accuracy_score(y, self.predict(X, bags), sample_weight=sample_weight))
 

@@ -86,7 +86,7 @@ class CaseNetwork(nn.Module):
         Args:
             queries: Embedded rows, ``(Q, width)``.
             cases: Embedded cases, ``(N, width)``.
-            weights: How much each case counts, ``(N,)``; None is alike.
+            weights: How much each case counts, ``(N,)``; None counts all alike.
 
         Returns:
             Scores ``(Q, N)``, with the log weights added.

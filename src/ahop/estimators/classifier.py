@@ -144,7 +144,7 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
         Args:
             X: The table, ``(n, columns)``.
             y: The class of each row.
-            sample_weight: How much each row counts; None is alike.
+            sample_weight: How much each row counts; None counts all alike.
         """
         table, labels, weights = self._checked(X, y, sample_weight)
         self.classes_, codes = as_classes(labels)

@@ -46,7 +46,7 @@ class HopfieldRegressor(RegressorMixin, TableEstimator):
         Args:
             X: The table, ``(n, columns)``.
             y: The value of each row.
-            sample_weight: How much each row counts; None is alike.
+            sample_weight: How much each row counts; None counts all alike.
         """
         table, values, weights = self._checked(X, y, sample_weight)
         try:

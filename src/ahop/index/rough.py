@@ -84,7 +84,7 @@ class Engine(Protocol):
         Args:
             queries: ``(Q, d)``.
             count: How many candidates are wanted.
-            log_prior: How often each pattern is asked for, ``(N,)``; None is alike.
+            log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
         """
 
 

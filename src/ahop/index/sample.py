@@ -30,7 +30,7 @@ class Sample:
 
         Args:
             patterns: The further patterns, ``(n, d)``.
-            log_prior: How often each of these is asked for, ``(n,)``; None is alike.
+            log_prior: The log prior of each of these, ``(n,)``; None is uniform.
             first: How many patterns there were before.
         """
         total = first + len(patterns)

@@ -60,7 +60,7 @@ class Scan:
         Args:
             rough: The codes.
             patterns: Patterns like those to be searched, ``(n, d)``.
-            log_prior: How often each of these is asked for, ``(n,)``; None is alike.
+            log_prior: The log prior of each of these, ``(n,)``; None is uniform.
         """
         if len(rough.parts) > 1 or (steps := rough.parts[0][1].steps(patterns, LEVELS)) is None:
             return None

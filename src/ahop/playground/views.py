@@ -160,7 +160,13 @@ def _known_as(name: str, labels: bool) -> str:
 
 
 def learned(pictures: Pictures, description: str, tellings: Sequence[Told]) -> str:
-    """What was learned: in words, as one picture a property, and as curves."""
+    """What was learned: in words, as one picture a property, and as curves.
+
+    Args:
+        pictures: The set.
+        description: What was learned, in words.
+        tellings: What was learned, as pictures and curves.
+    """
     shown = "".join(_telling(pictures, telling) for telling in tellings)
     return f'<h4>What b-hop has learned</h4>{words(description)}<div class="learned">{shown}</div>'
 

@@ -91,7 +91,7 @@ class Similarity(Component):
             queries: ``(n, d)``.
             origins: The index of the pattern that each query came from, ``(n,)``; None when nobody knows.
             observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
-            log_prior: How often each pattern is asked for, ``(N,)``; None is alike.
+            log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
         """
         warn(f"fit changes nothing: the {self.name!r} similarity is fixed")
         return FitReport("fixed", math.nan, 0, converged=True)
@@ -132,7 +132,7 @@ class Similarity(Component):
             patterns, queries, observed: As in :meth:`forward`.
             values: What to blend, ``(N, v)``.
             beta: The inverse temperature.
-            log_prior: Added to the scores, ``(N,)``; None is alike.
+            log_prior: Added to the scores, ``(N,)``; None is uniform.
 
         Shape:
             values ``(N, v)``, log_prior ``(N,)``, to ``(Q, v)`` and ``(Q,)``.

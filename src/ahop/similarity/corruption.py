@@ -249,7 +249,7 @@ class Corruption(Density):
             queries: The last queries of the stream, ``(n, d)``.
             origins: The pattern that each came from, ``(n,)``, -1 where unknown; None knows none.
             observed: Which entries of the queries count, ``(n, d)``; None is all.
-            log_prior: How often each pattern is asked for, ``(N,)``; None is alike.
+            log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
         """
         steps = isinstance(self.model, (Likelihood, Regimes, Correlated))
         anew = int(self.known) < _FEW and not isinstance(self.model, Correlated)

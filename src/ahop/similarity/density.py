@@ -59,7 +59,7 @@ class Density(Similarity, abstract=True):
             origins: The index of the pattern that each query came from, ``(n,)``, with -1 where nobody knows; None
                 knows none.
             observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
-            log_prior: How often each pattern is asked for, ``(N,)``; None is alike.
+            log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
             seed: For what is held out.
         """
         if self.learner is None:

@@ -37,7 +37,13 @@ class Screened(NamedTuple):
         return float(self.held_out.log_posterior.mean())
 
     def candidate(self, data: TrainingData, validation: CrossValidation, against: HeldOut | None) -> Candidate:
-        """The same before the whole validation."""
+        """The candidate, cross-validated on all folds rather than on the few of the screening.
+
+        Args:
+            data: What to learn from.
+            validation: The folds.
+            against: Results of another model, to stop early where this one is clearly worse.
+        """
         zero = _zero(data, self.view)
 
         def again(data: TrainingData) -> Refit:

@@ -76,7 +76,16 @@ def of(data: TrainingData, model: Density) -> StandIns:
 
 
 def rounds(data: TrainingData, model: Density, steps: int) -> Iterator[tuple[TrainingData, int]]:
-    """What to learn from, and for how many steps, as the model changes on the way."""
+    """What to learn from, and for how many steps, as the model changes on the way.
+
+    Args:
+        data: All queries and patterns.
+        model: Asked each time which patterns may stand for the others.
+        steps: The number of EM steps in all.
+
+    Returns:
+        For each round the data, and the number of steps.
+    """
     if len(data.patterns) <= MANY:
         yield data, steps
         return

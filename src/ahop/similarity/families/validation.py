@@ -33,7 +33,7 @@ _RIVALS = 1024
 _LESSONS, _LEAST = 2**18, 256
 # The size of a validation that screens many candidates: folds, queries, rivals, and rows to learn from.
 _SCREENED_FOLDS, _SCREENED = 4, 256
-# Scores of all patterns that a last held_out may look at, and queries it has at least.
+# Scores of all patterns that the last validation may look at, and queries it has at least.
 _LAST, _LAST_QUERIES = 2**23, 256
 # A candidate is given up when it is behind by so many standard errors, in both, on so many queries.
 _BEHIND, _ENOUGH = 2.5, 24
@@ -136,7 +136,16 @@ class Completed(NamedTuple):
 
 
 class CrossValidation:
-    """Queries with known origins, cut into folds that share no origin, on which models are judged by retrieval."""
+    """Queries with known origins, cut into folds that share no origin, on which models are judged by retrieval.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d')``.
+        origins: The pattern of each query, ``(n,)``, all known.
+        seed: Seed of the folds and of the rivals.
+        observed: Which entries of the queries count, ``(n, d')``; None is all.
+        screening: Take few folds, queries and rivals, to compare many candidates.
+    """
 
     def __init__(
         self,
@@ -199,10 +208,10 @@ class CrossValidation:
         return other
 
     def evaluate(self, fit: Callable[[Tensor], Density], against: HeldOut | None = None) -> HeldOut:
-        """The held_out on a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold.
+        """The held-out results of a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold.
 
-        A race (Maron and Moore, 1994): it ends early, with a held_out of the first folds alone, where that is
-        hopelessly behind another held_out.
+        A race (Maron and Moore, 1994): it ends early, with results of the first folds alone, where that is
+        hopelessly behind another.
         """
         scores: list[Tensor] = []
         for learn, rows in self.parts:
@@ -233,7 +242,16 @@ def _first(scores: Tensor) -> Tensor:
 
 
 def beside_rivals(similarity: Density, data: TrainingData, rivals: Tensor) -> Tensor:
-    """Scores of each query's own pattern, first, and of some rivals ``(R,)``, to ``(n, 1 + R)``."""
+    """Scores of each query's own pattern and of some others.
+
+    Args:
+        similarity: What scores.
+        data: The queries, their origins and the patterns.
+        rivals: Indices of the other patterns, ``(R,)``.
+
+    Returns:
+        Scores ``(n, 1 + R)``, the own pattern first; minus infinity where a rival is that pattern.
+    """
     origins = data.all_origins
     some, places = torch.cat([rivals, origins]).unique(return_inverse=True)
     table = similarity(data.patterns[some], data.queries, data.observed)
@@ -300,7 +318,16 @@ def fit_doubt(scores: Tensor, plain: float | None = None) -> tuple[float, float]
 
 
 def of_own(scores: Tensor, log_beta: float, doubt: float) -> Tensor:
-    """The probability of the first column, ``(n,)``, at an inverse temperature and with a share of doubt."""
+    """The probability of each query's own pattern.
+
+    Args:
+        scores: ``(n, 1 + R)``, its own pattern first.
+        log_beta: The log inverse temperature.
+        doubt: The share of queries that tell nothing, in 0 to 1.
+
+    Returns:
+        Probabilities, ``(n,)``.
+    """
     gaps = _gaps(scores)
     return (1 - doubt) * _posterior(gaps, log_beta)[:, 0] + doubt / torch.isfinite(gaps).sum(1)
 
@@ -331,10 +358,15 @@ def _stepped(finite: Tensor, posterior: Tensor, log_beta: float, weights: Tensor
 
 
 def corrected(results: list[HeldOut], seed: int, draws: int = 200) -> float:
-    """How often the first choice is right of the held_out of most worth, freed of the luck of having been chosen.
+    """The accuracy of the best candidate, corrected for the luck of having been chosen.
 
     Bootstrap bias corrected cross-validation (Tsamardinos, Greasidou and Borboudakis, 2018): the choice is made again
     on origins drawn with replacement, and counted on those that were not drawn.
+
+    Args:
+        results: Those of all candidates, on the same queries.
+        seed: Seed of the bootstrap.
+        draws: The number of bootstrap samples.
     """
     right = torch.stack([one.right.double() for one in results])
     worth = right + _SURENESS * torch.stack([one.log_posterior.double().clamp_min(_LOST) for one in results])

@@ -85,7 +85,13 @@ def by(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], Row]:
 def cells_of(
     found: dict[tuple[Any, ...], Row], places: Iterable[tuple[Any, ...]], write: Callable[[Row], str]
 ) -> list[str]:
-    """What is written of the row at each place, and nothing where there is none."""
+    """What is written of the row at each place, and nothing where there is none.
+
+    Args:
+        found: Rows by their place.
+        places: Which to write, in order.
+        write: What is written of a row.
+    """
     return [write(found[place]) if place in found else "" for place in places]
 
 

@@ -126,7 +126,16 @@ class Floor(Density):
         return torch.cat(scores, 1) + (within if observed is None else within * observed).sum(-1, keepdim=True)
 
     def by_regime(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Log-probabilities of the bins and floors that a query falls into, in each regime, ``(Q, N, R)``."""
+        """Log-probabilities of the bins and floors that a query falls into, in each regime.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: ``(Q, d)``.
+            observed: Which entries of the queries count, ``(Q, d)``; None is all.
+
+        Returns:
+            Log-probabilities, ``(Q, N, R)``.
+        """
         places = self.place(queries)
         heard = places < self.bins if observed is None else (places < self.bins) & observed
         row, dim = heard.nonzero(as_tuple=True)

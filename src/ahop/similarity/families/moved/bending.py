@@ -69,7 +69,15 @@ class Pairs:
 
     @classmethod
     def of(cls, patterns: Tensor, queries: Tensor, origins: Tensor, seed: int, shape: Shape) -> Pairs:
-        """Pairs ``(n,)`` of patterns ``(N, d)`` and queries ``(n, d')``; of too many some are drawn."""
+        """Prepare pairs for the regression; of too many, some are drawn.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: ``(n, d')``.
+            origins: The pattern of each query, ``(n,)``.
+            seed: Seed of the draw.
+            shape: The length scale and the noise.
+        """
         known, group = origins.unique(return_inverse=True)
         count = torch.zeros_like(known, dtype=torch.float64).index_add_(0, group, torch.ones_like(group).double())
         sums = queries.new_zeros(len(known), queries.shape[1]).index_add_(0, group, queries).double()
@@ -153,7 +161,14 @@ def _inverse(inputs: Tensor, squares: Tensor, length: float, noise: Tensor) -> T
 
 
 def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> Shape:
-    """The shape by which origins that were left out are told best, on some of the pairs."""
+    """The shape by which origins that were left out are told best, on some of the pairs.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d')``.
+        origins: The pattern of each query, ``(n,)``.
+        seed: Seed of what is drawn.
+    """
     generator = torch.Generator().manual_seed(seed)
     some = torch.randperm(len(queries), generator=generator)[:_CHOOSERS].to(origins.device)
     rivals = torch.randperm(len(patterns), generator=generator)[:_CHOOSERS].to(origins.device)

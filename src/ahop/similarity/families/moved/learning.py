@@ -184,7 +184,14 @@ class _Trial(NamedTuple):
 
 @torch.no_grad()
 def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> Choice:
-    """What to be drawn to, and how strongly, judged by how well origins left out are told."""
+    """What the map is drawn to, and how strongly, by cross-validation over origins.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d')``.
+        origins: The pattern of each query, ``(n,)``.
+        seed: Seed of what is drawn.
+    """
     generator = torch.Generator().manual_seed(seed)
     judged, rivals = (
         torch.randperm(count, generator=generator)[:most].to(patterns.device)
