@@ -291,7 +291,7 @@ def test_files_are_joined_if_repetitions_of_a_row_are_of_one_code(first, second,
         _, done = report.join(paths, "some", {"size": 3}, ())
         assert len(done) == len(first) + len(second)
     else:
-        with pytest.raises(ValueError, match="the files to join are not the work of one code"):
+        with pytest.raises(ValueError, match="files to join must come from the same code"):
             report.join(paths, "some", {"size": 3}, ())
 
 
@@ -299,5 +299,5 @@ def test_rows_of_old_are_joined_if_their_sittings_are_of_one_code(source, tmp_pa
     first = joinable(source, tmp_path / "first.json", ("a", 0, None))
     (source / "ahop/near.py").write_text("near = 3")
     second = joinable(source, tmp_path / "second.json", ("a", 1, None))
-    with pytest.raises(ValueError, match="the files to join are not the work of one code"):
+    with pytest.raises(ValueError, match="files to join must come from the same code"):
         report.join([first, second], "some", {"size": 3}, ())

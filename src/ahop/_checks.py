@@ -96,8 +96,8 @@ def as_matrix(value: Any, name: str) -> Tensor:
     if bool(bad.any()):
         where = f"{int(bad.sum())} NaN or infinite values in {int(bad.any(1).sum())} of {len(matrix)} rows"
         raise ValueError(
-            f"{name} must be finite, got {where}: impute them, drop their columns, or give only the rows that are "
-            'whole; only queries may have missing values (observed="not-nan")'
+            f"{name} must be finite, got {where}: impute them, drop their columns, or give only complete "
+            'rows; only queries may have missing values (observed="not-nan")'
         )
     return matrix.contiguous()
 
@@ -177,7 +177,7 @@ def as_origins(value: Any, queries: int, patterns: int, name: str = "origins", l
         raise ValueError(f"{name} must be one index per query, shape ({queries},), got shape {tuple(origins.shape)}")
     if queries and not (int(origins.min()) >= least and int(origins.max()) < patterns):
         low, high = int(origins.min()), int(origins.max())
-        words = ", or be -1 where nobody knows", ", ahop.STRANGER where it is none of them"
+        words = ", or be -1 where unknown", ", ahop.STRANGER where it is none of them"
         also = "".join(words[:-least])
         raise ValueError(f"{name} must lie in 0 to {patterns - 1}, the stored patterns{also}; got {low} to {high}")
     return origins.long()

@@ -112,7 +112,7 @@ def fraction_of_ceiling(memory: AssociativeMemory, oracle: AssociativeMemory, sa
     """
     ceiling = first_choice_accuracy(oracle, samples)
     if ceiling == 0:
-        raise ValueError("samples leave the oracle no query to retrieve, so there is no fraction of it")
+        raise ValueError("samples must hold a query that the Oracle retrieves, got none: there is no fraction of it")
     return first_choice_accuracy(memory, samples) / ceiling
 
 

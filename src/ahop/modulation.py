@@ -121,7 +121,7 @@ class Kernel(Modulation):
         from scipy.stats import norm, t
 
         if len(queries) < 5:
-            raise ValueError(f"queries must be at least 5, to hold out a fifth of them; got {len(queries)}")
+            raise ValueError(f"queries must be at least 5, to hold out one in five; got {len(queries)}")
         asked = queries / unit
         order = torch.randperm(len(asked), generator=generator).to(asked.device)
         held_out, shown = order[: len(order) // 5], order[len(order) // 5 :]

@@ -263,7 +263,7 @@ def test_threads_learn_ask_add_and_let_whole_shards_go_at_once(ray):
             thread.join(120)
     assert not wrong and len(shards) == 150 and len(shards.actors) == 1
     shards.close()
-    with pytest.raises(ShardError, match="these shards were closed"):
+    with pytest.raises(ShardError, match="these shards are closed"):
         shards.recall(kept.queries)
 
 

@@ -226,13 +226,13 @@ def test_one_origin_is_too_few_for_hidden_causes_but_not_to_learn():
     queries = PATTERNS[3] + torch.randn(40, 1, generator=torch.Generator().manual_seed(0)).expand(-1, 32)
     memory = BayesianHopfield(PATTERNS).fit(queries, torch.full((40,), 3))
     assert torch.isfinite(memory.scores(queries)).all()
-    with pytest.raises(ValueError, match="origins must be of at least two patterns to look for hidden causes"):
+    with pytest.raises(ValueError, match="origins must include at least two patterns, for one to be held out"):
         BayesianHopfield(PATTERNS).fit(queries, torch.full((40,), 3), hidden_causes=1)
 
 
 def test_a_fit_that_fails_loses_no_prior():
     memory = BayesianHopfield(PATTERNS, prior=torch.arange(1, 201))
-    with pytest.raises(ValueError, match="origins must be of at least two patterns"):
+    with pytest.raises(ValueError, match="origins must include at least two patterns"):
         memory.fit(PATTERNS[:20], torch.zeros(20, dtype=torch.long), hidden_causes=1, learn_prior=True)
     assert torch.equal(memory.prior, torch.arange(1, 201).float())
 

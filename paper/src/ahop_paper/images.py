@@ -139,7 +139,9 @@ def part(photos: Photos, config: Config) -> Photos:
         order = order[: config.subset + config.holdout]
     train, held = order[config.holdout :], order[: config.holdout]
     if not len(train):
-        raise ValueError(f"holdout must leave images to train with: {len(photos.train)}; got {config.holdout}")
+        raise ValueError(
+            f"holdout must be less than {len(photos.train)}, the number of training images; got {config.holdout}"
+        )
     test, labels = photos.test, photos.test_labels
     if config.holdout:
         test, labels = photos.train[held], photos.train_labels[held]

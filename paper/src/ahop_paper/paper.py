@@ -43,8 +43,8 @@ def require_startable(parts: Sequence[Part], run: Run, minutes: float) -> None:
     if other:
         now = provenance.at(provenance.commit())
         raise ValueError(
-            f"{run.folder} has {', '.join(other)} by other code than that of commit {now}; delete them to make them"
-            " again, choose another folder, or go on at their own commit"
+            f"{run.folder} has {', '.join(other)}, made by code other than that of commit {now}; delete them to make"
+            " them again, choose another folder, or go on at their own commit"
         )
 
 

@@ -33,7 +33,7 @@ def commit() -> dict[str, Any]:
     told = os.environ.get("AHOP_COMMIT")
     if told is not None:
         if not re.fullmatch(r"[0-9a-f]{7,40}(-dirty)?", told):
-            raise ValueError(f"AHOP_COMMIT must be the hash of a commit, with -dirty behind it or not; got {told!r}")
+            raise ValueError(f"AHOP_COMMIT must be the hash of a commit, optionally followed by -dirty; got {told!r}")
         return {"commit": told.removesuffix("-dirty"), "clean": not told.endswith("-dirty")}
     if (ROOT / ".git").exists():
         try:

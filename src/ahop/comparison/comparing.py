@@ -59,7 +59,7 @@ def compare(
     labels = as_origins(origins, len(asked), len(stored)).to(stored.device)
     items = labels.unique()
     if len(items) < _FOLDS:
-        raise ValueError(f"origins must be of at least {_FOLDS} patterns, for some to be held out; got {len(items)}")
+        raise ValueError(f"origins must include at least {_FOLDS} patterns, for some to be held out; got {len(items)}")
     items = items[torch.randperm(len(items), generator=torch.Generator().manual_seed(seed)).to(items.device)]
     judges = [torch.isin(labels, items[fold::_FOLDS]) for fold in range(_FOLDS)]
     folds = [Fold(stored, asked[~judge], labels[~judge], asked[judge]) for judge in judges]

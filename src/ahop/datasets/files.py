@@ -89,7 +89,7 @@ def download(url: str, path: Path, sha256: Sequence[str] = ()) -> None:
                     target.write(chunk)
                     bar.advance()
             if size and target.tell() != size:
-                raise OSError(f"only {target.tell():,} of {size:,} bytes came")
+                raise OSError(f"received only {target.tell():,} of {size:,} bytes")
             if sha256 and digest.hexdigest() not in sha256:
                 found = f"has sha256 {digest.hexdigest()}, not the one expected"
                 raise ValueError(f"the download of {url} {found}; nothing was kept")

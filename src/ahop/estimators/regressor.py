@@ -56,7 +56,7 @@ class HopfieldRegressor(RegressorMixin, TableEstimator):
         weights = self._relative(weights)
         share = np.ones(len(values)) if weights is None else weights
         if not share.any():
-            raise ValueError("X must have at least 2 rows that count, got n_samples = 0")
+            raise ValueError("X must have at least 2 rows of positive weight, got n_samples = 0")
         with np.errstate(over="ignore", invalid="ignore"):
             self.mean_ = float(np.average(values, weights=share))
             self.spread_ = float(np.sqrt(np.average((values - self.mean_) ** 2, weights=share))) or 1.0

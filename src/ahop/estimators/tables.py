@@ -132,7 +132,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         """Learn from checked rows and targets ``(n, t)``; a held-out part has the same share of each stratum."""
         counted = np.arange(len(targets)) if weights is None else np.flatnonzero(weights)
         if len(counted) < 2:
-            raise ValueError(f"X must have at least 2 rows that count, got n_samples = {len(counted)}")
+            raise ValueError(f"X must have at least 2 rows of positive weight, got n_samples = {len(counted)}")
         draw = check_random_state(self.random_state)
         self.columns_ = Columns(self.scaling, self.categorical_features).fit(_take(X, counted))
         numbers, codes = self.columns_.transform(_take(X, counted))

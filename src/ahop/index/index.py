@@ -143,8 +143,7 @@ class Index:
             if not self.view.is_of(self.memory):
                 if not self.engine.local:
                     raise ValueError(
-                        "the memory has changed in a way that its database was not told of: "
-                        "call over(memory, store) again"
+                        "the memory has changed and its database has not followed: call over(memory, store) again"
                     )
                 self.view = View(self.memory, views.made(self.memory))
             return self.view

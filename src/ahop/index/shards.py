@@ -223,7 +223,7 @@ class Shards:
     def _open(self) -> Held:
         """All that a question goes by now."""
         if not self._held.actors:
-            raise ShardError("these shards were closed: make new ones of the memory")
+            raise ShardError("these shards are closed: make new ones from the memory")
         return self._held
 
     def _rows(self, places: Tensor) -> Tensor:

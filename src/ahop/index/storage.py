@@ -162,7 +162,7 @@ def _read_once(place: Path) -> tuple[dict[str, Any], dict[str, Tensor], dict[str
         checksums = [page[name]["sha256"] for name in ("small", "large")]
         intact = digest(page["recipe"], found[0]) == checksums[0]
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"folder {str(place)!r} holds no whole index: {error}") from error
+        raise FileNotFoundError(f"folder {str(place)!r} holds no complete index: {error}") from error
     except Exception as error:  # Safetensors and JSON have errors of many kinds.
         raise ValueError(f"{place / PAGE} is damaged: {' '.join(str(error).split())}") from error
     if not intact:

@@ -155,7 +155,7 @@ class AssociativeMemory(Stored):
         tolerance = within(tolerance, "tolerance", 0.0, math.inf)
         max_steps = integer(max_steps, "max_steps", 1)
         if steps != 1 and self.query_dim != self.patterns.shape[1]:
-            raise ValueError(f"steps must be 1: answers are not as wide as queries and cannot be asked; got {steps}")
+            raise ValueError(f"steps must be 1 where answers and queries differ in width; got {steps}")
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
         if prior is not None:
             return self._settle_in_context(asked, prior, steps, tolerance, max_steps)
@@ -461,13 +461,13 @@ class AssociativeMemory(Stored):
             known = as_origins(origins, len(asked), len(self), least=STRANGER).to(self.patterns.device)
             genuine = known != STRANGER
             if not bool(genuine.any()):
-                raise ValueError("origins must leave something to learn from, got known strangers alone")
+                raise ValueError("origins must leave some queries to learn from, got known strangers only")
             asked, known, strangers = asked[genuine], known[genuine], asked[~genuine]
             known = None if bool((known < 0).all()) else known
         if asked.observed is None or bool(asked.observed.all()):
             return Queries(asked.rows), known, strangers
         if not bool(asked.observed.any()):
-            raise ValueError("observed must leave something to learn from, got queries of which nothing was observed")
+            raise ValueError("observed must leave some entries to learn from, got none")
         return asked, known, strangers
 
 

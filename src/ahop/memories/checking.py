@@ -148,11 +148,11 @@ def certified(first: Tensor, answers: Sequence[Any], patterns: int, wanted: floa
         named = isinstance(answer, Real) and 0 <= float(answer) < patterns and not float(answer) % 1
         if not named and answer != STRANGER:
             raise ValueError(
-                f"answers must be origins from 0 to {patterns - 1}, ahop.STRANGER for none of them or None for one "
-                f"that nobody knows; got {answer!r}"
+                f"answers must be origins from 0 to {patterns - 1}, ahop.STRANGER for none of them, or None where "
+                f"the answer is unknown; got {answer!r}"
             )
     if not known:
-        raise ValueError("answers must have at least one that somebody knows")
+        raise ValueError("answers must hold at least one that is known, got None for every query")
     right, strangers = sum(one == answer for one, answer in known), sum(answer == STRANGER for _, answer in known)
     asked = None if wanted is None else within(wanted, "wanted", 0.0, 1.0)
     return Certificate(right, len(known), strangers, asked)

@@ -146,7 +146,7 @@ def _require_candidates(counts: Tensor, memory: Stored, start: int) -> None:
     if len(none):
         named = ", ".join(str(start + row) for row in none[:_NAMED].tolist()) + (", ..." if len(none) > _NAMED else "")
         own = "" if memory.prior is None else ", beside the memory's own"
-        raise ValueError(f"prior must leave every query a pattern{own}; it leaves none to queries {named}")
+        raise ValueError(f"prior must leave every query at least one pattern{own}; it leaves none for queries {named}")
 
 
 def _groups(entries: _Entries, memory: Stored) -> Iterator[Group]:

@@ -87,7 +87,7 @@ class GaussianHopfield(Scattered, Doubting):
         _, place, counts = items.unique(return_inverse=True, return_counts=True)
         free = (counts - 1).to(table)[:, None]
         if not bool(free.any()):
-            raise ValueError("groups must have two rows of one item at least: one alone does not scatter")
+            raise ValueError("groups must hold at least one item with two rows or more: a single row shows no scatter")
         sums = table.new_zeros(len(counts), table.shape[1])
         means = sums.index_add(0, place, table) / counts[:, None]
         squares = sums.index_add(0, place, (table - means[place]).square())

@@ -87,7 +87,7 @@ class Stored(Memory, abstract=True):
             kept = keep.nonzero().squeeze(1)
             values, prior = (None if some is None else some[kept] for some in (self.values, self.prior))
             if prior is not None and not float(prior.sum()) > 0:
-                raise ValueError("indices must leave a pattern that is ever asked for, by the prior; got all of those")
+                raise ValueError("indices must leave at least one pattern of positive prior, got all of them")
             self._store(self.patterns[kept], values, prior, kept)
         return self
 

@@ -255,5 +255,7 @@ def _meeting(modulation: Modulation | None, hidden_size: int | None) -> int | No
     if not isinstance(modulation, Kernel):
         return hidden_size
     if hidden_size not in (None, modulation.dim):
-        raise ValueError(f"modulation was made for {modulation.dim} dimensions, but hidden_size is {hidden_size}")
+        raise ValueError(
+            f"modulation must be for {hidden_size} dimensions, the hidden_size; got one for {modulation.dim}"
+        )
     return modulation.features or modulation.dim

@@ -47,12 +47,12 @@ class Similarity(Component):
         if isinstance(part, str) and "dim" in inspect.signature(cls.named(part)).parameters:
             if dim is None:
                 raise ValueError(
-                    f"similarity {part!r} must be made for a number of dimensions, which is not known here"
+                    f"similarity {part!r} needs a number of dimensions, which is not known here: pass an instance"
                 )
             arguments = {"dim": dim, **arguments}
         made = super().of(part, **arguments)
         if None not in (dim, made.dim) and dim != made.dim:
-            raise ValueError(f"similarity was made for {made.dim} dimensions, but is to compare in {dim}")
+            raise ValueError(f"similarity must be for {dim} dimensions, got one for {made.dim}")
         return made
 
     @abstractmethod

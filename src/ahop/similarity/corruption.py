@@ -196,8 +196,7 @@ class Corruption(Density):
         (:func:`ahop.learning.conformal.threshold`)."""
         if not int(self.of_origins_count):
             raise ValueError(
-                "coverage must be None where no label was held out: give fit some origins, or let verify see answers "
-                "that were checked"
+                "coverage must be None where no label was held out: pass origins to fit, or checked answers to verify"
             )
         return threshold(self.of_origins[: int(self.of_origins_count)], coverage)
 
@@ -214,10 +213,10 @@ class Corruption(Density):
             known = int(self.known)
             if 0 < known < fitting.FEWEST:
                 raise ValueError(
-                    f"reject must be None: some queries are held out to learn what genuine ones look like, which takes "
-                    f"at least {fitting.FEWEST}, and fit was given {known}"
+                    f"reject must be None: the threshold is learned from held-out queries, which takes at least "
+                    f"{fitting.FEWEST} queries, and fit was given {known}"
                 )
-            raise ValueError("reject must be None before fit: what genuine queries look like is learned there")
+            raise ValueError("reject must be None before fit, which learns the threshold")
         place = int((int(self.genuine_count) + 1) * share)
         return float(self.genuine[place - 1]) if place else -math.inf
 

@@ -144,7 +144,7 @@ class Density(Similarity, abstract=True):
 
     def codes(self, patterns: Tensor, tolerance: float) -> Codes:
         """Codes for patterns and queries whose dot products are the scores, up to a constant of the query."""
-        raise NoCodesError(f"codes of {type(self).__name__} are not known: its scores are no dot products")
+        raise NoCodesError(f"{type(self).__name__} has no codes: its scores are not dot products")
 
     def mixture(self, patterns: Tensor, tolerance: float) -> list[tuple[float, Codes]]:
         """The log share and the codes of each likelihood that it is a mixture of."""

@@ -137,10 +137,14 @@ def test_queries_of_another_width_are_a_moved_space():
 @pytest.mark.parametrize(
     ("origins", "options", "message"),
     [
-        (torch.arange(30), {"hidden_causes": 0}, "queries must have 16 values each, like the patterns, to learn this"),
-        (None, {"hidden_causes": 2}, "queries must have 16 values each, like the patterns, to learn this"),
+        (
+            torch.arange(30),
+            {"hidden_causes": 0},
+            "queries must have 16 values each, like the patterns: no map is learned here",
+        ),
+        (None, {"hidden_causes": 2}, "queries must have 16 values each, like the patterns: no map is learned here"),
         (torch.arange(30), {"observed": torch.arange(24) < 20}, "observed must be None: queries of 24 values"),
-        (torch.zeros(30, dtype=torch.long), {}, "origins must be of at least two patterns to learn a map"),
+        (torch.zeros(30, dtype=torch.long), {}, "origins must include at least two patterns to learn a map"),
     ],
 )
 def test_queries_of_another_width_are_refused_where_no_map_can_be_learned(origins, options, message):

@@ -171,11 +171,13 @@ def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:
     """Refuse queries of another width than patterns where no map between the two can be learned."""
     width, asked = data.patterns.shape[1], data.queries.shape[1]
     if not any(family.maps for family in families):
-        raise ValueError(f"queries must have {width} values each, like the patterns, to learn this; got {asked}")
+        raise ValueError(
+            f"queries must have {width} values each, like the patterns: no map is learned here; got {asked}"
+        )
     if data.observed is not None:
         raise ValueError(f"observed must be None: queries of {asked} values for patterns of {width} must be whole")
     if data.labelled and len(data.all_origins.unique()) < 2:
-        raise ValueError(f"origins must be of at least two patterns to learn a map from {width} values to {asked}")
+        raise ValueError(f"origins must include at least two patterns to learn a map from {width} values to {asked}")
 
 
 # --- how sure to be --------------------------------------------------------------------------------------------------

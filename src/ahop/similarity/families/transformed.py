@@ -119,7 +119,7 @@ class Transformed(Density):
         """The mask to ask with; refused where this scale mixes dimensions and some are missing."""
         mixes = self.own_scale or self.scale == "rank" or self.derivative > 0
         if mixes and observed is not None and not bool(observed.all()):
-            raise ValueError("observed must be None: this memory compares queries in a scale that takes all of a row")
+            raise ValueError("observed must be None: this memory transforms queries as whole rows")
         return None if mixes else observed
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:

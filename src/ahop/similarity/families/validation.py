@@ -162,7 +162,7 @@ class CrossValidation:
         known, group = origins.unique(return_inverse=True)
         if len(known) < 2:
             raise ValueError(
-                f"origins must be of at least two patterns to look for hidden causes, got {known.tolist()}"
+                f"origins must include at least two patterns, for one to be held out; got {known.tolist()}"
             )
         folds = _FEW_FOLDS if len(known) <= _FEW else _FOLDS
         folds = min(len(known), _SCREENED_FOLDS if screening else folds)

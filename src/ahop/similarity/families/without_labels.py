@@ -72,7 +72,8 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
             best = replace(by_pairs, held_out=by_pairs.beside_all or by_pairs.held_out)
             tried = [*(trial for trial in tried if trial.name != best.name), best.trial]
     if best is None:
-        raise ValueError("queries must allow one of the families that are asked for; none applies to them")
+        names = ", ".join(repr(family.name) for family in families)
+        raise ValueError(f"queries must suit one of the families {names}; none of them applies")
     return Outcome(best, tried, best.expected)
 
 

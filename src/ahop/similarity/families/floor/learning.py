@@ -81,7 +81,9 @@ def begin(patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> 
     """
     floor = floor_of(queries, observed)
     if floor is None:
-        raise ValueError("queries must have one value in a quarter of their entries, the floor; none is that common")
+        raise ValueError(
+            "queries must have a floor, a value that a quarter of their entries share; none is that common"
+        )
     asked = queries.flatten() if observed is None else queries[observed]
     above, stored = asked[asked != floor], patterns[patterns != floor]
     # Rounding must not lift a value off the floor when units change.

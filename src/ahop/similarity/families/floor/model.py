@@ -160,7 +160,9 @@ class Floor(Density):
     def codes(self, patterns: Tensor, tolerance: float) -> OneHot:
         """See :class:`OneHot`; they need no tolerance."""
         if self.regimes > 1:
-            raise NoCodesError(f"codes of Floor need a single regime, got {self.regimes}: a mixture is no dot product")
+            raise NoCodesError(
+                f"codes of Floor need a single regime, got {self.regimes}: the scores of a mixture are not dot products"
+            )
         return OneHot(copy.deepcopy(self))
 
     def mixture(self, patterns: Tensor, tolerance: float) -> list[tuple[float, Codes]]:
