@@ -93,8 +93,8 @@ class Kernel(Modulation):
         """Fit by Adam, from the identity: to the retrieval loss of queries and origins or, without any, apart.
 
         A full kernel has d x d numbers and soon learns a few hundred samples by heart, so the retrieval loss is
-        minimised on four fifths of them and the kernel that does best on the last fifth is kept, if it is better than
-        the identity there by more than chance. Patterns are measured by their own spread meanwhile, so that a step is
+        minimised on 80 % of them and the kernel that does best on the held-out 20 % is kept, if it is better than the
+        identity there by more than chance. Patterns are measured by their own spread meanwhile, so that a step is
         as large in any unit.
 
         Args:

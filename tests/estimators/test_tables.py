@@ -248,7 +248,7 @@ def test_labels_that_are_held_out_are_not_learned_from():
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["as they come", "sorted"])
 def test_the_order_of_rows_does_not_matter(order, monkeypatch):
-    monkeypatch.setattr("ahop.estimators.training._TRIED", 50)
+    monkeypatch.setattr("ahop.estimators.training._EVALUATED_ROWS", 50)
     draw = np.random.default_rng(0)
     rows = draw.normal(size=(2000, 2))
     labels = (draw.random(2000) < 1 / (1 + np.exp(-3 * rows[:, 0]))).astype(int)

@@ -96,7 +96,7 @@ DEFINITIONS = (
     Mutant(
         "q-hop is not pushed on once it has dwelt",
         "src/ahop/memories/sequence.py",
-        "_PUSH * over @ self.values",
+        "_TRANSITION_WEIGHT * over @ self.values",
         "over @ self.values",
         (SEQUENCE + "test_states_stay_as_long_as_they_are_told_to",),
     ),

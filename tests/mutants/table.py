@@ -400,8 +400,8 @@ MUTANTS = (
     Mutant(
         "the best pass is chosen by rows that were learned from",
         "src/ahop/estimators/training.py",
-        "_held_out_loss(network, rows[held[:_TRIED]], rows[shown])",
-        "_held_out_loss(network, rows[learned[:_TRIED]], rows[shown])",
+        "_held_out_loss(network, rows[held[:_EVALUATED_ROWS]], rows[shown])",
+        "_held_out_loss(network, rows[learned[:_EVALUATED_ROWS]], rows[shown])",
         (HELD_OUT,),
     ),
     Mutant(

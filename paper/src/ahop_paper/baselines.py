@@ -178,8 +178,8 @@ def inverted_softmax(found: Compared, queries: Tensor, origins: Tensor | None, t
     .. math:: s(\xi, x) - \tau \log \sum_{x'} e^{s(\xi, x') / \tau}
     """
     sums = [(rows / temperature).logsumexp(1) for rows in _to(found, queries, origins)]
-    crowd = temperature * torch.cat(sums)
-    return found._replace(score=lambda patterns, asked: found.score(patterns, asked) - crowd)
+    hubness = temperature * torch.cat(sums)
+    return found._replace(score=lambda patterns, asked: found.score(patterns, asked) - hubness)
 
 
 def _to(found: Compared, queries: Tensor, origins: Tensor | None) -> Iterator[Tensor]:

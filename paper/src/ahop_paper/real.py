@@ -174,10 +174,10 @@ def score(name: str, model: str, number: int, config: Config) -> Done:
     if made.learns:
         found["confidence"] = float(sure.double().mean())
         found["calibration_error"] = calibration_gap(sure, right)
-    return {**found, "learned": _told(made.similarity)}
+    return {**found, "learned": _description(made.similarity)}
 
 
-def _told(similarity: Similarity) -> str:
+def _description(similarity: Similarity) -> str:
     return similarity.describe() if isinstance(similarity, Density) else ""
 
 

@@ -10,7 +10,7 @@ from ahop_paper.baselines import METRICS, Compared, centred, csls, orthogonal
 
 # How often both take turns, at most; answers that stay as they are end it before.
 _TURNS = 20
-# Of Artetxe and others (2018): items that make a start, neighbours that say how crowded a place is, the share of
+# Of Artetxe and others (2018): items that make a start, neighbours by which hubness is measured, the share of
 # pairs that a turn keeps at first and how it grows, by which least gain, after how many turns without one.
 _START, _NEIGHBOURS = 4000, 10
 _KEPT, _GROWTH, _GAIN, _PATIENCE = 0.1, 2.0, 1e-6, 10
@@ -88,7 +88,7 @@ def _turned(stored: Tensor, asked: Tensor, seed: int) -> tuple[Tensor, tuple[Ten
     """A rotation, and the pairs that it is nearest to.
 
     Items whose sorted similarities to their own side are alike are the first pairs. Then turns: the rotation nearest
-    to the pairs, and for each item of both sides the nearest of the other, crowded places counting for less. A turn
+    to the pairs, and for each item of both sides the nearest of the other, corrected for hubness. A turn
     looks only at some pairs, at random, and at ever more of them as turns stop to gain.
     """
     generator = torch.Generator(stored.device).manual_seed(seed)
@@ -154,10 +154,10 @@ def _root(rows: Tensor) -> Tensor:
 
 def _pairs(scores: Tensor, kept: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """For each item of both sides the nearest of the other, of the scores ``(n, N)`` that are looked at."""
-    crowded = [
+    hubness = [
         scores.topk(min(_NEIGHBOURS, scores.shape[side]), side).values.mean(side, keepdim=True) for side in (0, 1)
     ]
-    scores = 2 * scores - crowded[0] - crowded[1]
+    scores = 2 * scores - hubness[0] - hubness[1]
     if kept < 1:
         unseen = torch.rand(scores.shape, generator=generator, device=scores.device) >= kept
         scores = scores.masked_fill(unseen, -torch.inf)

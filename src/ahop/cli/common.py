@@ -62,13 +62,7 @@ def say(key: str, text: str) -> None:
 
 
 def read_incoming(path: Path, id: str | None, incoming_id: str | None) -> tables.Table:
-    """A table whose column of ids has the name that the stored one has, unless it was given one of its own.
-
-    Args:
-        path: The file.
-        id: The name of the stored table's column of ids, if given.
-        incoming_id: The name of this table's own, if given.
-    """
+    """A table whose column of ids has the name that the stored one has, unless it was given one of its own."""
     from ahop import tables
 
     try:

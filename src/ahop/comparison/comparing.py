@@ -92,8 +92,8 @@ def _memory(name: str, seed: int, fold: Fold) -> tuple[Tensor, Tensor]:
     if isinstance(memory, KernelHopfield) and memory.loss == "separation":
         memory.fit()
     elif memory.learns:
-        told = {"seed": seed, "verbose": False} if isinstance(memory, BayesianHopfield) else {}
-        memory.fit(fold.queries.rows, fold.origins, observed=fold.queries.observed, **told)
+        options = {"seed": seed, "verbose": False} if isinstance(memory, BayesianHopfield) else {}
+        memory.fit(fold.queries.rows, fold.origins, observed=fold.queries.observed, **options)
     found = memory.recall(fold.asked.rows, observed=fold.asked.observed)
     return found.indices[:, 0], found.probabilities[:, 0]
 

@@ -56,8 +56,8 @@ def fetch(file: DataFile) -> Path:
             f"({cache_folder()}), and"
         )
         if file.url is None:
-            told = "ahop datasets NAME says where it is published, if it is, and how to get it"
-            raise FileNotFoundError(f"{missing} cannot be downloaded in this form ({file.source}): {told}")
+            advice = "ahop datasets NAME says where it is published, if it is, and how to get it"
+            raise FileNotFoundError(f"{missing} cannot be downloaded in this form ({file.source}): {advice}")
         path = cache_folder() / file.path
         try:
             download(file.url, path, file.sha256)

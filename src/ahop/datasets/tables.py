@@ -149,7 +149,7 @@ def table(name: str, features: str = "sound") -> Table:
 
 
 def _split(rows: int) -> np.ndarray:
-    """The four fifths that earlier benchmarks train with, by their generator and seed."""
+    """The 80 % of rows that earlier benchmarks train with, by their generator and seed."""
     chosen = np.random.RandomState(1).choice(rows, size=int(rows * 0.8), replace=False)
     train = np.zeros(rows, dtype=bool)
     train[chosen] = True

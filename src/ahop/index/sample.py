@@ -10,7 +10,7 @@ from torch import Tensor
 from ahop.index.rough import Rough
 from ahop.similarity.codes import Asked
 
-_SIZE = 2048
+_SAMPLE_SIZE = 2048
 
 
 class Sample:
@@ -36,7 +36,7 @@ class Sample:
         total = first + len(patterns)
         generator = torch.Generator().manual_seed(total)
         # The share of all patterns that is in it; fewer than there is room for, if others were removed.
-        share = min(_SIZE / total, len(self.places) / first if first else 1.0)
+        share = min(_SAMPLE_SIZE / total, len(self.places) / first if first else 1.0)
         old = torch.randperm(len(self.places), generator=generator)[: round(share * first)]
         new = torch.randperm(len(patterns), generator=generator)[: round(share * len(patterns))]
         (fresh,) = self.rough.encode(patterns[new])

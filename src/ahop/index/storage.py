@@ -34,7 +34,7 @@ FORMAT = "1"
 _STORED = ("patterns", "values", "prior")
 # The files of any index, and those that are being written.
 _TENSORS = r"(large|small)-[0-9a-f]{16}\.safetensors"
-_OURS = re.compile(rf"{_TENSORS}|\.{_TENSORS}-[0-9a-f]+\.part")
+_OWN_FILES = re.compile(rf"{_TENSORS}|\.{_TENSORS}-[0-9a-f]+\.part")
 
 
 def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
@@ -100,7 +100,7 @@ def _tidy(place: Path, before: set[str]) -> None:
         now = page.stat().st_mtime if page.exists() else 0.0
         for path in list(place.iterdir()):
             with suppress(OSError):
-                ours = _OURS.fullmatch(path.name) and path.name not in named
+                ours = _OWN_FILES.fullmatch(path.name) and path.name not in named
                 if ours and (path.name in before or now - path.stat().st_mtime > OLD):
                     path.unlink()
 

@@ -27,9 +27,9 @@ CANDIDATES = 100
 # Root mean square error of a rough score.
 TOLERANCE = 0.1
 # The log of the share of a sum from which on it has to be right.
-_MATTERS = math.log(2e-3)
+_LOG_NEGLIGIBLE = math.log(2e-3)
 # So few queries are asked by steps that a GPU has recorded.
-_FEW = 8
+_RECORDED_QUERIES = 8
 
 
 class View:
@@ -111,7 +111,7 @@ class View:
             first = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
             return chosen.gather(1, first), (logits.gather(1, first) - total[:, None]).exp()
 
-        if queries.observed is None and len(queries) <= _FEW and self.engine.recordable:
+        if queries.observed is None and len(queries) <= _RECORDED_QUERIES and self.engine.recordable:
             shape = len(queries), count, k
             with self._turn:
                 if shape not in self._recorded:
@@ -136,7 +136,7 @@ class View:
             return chosen, logits, torch.logaddexp(own, rest + off)
         others = rough[:, count:].logsumexp(1) + off
         # Where they matter, they are scored exactly as well.
-        hard = (others - torch.logaddexp(own, others) > _MATTERS).nonzero().squeeze(1)
+        hard = (others - torch.logaddexp(own, others) > _LOG_NEGLIGIBLE).nonzero().squeeze(1)
         if len(hard):
             others[hard] = self._exact(found.listed[hard, count:], queries[hard]).logsumexp(1)
         return chosen, logits, torch.logaddexp(torch.logaddexp(own, others), rest)

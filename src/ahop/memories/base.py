@@ -340,8 +340,8 @@ class AssociativeMemory(Stored):
             from sklearn.exceptions import ConvergenceWarning
 
             steps = f"{report.iterations} iterations of {report.solver}"
-            told = f"the fit was still improving after {steps}; what it learned is kept"
-            warn(f"{told}; to go on, {report.advice or self._advice}", ConvergenceWarning)
+            message = f"the fit was still improving after {steps}; what it learned is kept"
+            warn(f"{message}; to go on, {report.advice or self._advice}", ConvergenceWarning)
         return self
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -127,7 +127,7 @@ class BayesianHopfield(Verifiable):
             order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, row by row, whose
                 slopes are then tried, too; 0 for none, None to find out.
             room: How many queries a pattern takes at most, as in :meth:`match`, if that is known: what is likely under
-                this constraint is learned from (:mod:`ahop.similarity.families.crowding`). None for any number.
+                this constraint is learned from (:mod:`ahop.similarity.families.capacity`). None for any number.
             standardise: Whether columns have units of their own, as grams beside degrees: each is then counted in the
                 standard deviation of the patterns. Not for images, spectra and embeddings, whose columns are alike.
             learn_prior: Learn too how often each pattern is asked for.

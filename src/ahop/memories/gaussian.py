@@ -82,8 +82,8 @@ class GaussianHopfield(Scattered, Doubting):
         table = as_matrix(rows, "rows")
         items = as_tensor(groups, "groups", whole=True).to(table.device)
         if items.shape != (len(table),) or items.is_floating_point() or items.dtype == torch.bool:
-            told = f"{items.dtype} of shape {tuple(items.shape)}"
-            raise ValueError(f"groups must be whole numbers, one for each of the {len(table)} rows; got {told}")
+            shape = f"{items.dtype} of shape {tuple(items.shape)}"
+            raise ValueError(f"groups must be whole numbers, one for each of the {len(table)} rows; got {shape}")
         _, place, counts = items.unique(return_inverse=True, return_counts=True)
         free = (counts - 1).to(table)[:, None]
         if not bool(free.any()):

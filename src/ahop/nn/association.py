@@ -20,7 +20,7 @@ from ahop.similarity import Adaptive, Dot, Similarity
 
 # How far below the best a pattern lies that must have no weight, in units of the temperature and of the scores' own
 # size: beyond what any separation still sees.
-_FAR = 1e4
+_BLOCKED_GAP = 1e4
 
 
 class Mask:
@@ -339,7 +339,7 @@ class Association(nn.Module):
             # Below the worst as well: where several patterns are wanted, these must not be preferred to it.
             level = torch.minimum(best, table.detach().masked_fill(mask.blocked, torch.inf).amin(-1, keepdim=True))
         temperature = 1 / torch.as_tensor(self.separation.inverse_temperature).detach()
-        return torch.where(mask.blocked, level - _FAR * (best.abs() + temperature), table)
+        return torch.where(mask.blocked, level - _BLOCKED_GAP * (best.abs() + temperature), table)
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}"

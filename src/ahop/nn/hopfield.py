@@ -20,7 +20,7 @@ from ahop.similarity import Cosine, Similarity
 # Where a layer that goes on until its state rests gives up.
 _MOST_STEPS = 1000
 # What cosines are multiplied by (Liu et al., 2022, let it begin there): by far less, all patterns weigh alike.
-_COSINES = 10.0
+_COSINE_SCALE = 10.0
 
 
 class Hopfield(nn.Module):
@@ -247,7 +247,7 @@ def _scalings(similarity: Similarity | str | Sequence[Similarity], heads: int, h
     """For each head what lets a softmax of its scores tell patterns apart, and still learn."""
     one_for_all = isinstance(similarity, str) or not isinstance(similarity, Sequence)
     some: Sequence[object] = [similarity] * heads if one_for_all else similarity  # type: ignore[assignment]
-    return [_COSINES if part == Cosine.name or isinstance(part, Cosine) else hidden_size**-0.5 for part in some]
+    return [_COSINE_SCALE if part == Cosine.name or isinstance(part, Cosine) else hidden_size**-0.5 for part in some]
 
 
 def _meeting(modulation: Modulation | None, hidden_size: int | None) -> int | None:

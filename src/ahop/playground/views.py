@@ -14,7 +14,7 @@ from ahop.playground import draw
 from ahop.playground.draw import Line, safe
 from ahop.playground.energy import PATTERNS, REACH, Landscape
 from ahop.playground.footprint import Comparison
-from ahop.playground.learn import Point, Told
+from ahop.playground.learn import Point, Property
 from ahop.playground.pictures import Pictures
 from ahop.playground.recall import MEMORIES, Answer, Task, Walk
 from ahop.playground.sent import File
@@ -159,15 +159,15 @@ def _known_as(name: str, labels: bool) -> str:
     return name if labels or name == "m-hop" else f"{name}, no labels"
 
 
-def learned(pictures: Pictures, description: str, tellings: Sequence[Told]) -> str:
+def learned(pictures: Pictures, description: str, properties: Sequence[Property]) -> str:
     """What was learned: in words, as one picture a property, and as curves.
 
     Args:
         pictures: The set.
         description: What was learned, in words.
-        tellings: What was learned, as pictures and curves.
+        properties: What was learned, as pictures and curves.
     """
-    shown = "".join(_telling(pictures, telling) for telling in tellings)
+    shown = "".join(_property(pictures, item) for item in properties)
     return f'<h4>What b-hop has learned</h4>{words(description)}<div class="learned">{shown}</div>'
 
 
@@ -177,13 +177,13 @@ def words(description: str) -> str:
     return f'<ul class="words">{lines}</ul>'
 
 
-def _telling(pictures: Pictures, telling: Told) -> str:
-    if telling.places is not None:
-        line = Line("", "b-hop", telling.places.tolist(), telling.values.tolist())
-        return draw.chart(telling.title, [line], "value", least=0.0)
-    low, high = float(telling.values.min()), float(telling.values.max())
-    drawn = image(draw.heat(telling.values, pictures.shape), telling.title, "large")
-    return f"<figure>{drawn}<figcaption>{safe(telling.title)}, from {low:.2g} to {high:.2g}</figcaption></figure>"
+def _property(pictures: Pictures, item: Property) -> str:
+    if item.places is not None:
+        line = Line("", "b-hop", item.places.tolist(), item.values.tolist())
+        return draw.chart(item.title, [line], "value", least=0.0)
+    low, high = float(item.values.min()), float(item.values.max())
+    drawn = image(draw.heat(item.values, pictures.shape), item.title, "large")
+    return f"<figure>{drawn}<figcaption>{safe(item.title)}, from {low:.2g} to {high:.2g}</figcaption></figure>"
 
 
 # --- footprint ---------------------------------------------------------------------------------------------------
@@ -252,14 +252,16 @@ def landscape(name: str, about: str, found: Landscape) -> str:
     for x, y in found.wells.tolist():
         drawn.append(f'<path d="M{REACH + x - 0.06:.2f} {REACH - y - 0.06:.2f}l.12 .12m0 -.12l-.12 .12"/>')
     count = len(found.wells)
-    told = f"{count} well{'s' * (count != 1)}; {found.own} of {len(PATTERNS)} patterns have one of their own."
+    caption = f"{count} well{'s' * (count != 1)}; {found.own} of {len(PATTERNS)} patterns have one of their own."
     if found.without:
-        told += f" From {percent(found.without)} of the plane, a state rolls out of the picture or stays where it is."
+        caption += (
+            f" From {percent(found.without)} of the plane, a state rolls out of the picture or stays where it is."
+        )
     keys = '<p class="keys"><span>● pattern</span><span>✕ where states come to rest</span></p>'
     picture = f'<svg viewBox="0 0 {side} {side}" role="img" aria-label="energy of {safe(name)}">{"".join(drawn)}</svg>'
     return (
         f'<figure class="landscape"><h4>{safe(name)}: {safe(about)}</h4>{picture}{keys}'
-        f"<figcaption>{told}</figcaption></figure>"
+        f"<figcaption>{caption}</figcaption></figure>"
     )
 
 
@@ -268,9 +270,9 @@ def landscape(name: str, about: str, found: Landscape) -> str:
 
 def linkage(found: Linkage) -> str:
     """What was read, what happened, how right the matches are and what else there is."""
-    told = "".join(f"<tr><th>{safe(word)}</th><td>{safe(text)}</td></tr>" for word, text in lines(found))
+    rows = "".join(f"<tr><th>{safe(word)}</th><td>{safe(text)}</td></tr>" for word, text in lines(found))
     described = words(found.memory.similarity.describe())
-    return f'<table class="told">{told}</table><h4>What happened to the rows</h4>{described}'
+    return f'<table class="told">{rows}</table><h4>What happened to the rows</h4>{described}'
 
 
 def matches(found: Linkage) -> str:
@@ -347,12 +349,12 @@ def _line(row: Row, right: float, gap: float) -> str:
 def trust(pictures: Iterable[str]) -> str:
     """Whether probabilities mean what they say, and what it costs to answer more; nothing without pictures."""
     shown = "".join(f'<div class="plot">{picture}</div>' for picture in pictures)
-    told = (
+    note = (
         "On pairs that b-hop has not learned from. First: points on the dashed line are as often right as their "
         "probability says, those below it are too sure. Second: how many answers are wrong if only the surest rows are "
         "answered."
     )
-    return f'<h4>How far b-hop can be trusted</h4><p class="note">{told}</p><div class="film">{shown}</div>' * bool(
+    return f'<h4>How far b-hop can be trusted</h4><p class="note">{note}</p><div class="film">{shown}</div>' * bool(
         shown
     )
 

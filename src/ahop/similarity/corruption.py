@@ -241,15 +241,7 @@ class Corruption(Density):
         observed: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> FitReport | None:
-        """Go on learning from the last queries of a stream; None where they are too few to change what is known.
-
-        Args:
-            patterns: ``(N, d)``.
-            queries: The last queries of the stream, ``(n, d)``.
-            origins: The pattern that each came from, ``(n,)``, -1 where unknown; None knows none.
-            observed: Which entries of the queries count, ``(n, d)``; None is all.
-            log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
-        """
+        """Go on learning from the last queries of a stream; None where they are too few to change what is known."""
         steps = isinstance(self.model, (Likelihood, Regimes, Correlated))
         anew = int(self.known) < _FEW and not isinstance(self.model, Correlated)
         # Where nothing was found there is nothing to go on from.

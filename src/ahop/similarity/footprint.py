@@ -21,7 +21,7 @@ from ahop.similarity.squares import ROUNDING
 # The bases that kernels exist for; a subclass may have other terms.
 _KERNELS: dict[type[nn.Module], str] = {Distance: "distance", Dot: "dot", Manhattan: "manhattan"}
 # By how much a logit may be wrong.
-_WRONG = 0.05
+_LOGIT_ERROR = 0.05
 
 
 def footprint(patterns: Tensor, queries: Tensor, base: Decomposable | str = "distance") -> Tensor:
@@ -262,7 +262,7 @@ class Adaptive(Similarity):
         found = kernels.readout(patterns, queries, weights, names, values, bias=log_prior, observed=observed)
         logits = found.log_sums.detach()
         wrong = 2**-22 * logits.abs() + beta * self.rounding(patterns, queries, torch.zeros_like(logits))
-        return found.blend.to(values.dtype), wrong < _WRONG
+        return found.blend.to(values.dtype), wrong < _LOGIT_ERROR
 
     def best(
         self,

@@ -59,13 +59,7 @@ def aligned(stored: Table, incoming: Table) -> Aligned:
 
 
 def fitted(incoming: Table, columns: tuple[str, ...], named: bool) -> Table:
-    """The table with the columns that a saved model has.
-
-    Args:
-        incoming: The table.
-        columns: The names of the model's columns.
-        named: Whether the model takes columns by their names, rather than by their places.
-    """
+    """The table with just these columns, as a memory that was learned before has them."""
     if not (named and incoming.named):
         if len(incoming.columns) != len(columns):
             raise ValueError(

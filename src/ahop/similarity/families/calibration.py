@@ -136,16 +136,7 @@ def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> Told 
 
 
 def of_origins(models: list[tuple[Density, Tensor]], data: TrainingData, beta: float) -> Tensor:
-    """How likely known origins are.
-
-    Args:
-        models: Each with the rows that it has not learned from.
-        data: The queries, with the origins that are known.
-        beta: The inverse temperature.
-
-    Returns:
-        Probabilities, ``(l,)``.
-    """
+    """How likely known origins are, ``(l,)``, by models that each come with the rows they have not learned from."""
     found = [data.queries.new_empty(0)]
     for model, rows in models if data.origins is not None else ():
         some = stand_ins.of(data.part(rows[data.all_origins[rows] >= 0]), model).data

@@ -101,16 +101,7 @@ class Outcome(NamedTuple):
 
 
 def halves(count: int, seed: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Two halves of so many queries, by chance.
-
-    Args:
-        count: The number of queries.
-        seed: Seed of the draw.
-        device: Where the indices are needed.
-
-    Returns:
-        Indices of both halves.
-    """
+    """Two halves of so many queries, by chance."""
     order = torch.randperm(count, generator=torch.Generator().manual_seed(seed + _STREAM)).to(device)
     return order[: count // 2], order[count // 2 :]
 

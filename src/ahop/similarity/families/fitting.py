@@ -11,7 +11,7 @@
    simplest to the richest, one is taken if it finds more of the known origins than the best so far, or explains
    held-out queries and their origins better, by more than chance (:mod:`.completed`). Where twenty origins or more are
    known, what these pairs say by themselves (as in 2) counts instead if it finds more of them.
-   Where it is known how many queries a pattern can be meant by, that is learned from, too (:mod:`.crowding`).
+   Where it is known how many queries a pattern can be meant by, that is learned from, too (:mod:`.capacity`).
 4. Without labels to tell, nothing counts as found that is not clearly above its null (:mod:`.null`): probabilities are
    then the prior, whatever the model says.
 5. The model is made as sure as it is right (:mod:`.calibration`): by a temperature and a doubt from cross-validation,
@@ -39,8 +39,8 @@ from ahop.similarity import families
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, null, stand_ins, with_labels, without_labels
 from ahop.similarity.families.candidate import Candidate, halves_by_origin
+from ahop.similarity.families.capacity import within_room
 from ahop.similarity.families.correlated.family import HiddenCauses
-from ahop.similarity.families.crowding import within_room
 from ahop.similarity.families.family import FAMILIES, Family, evidence
 from ahop.similarity.families.independent.family import Independent
 from ahop.similarity.families.training import TrainingData

@@ -37,13 +37,7 @@ class Screened(NamedTuple):
         return float(self.held_out.log_posterior.mean())
 
     def candidate(self, data: TrainingData, validation: CrossValidation, against: HeldOut | None) -> Candidate:
-        """The candidate, cross-validated on all folds rather than on the few of the screening.
-
-        Args:
-            data: What to learn from.
-            validation: The folds.
-            against: Results of another model, to stop early where this one is clearly worse.
-        """
+        """The same before the whole validation."""
         zero = _zero(data, self.view)
 
         def again(data: TrainingData) -> Refit:

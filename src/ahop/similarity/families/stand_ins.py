@@ -33,7 +33,7 @@ _LIKELIEST, _SAMPLE = 32, 2**13
 _STEPS = 5
 # The error of a score that a look may make; patterns that its codes are made for; and which of their values are far
 # out: one in so many, at either end.
-_TOLERANCE, _CODED, _FAR_OUT = 1.0, 2**14, 500
+_TOLERANCE, _CODED_PATTERNS, _OUTLIERS_ONE_IN = 1.0, 2**14, 500
 
 Scores = Callable[[Tensor], Tensor]
 
@@ -105,10 +105,10 @@ def _drawn(count: int, most: int) -> Tensor:
 def _looks(data: TrainingData, model: Density) -> list[Scores]:
     """The scores of a block of patterns ``(n, B)``, for each likelihood that the model is a mixture of."""
     model = copy.deepcopy(model).to(data.patterns)
-    some = data.patterns[_drawn(len(data.patterns), _CODED).to(data.patterns.device)]
+    some = data.patterns[_drawn(len(data.patterns), _CODED_PATTERNS).to(data.patterns.device)]
     # Values far out would cost the others digits: codes take them for the last ones within.
     ordered, queries = some.sort(0).values, data.queries.to(some)
-    some = some.clamp(ordered[len(some) // _FAR_OUT], ordered[-1 - len(some) // _FAR_OUT])
+    some = some.clamp(ordered[len(some) // _OUTLIERS_ONE_IN], ordered[-1 - len(some) // _OUTLIERS_ONE_IN])
     try:
         parts = [codes for _, codes in model.mixture(some, _TOLERANCE)]
         asked = [codes.ask(queries, data.observed) for codes in parts]

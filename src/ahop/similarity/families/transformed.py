@@ -166,11 +166,11 @@ class Transformed(Density):
 
     def describe(self) -> str:
         """What happens to queries, in words."""
-        told = "Values are compared as they are" if self.scale == "as it is" else f"Each value's {self.scale} counts"
-        told += ", each column in a unit of its own" if isinstance(self.unit, tuple) else ""
+        text = "Values are compared as they are" if self.scale == "as it is" else f"Each value's {self.scale} counts"
+        text += ", each column in a unit of its own" if isinstance(self.unit, tuple) else ""
         slopes = ("", ", by its slopes", ", by its curvature")[self.derivative]
         own = ", each query in a scale of its own" if self.own_scale else ""
-        return f"{told}{slopes}{own}.\n{self.likelihood.describe()}"
+        return f"{text}{slopes}{own}.\n{self.likelihood.describe()}"
 
     def rescaled(self, unit: float, shift: float) -> Transformed:
         """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""

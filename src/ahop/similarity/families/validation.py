@@ -318,16 +318,7 @@ def fit_doubt(scores: Tensor, plain: float | None = None) -> tuple[float, float]
 
 
 def of_own(scores: Tensor, log_beta: float, doubt: float) -> Tensor:
-    """The probability of each query's own pattern.
-
-    Args:
-        scores: ``(n, 1 + R)``, its own pattern first.
-        log_beta: The log inverse temperature.
-        doubt: The share of queries that tell nothing, in 0 to 1.
-
-    Returns:
-        Probabilities, ``(n,)``.
-    """
+    """The probability of the first column, ``(n,)``, at an inverse temperature and with a share of doubt."""
     gaps = _gaps(scores)
     return (1 - doubt) * _posterior(gaps, log_beta)[:, 0] + doubt / torch.isfinite(gaps).sum(1)
 

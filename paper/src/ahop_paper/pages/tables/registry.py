@@ -63,7 +63,7 @@ def source(name: str, folder: str | os.PathLike[str]) -> str:
     for stem in TABLES.named(name).reads:
         report = read(folder, stem)
         command, file = paper.command(f"{stem}.json", report["config"].get("device", "cpu"))
-        found.setdefault((command, provenance.told(report)), []).append(file)
+        found.setdefault((command, provenance.commits(report)), []).append(file)
     return "; ".join(
         f"`{' '.join([command, ','.join(files)]).strip()}`, {at}" for (command, at), files in found.items()
     )

@@ -240,12 +240,12 @@ class Floor(Density):
         for share, (quiet, *heard) in zip(
             torch.softmax(self.log_rho, 0).tolist(), self.heard_logits.sigmoid().mean(1).tolist(), strict=True
         ):
-            told = (
+            text = (
                 f"of 100 values that a pattern has above it, {100 * sum(heard) / len(heard):.0f} are there in its "
                 f"queries; of 100 at the floor, {100 * quiet:.0f} are not."
             )
             who = "" if self.regimes == 1 else f"In {100 * share:.0f} of 100 queries, "
-            lines.append(who + (told if who else told.capitalize()))
+            lines.append(who + (text if who else text.capitalize()))
         return "\n".join(lines)
 
 

@@ -54,15 +54,7 @@ def named(alignment: str, metric: str) -> str:
 
 @torch.no_grad()
 def metric(alignment: str, metric: str, pairs: Pairs) -> dict[str, Density]:
-    """One of the recipes, fitted to pairs.
-
-    Args:
-        alignment, metric: Their names.
-        pairs: What to learn from.
-
-    Returns:
-        The fitted likelihood, by the name of the recipe.
-    """
+    """One of the recipes, by its name."""
     model = _aligned(pairs.origins, pairs.queries, pairs.zero, alignment, metric, pairs.observed)
     return {named(alignment, metric): _tempered(model, pairs)}
 
@@ -171,12 +163,7 @@ class _Temperature:
 
 @torch.no_grad()
 def fit_queries(data: TrainingData, alignment: str, metric: str) -> Nearest:
-    """A plain metric at the temperature that explains the queries, whether or not their origins are known.
-
-    Args:
-        data: What to learn from.
-        alignment, metric: Their names.
-    """
+    """A plain metric at the temperature that explains the queries, whether or not their origins are known."""
     model = _aligned(data.patterns, data.queries, data.zero, alignment, metric, data.observed)
     # Which are nearest is the same at any temperature: one look at all patterns is enough.
     em.iterate(_Temperature(model, stand_ins.of(data, model).data), _STEPS)
