@@ -100,7 +100,7 @@ class Mask:
 class Association(nn.Module):
     r"""What every Hopfield layer does between its projections, one head at a time.
 
-    .. math:: y_h = \mathrm{sep}\big(\beta_h \, \mathrm{sim}_h(\Xi_h, x_h)\big) \, V_h
+    .. math:: y_h = V_h^\top \mathrm{sep}\big(\beta_h \, \mathrm{sim}_h(\Xi_h, x_h)\big)
 
     Args:
         dim: Width of the space where states and stored patterns are compared; None where it is not known.

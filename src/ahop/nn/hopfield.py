@@ -26,7 +26,9 @@ _COSINE_SCALE = 10.0
 class Hopfield(nn.Module):
     r"""Associates every state pattern with stored patterns and reads out their projections, in several heads.
 
-    .. math:: y = \big[\mathrm{sep}(\beta_h \, \mathrm{sim}(W_h \Xi,\, U_h x)) \; V_h P\big]_h \, O
+    .. math:: y = O \, \big[V_h P^\top \mathrm{sep}(\beta_h \, \mathrm{sim}(\Xi W_h^\top,\, U_h x))\big]_h
+
+    with the stored patterns and their projections as the rows of :math:`\Xi` and :math:`P`.
 
     With its defaults and ``input_size`` given this is :class:`torch.nn.MultiheadAttention`, the stored patterns being
     keys, the states queries and the projections values. Without ``input_size`` there is nothing to learn: patterns are
