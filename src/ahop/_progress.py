@@ -21,7 +21,7 @@ class Bar:
 
     Args:
         title: What is being done.
-        total: How many steps that takes; None if nobody knows.
+        total: How many steps that takes; None if unknown.
         show: Whether to show anything.
     """
 
@@ -88,7 +88,7 @@ def progress(title: str, total: int | None = None, *, show: bool = True) -> Iter
 
     Args:
         title: What is being done.
-        total: How many steps that takes; None if nobody knows.
+        total: How many steps that takes; None if unknown.
         show: Whether to show anything.
 
     Returns:

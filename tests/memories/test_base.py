@@ -48,7 +48,7 @@ def test_it_can_go_on_until_the_state_converges():
     torch.testing.assert_close(memory.retrieve(settled), settled, atol=1e-4, rtol=1e-4)
 
 
-def test_a_state_that_never_settles_is_told_of():
+def test_a_state_that_never_settles_raises_a_warning():
     # Overlaps grow without bound when nothing separates them.
     memory = UniversalHopfield(2 * torch.eye(2), similarity="dot", separation="identity")
     with pytest.warns(RuntimeWarning, match="the state still moved after 7 steps"):

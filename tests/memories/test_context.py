@@ -243,7 +243,7 @@ def test_a_prior_that_makes_no_sense_is_refused(prior, told):
         ModernHopfield(noise(4, 3)).recall(noise(2, 3), prior=prior)
 
 
-def test_two_priors_that_leave_nothing_between_them_are_told_of():
+def test_two_priors_that_leave_nothing_between_them_are_refused():
     memory = ModernHopfield(noise(4, 3), prior=[0, 1, 1, 1])
     with pytest.raises(ValueError, match="beside the memory's own; it leaves none for queries 1"):
         memory.recall(noise(2, 3), prior=[[1, 1, 0, 0], [1, 0, 0, 0]])

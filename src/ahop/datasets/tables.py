@@ -40,7 +40,7 @@ class _Source:
         categories: Columns whose values have no order; text is taken for categories without being named.
         unsound: Columns that only the benchmarks keep.
         unused: Columns that only the benchmarks leave out.
-        dropped: Columns that nobody uses.
+        dropped: Columns that are not used.
         all_categories: The benchmarks take every column for categories.
     """
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # With fewer rows none are held out.
 _FEWEST_ROWS = 100
-# How long it learns, if nobody says.
+# How long it learns by default.
 _PASSES, _STEPS = 8, 150
 # Rows that k-means looks at.
 _KMEANS_ROWS = 50_000

@@ -194,7 +194,7 @@ class Shards:
 
         Args:
             queries: ``(n, d)``.
-            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any. ``ahop.STRANGER`` is
+            origins: ``(n,)``; -1 where unknown, None if none is known. ``ahop.STRANGER`` is
                 an error: a sample does not tell how familiar known strangers are.
             options: As in :meth:`ahop.BayesianHopfield.fit`.
         """

@@ -271,8 +271,8 @@ class AssociativeMemory(Stored):
 
         Args:
             queries: ``(n, d)``.
-            origins: The index of the stored pattern that each query came from, ``(n,)``; -1 where nobody knows it, None
-                when nobody knows any. Likelihoods learn from such queries too; others leave them out.
+            origins: The index of the stored pattern that each query came from, ``(n,)``; -1 where unknown, None if
+                none is known. Likelihoods learn from such queries too; others leave them out.
                 ``ahop.STRANGER`` where somebody knows that it is none of the patterns: nothing learns from these, and
                 only b-hop is judged by them.
             observed: As in :meth:`scores`: learn from these entries alone.

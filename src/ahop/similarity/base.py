@@ -89,7 +89,7 @@ class Similarity(Component):
         Args:
             patterns: ``(N, d)``, in float32 or better, as the queries.
             queries: ``(n, d)``.
-            origins: The index of the pattern that each query came from, ``(n,)``; None when nobody knows.
+            origins: The index of the pattern that each query came from, ``(n,)``; None if unknown.
             observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
             log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
         """

@@ -129,7 +129,7 @@ class Corruption(Density):
         Args:
             patterns: ``(N, d)``.
             queries: ``(n, d)``, or ``(n, q)`` for queries of a space of their own.
-            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any.
+            origins: ``(n,)``; -1 where unknown, None if none is known.
             observed, log_prior: As in :class:`~ahop.similarity.Similarity`.
             hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out
                 what there is.

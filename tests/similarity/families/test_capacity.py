@@ -28,7 +28,7 @@ def learned(noise=0.5, room=1, **options):
     return data, replace(chosen, anew=lambda data: _anew(PlainMetrics(), 0, data)), origins
 
 
-def test_pairs_that_are_believed_keep_to_the_room_and_are_right_more_often_than_first_choices():
+def test_pairs_that_are_likely_keep_to_the_room_and_are_right_more_often_than_first_choices():
     data, chosen, origins = learned()
     believed = _likely_origins(data, chosen.model)
     taken = believed[believed >= 0]

@@ -298,7 +298,7 @@ def test_confidence_can_be_lowered_to_what_two_halves_agree_on():
         assert trust.agreement(model, model, data) == 1.0
 
 
-def test_what_happened_to_a_query_can_be_carried_to_another_pattern():
+def test_what_happened_to_a_query_can_be_transferred_to_another_pattern():
     model = Correlated(16, 1)
     queries, own, others = PATTERNS[:5] + 0.1, PATTERNS[:5], PATTERNS[5:10]
     torch.testing.assert_close(model.transferred(queries, own, others), others + 0.1)

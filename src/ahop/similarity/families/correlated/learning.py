@@ -135,13 +135,7 @@ class _OfPairs:
 
 @torch.no_grad()
 def fit_pairs(queries: Tensor, origins: Tensor, form: Form) -> Correlated:
-    """Fit one form to pairs.
-
-    Args:
-        queries: ``(n, d)``.
-        origins: The patterns they came from, ``(n, d)``.
-        form: What is learned, and with which rank.
-    """
+    """Fit one form to queries ``(n, d)`` and the patterns they came from ``(n, d)``."""
     gaps = queries - origins
     model = _begin(gaps.mean(0), gaps.var(0, unbiased=False), form)
     em.iterate(_OfPairs(model, form, queries, origins), 3 if math.isfinite(form.tails) else 1 + form.learn_gain)
