@@ -213,14 +213,14 @@ MUTANTS = (
         (MODELS,),
     ),
     Mutant(
-        "the scored items tell where it is crowded",
+        "the scored items have a share in hubness",
         "paper/src/ahop_paper/real_models.py",
         'return baselines.csls(baselines.centred(data.patterns, queries, "cosine"), queries)',
         'return baselines.csls(baselines.centred(data.patterns, queries, "cosine"), data.queries)',
         (MODELS,),
     ),
     Mutant(
-        "ridge is told by the scored items where it is crowded",
+        "ridge is corrected for hubness by the scored items",
         "paper/src/ahop_paper/real_models.py",
         "return baselines.csls(found, data.queries[data.learn])",
         "return baselines.csls(found, data.queries)",

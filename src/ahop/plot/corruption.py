@@ -36,9 +36,7 @@ def corruption(memory: AssociativeMemory, names: Sequence[str] | None = None, *,
     share, part = max(parts, key=lambda one: one[0])
     curves = [(title, values.detach().cpu()) for title, values, places in part.curves() if places is None]
     if not curves:
-        raise ValueError(
-            f"memory must have learned something of each column; {part.name!r} has no parameters by column"
-        )
+        raise ValueError(f"memory must know something of each column, and {part.name!r} tells nothing of them")
     labels, dots = as_names(names, len(curves[0][1])), len(curves[0][1]) <= _NAMED
     ax = axes(ax, 6.0, 3.2)
     ax.axhline(0, color=GREY, linewidth=0.8)
