@@ -1,10 +1,11 @@
-"""Queries of another embedding model: who finds what with all pairs, 500, five, or none.
+"""Queries of another embedding model: who finds what with all pairs, 500, 100, ten, five, or none.
 
-``python benchmarks/spaces.py [SET ...] [--splits 0 1 2 3 4] [--labels all 500 5 0] [--device cpu]`` scores the items
-that were not learned from among all 10,000: how many find their own (``right``), the mean confidence (``sure``), the
-expected calibration error, and what a search engineer asks for: recall@10 and nDCG@10 against a *full re-index*, in
-which all items were embedded anew by the model that asks. What ``results/spaces.json`` has of other sets, splits and
-labels stays.
+``python benchmarks/spaces.py [SET ...] [--splits 0 1 2 3 4] [--labels all 500 100 10 5 0] [--device cpu]`` scores the
+items that were not learned from among all 10,000: how many find their own (``right``), and where the queries of all
+items are matched one to one (``together``), the mean confidence (``sure``), the expected calibration error, and what a
+search engineer asks for: recall@10 and nDCG@10 against a *full re-index*, in which all items were embedded anew by the
+model that asks. What ``results/spaces.json`` has of other sets, splits and labels stays. Shares of the work may run
+beside each other, each with a file of its own as ``--out``; ``--join FILE ... --labels --methods`` puts them together.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from ahop_paper.baselines import Compared
 from ahop_paper.spread import spread
 
 SETS = ("embeddings-new", "embeddings-new-photo", "embeddings-wide", "text-glove", "text-llama")
-LABELS = ("all", "500", "5", "0")
+LABELS = ("all", "500", "100", "10", "5", "0")
 TARGET = Path(__file__).parent.parent / "results" / "spaces.json"
 # Another photo of an item is looked for among the items that the same model embeds anew.
 REINDEXED = {"embeddings-new-photo": "embeddings-new"}
 TEMPERATURES = (0.01, 0.03, 0.1)
 TOP = 10
-FIGURES = ("right", "sure", "calibration", "recall@10", "nDCG@10", "adapter right", "adapter recall@10")
+FIGURES = ("right", "together", "sure", "calibration", "recall@10", "nDCG@10", "adapter right", "adapter recall@10")
 
 
 def load(name: str, number: int) -> Measured:
@@ -172,13 +173,16 @@ def ours(data: Measured, labels: str, wanted: Tensor, number: int, device: str) 
     found = memory.recall(asked, k=TOP)
     top, sure = found.indices.cpu(), found.probabilities[:, 0].double().cpu()
     hits = (top[:, 0] == truth).double()
+    # All items are asked for, those that were learned from as well; the others are scored.
+    together = memory.match(data.queries.to(device)).indices.cpu()[~data.learn]
     bins = (sure * 15).long().clamp_max(14)
     missed = sum(float((sure - hits)[bins == one].sum().abs()) for one in range(15)) / len(hits)
     adapted = nn.functional.normalize(memory.query_adapter()(asked)).cpu()
     near = (adapted @ nn.functional.normalize(data.patterns).T).topk(TOP, 1).indices
     with_adapter = {"right": share(near[:, 0], truth), **against(near, wanted)}
     return {
-        **{"found": 1.0, "right": float(hits.mean()), "sure": float(sure.mean()), "calibration": missed},
+        **{"found": 1.0, "right": float(hits.mean()), "together": share(together, truth)},
+        **{"sure": float(sure.mean()), "calibration": missed},
         **against(top, wanted),
         **{f"adapter {what}": value for what, value in with_adapter.items()},
         "seconds": seconds,
@@ -216,6 +220,11 @@ def rows(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+def replaced(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The last of all that stand for the same figure."""
+    return list({tuple(one[key] for key in ("data", "split", "method", "labels")): one for one in done}.values())
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("sets", nargs="*", default=SETS)
@@ -223,20 +232,25 @@ def main() -> None:
     options.add_argument("--labels", nargs="*", default=LABELS, choices=LABELS)
     options.add_argument("--methods", nargs="*", default=list(PLAIN), choices=PLAIN)
     options.add_argument("--device", default="cpu")
+    options.add_argument("--out", type=Path, default=TARGET)
+    options.add_argument("--join", type=Path, nargs="*", default=[])
     given = options.parse_args()
     head = report.stamp("spaces", {"device": given.device, "seed": 0}, __file__)
-    before = json.loads(TARGET.read_text()) if TARGET.exists() else {"sittings": [], "done": []}
-    done, commit = list(before["done"]), head["sittings"][-1]["commit"]
-    head["sittings"] = [*before["sittings"], *head["sittings"]]
-    for number in given.splits:
+    commit, kept = head["sittings"][-1]["commit"], [json.loads(path.read_text()) for path in given.join]
+    if given.out.exists():
+        kept.insert(0, json.loads(given.out.read_text()))
+    now = head["sittings"] if given.labels or given.methods else []
+    head["sittings"] = [sitting for one in kept for sitting in one["sittings"]] + now
+    done = replaced([part for one in kept for part in one["done"]])
+    report.write({**head, "rows": rows(done), "done": done}, given.out)
+    for number in given.splits if now else ():
         for name in given.sets:
             for part in measure(name, number, given.labels, given.device, given.methods):
                 part = {"data": name, "split": number, **part, "commit": commit}
-                what = ("data", "split", "method", "labels")
-                done = [one for one in done if any(one[key] != part[key] for key in what)] + [part]
+                done = replaced([*done, part])
                 print(part, flush=True)
-                report.write({**head, "rows": rows(done), "done": done}, TARGET)
-    print(f"report: {TARGET.name}")
+                report.write({**head, "rows": rows(done), "done": done}, given.out)
+    print(f"report: {given.out.name}")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from ahop._checks import require_finite
 from ahop._component import Component
 from ahop._precision import unit_of
+from ahop.learning.chance import few_more_than_chance
 from ahop.learning.gradient import adam
+from ahop.learning.holdout import holdout_split
 from ahop.learning.report import FitReport
 
 # Standard errors by which a kernel has to be better than the identity on what was held out (as Student's t has it).
@@ -118,13 +120,10 @@ class Kernel(Modulation):
             report = adam([kernel.phi], separate, steps=steps, rate=rate)
             return self._keep(kernel.phi.detach() / unit, report)
 
-        from scipy.stats import norm, t
-
         if len(queries) < 5:
             raise ValueError(f"queries must be at least 5, to hold out one in five; got {len(queries)}")
         asked = queries / unit
-        order = torch.randperm(len(asked), generator=generator).to(asked.device)
-        held_out, shown = order[: len(order) // 5], order[len(order) // 5 :]
+        shown, held_out = holdout_split(len(asked), seed, asked.device)
 
         def losses(part: Tensor) -> Tensor:
             """The retrieval loss of each."""
@@ -148,9 +147,7 @@ class Kernel(Modulation):
             return value
 
         report = adam([kernel.phi], retrieve, steps=steps, rate=rate)
-        gain = start - best_losses
-        clearly = float(t.isf(norm.sf(_CLEARLY), len(gain) - 1))
-        if not float(gain.mean()) > clearly * float(gain.std()) / math.sqrt(len(gain)):
+        if not few_more_than_chance(start - best_losses, _CLEARLY):
             # Nor would more steps change that.
             found = replace(report, loss=start.mean().item(), converged=True, advice="")
             return self._keep(identity / unit, found)

@@ -377,7 +377,7 @@ print(right, peak() - before)
         # All scores would have 400 MB, beside 230 for PyTorch to begin with.
         (10_000, 10_000, 400),
         # The table has 16 MB; its vectors would have 64, and all scores 1.2 GB.
-        pytest.param(1_000_000, 300, 1000, marks=pytest.mark.slow),
+        (1_000_000, 300, 1000),
     ],
 )
 def test_many_rows_need_little_memory(rows, asked, most):

@@ -39,7 +39,7 @@ def until(over, work):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, 100])
 def test_readers_see_whole_files_alone_whoever_writes_and_whoever_is_killed(tmp_path, monkeypatch, kills):
     writers.save(tmp_path, 0)
     loads = []

@@ -239,7 +239,7 @@ def test_a_fit_that_fails_loses_no_prior():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
-@pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("labelled", [True, False])
 def test_how_often_patterns_are_asked_for_can_be_learned(labelled):
     world = Mixed(0.4, 0.4, 0.4)
     few, common = PATTERNS[:40, :16], PATTERNS[:8, :16]
@@ -346,7 +346,7 @@ def test_exact_recall_takes_no_short_way(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("labelled", [True, False])
 def test_missing_values_are_learned_around(labelled):
     patterns = torch.rand(100, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
     world = Mixed(0.2, 0.3, 0.5)

@@ -443,8 +443,8 @@ MUTANTS = (
     Mutant(
         "a temperature is fitted to origins that were learned from",
         "src/ahop/similarity/families/validation.py",
-        "self._thinned((fold[group] != index).nonzero().squeeze(1)),",
-        "self._thinned((fold[group] >= 0).nonzero().squeeze(1)),",
+        "self._thinned((fold != index).nonzero().squeeze(1)),",
+        "self._thinned((fold >= 0).nonzero().squeeze(1)),",
         (FOLDS_APART,),
     ),
     Mutant(
@@ -456,9 +456,9 @@ MUTANTS = (
     ),
     Mutant(
         "folds go by queries, so that an origin is in several",
-        "src/ahop/similarity/families/validation.py",
-        "        fold = self._permutation(len(known)) % folds\n",
-        "        fold = self._permutation(len(origins)) % folds\n        group = torch.arange(len(origins))\n",
+        "src/ahop/learning/holdout.py",
+        "    known, group = origins.unique(return_inverse=True)\n",
+        "    known = group = torch.arange(len(origins))\n",
         (FOLDS_APART,),
     ),
     Mutant(

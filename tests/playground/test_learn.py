@@ -8,7 +8,7 @@ DARK = Sliders(light=-0.8, contrast=0.4, noise=0.15)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labels", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.parametrize("labels", [True, False])
 def test_b_hop_comes_close_to_the_ceiling_and_no_memory_lies_far_above_it(few, labels, monkeypatch):
     monkeypatch.setattr(learn, "_SIZES", ())
     (point,) = learn.points(Setup(few, DARK, 40, labels))

@@ -1,9 +1,12 @@
-"""A fifth of what there is to learn from, held out to decide what is worth learning."""
+"""What is held out while learning, to judge by: a fifth, one half and then the other, or one fold after the other."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+
+# So that halves differ from other draws of the same seed: one half would have none of what those took.
+_STREAM = 1_000_003
 
 
 def holdout_split(count: int, seed: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
@@ -24,3 +27,47 @@ def holdout_split(count: int, seed: int, device: torch.device | None = None) -> 
     """
     order = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).to(device)
     return order[count // 5 :], order[: count // 5]
+
+
+def folds_by_origin(origins: Tensor, most: int, generator: torch.Generator) -> Tensor:
+    """The fold of each row ``(n,)``, by chance; no origin is in two, and there are no more folds than origins.
+
+    Args:
+        origins: ``(n,)``.
+        most: How many folds.
+        generator: Where the draw comes from.
+
+    Example:
+        >>> folds = folds_by_origin(torch.tensor([4, 4, 7, 7, 9]), 2, torch.Generator().manual_seed(0))
+        >>> bool(folds[0] == folds[1]), bool(folds[2] == folds[3]), folds.unique()
+        (True, True, tensor([0, 1]))
+    """
+    known, group = origins.unique(return_inverse=True)
+    order = torch.randperm(len(known), generator=generator).to(origins.device)
+    return (order % min(most, len(known)))[group]
+
+
+def halves(count: int, seed: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Two halves of so many rows, by chance."""
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed + _STREAM)).to(device)
+    return order[: count // 2], order[count // 2 :]
+
+
+def halves_by_origin(origins: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """Two halves that share no known origin, unless most rows have the same one; the others by chance.
+
+    Args:
+        origins: ``(n,)``, -1 where nobody knows.
+        seed: For the draw.
+    """
+    count, known = len(origins), origins >= 0
+    if bool(known.any()):
+        # A row of unknown origin is a group by itself.
+        alone = int(origins.max()) + 1 + torch.arange(count, device=origins.device)
+        _, group = torch.where(known, origins, alone).unique(return_inverse=True)
+        draw = torch.rand(int(group.max()) + 1, generator=torch.Generator().manual_seed(seed))
+        side = draw.to(origins.device)[group]
+        first = side < side.median()
+        if bool(first.any()) and not bool(first.all()):
+            return first.nonzero().squeeze(1), (~first).nonzero().squeeze(1)
+    return halves(count, seed, origins.device)

@@ -27,8 +27,6 @@ from ahop.separation import Softmax
 from ahop.similarity import Corruption, Density, Likelihood, Similarity, reranking
 from ahop.similarity.bridge import Adapter
 from ahop.similarity.codes import NoCodesError
-from ahop.similarity.families.moved.bent import Bent
-from ahop.similarity.families.moved.model import Moved
 from ahop.similarity.families.stand_ins import like_all
 
 if TYPE_CHECKING:
@@ -447,12 +445,7 @@ class BayesianHopfield(Verifiable):
         Args:
             metric: What the index goes by: "inner", "cosine" or "l2".
         """
-        model = self.similarity.model
-        if not isinstance(model, (Moved, Bent)):
-            raise ValueError(f"query_adapter needs a moved space, and fit found another corruption: {model.name!r}")
-        if isinstance(model, Bent) and not bool(model.weights.any()):
-            raise ValueError("query_adapter needs a moved space, and fit found no map that is better than chance")
-        return model.adapter(single(self.patterns), metric)
+        return self.similarity.adapter(single(self.patterns), metric)
 
 
 def _beginning(patterns: Tensor, name: str) -> Corruption:

@@ -14,20 +14,18 @@ from ahop._checks import integer
 from ahop._recall import Refusal
 from ahop.learning.conformal import realised, threshold
 from ahop.learning.report import FitReport
+from ahop.similarity.bridge import Adapter
 from ahop.similarity.codes import Codes, Tempered
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, fitting
-from ahop.similarity.families.correlated.model import Correlated
+from ahop.similarity.families.family import Family, family_of, known_families
 from ahop.similarity.families.independent.likelihood import Likelihood
-from ahop.similarity.families.independent.regimes import Regimes
-from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.order import as_order
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import of_own
 
-# A stream is learned from anew as long as its queries are few.
-_FEW = 256
-_LEAST = 32
+# As many queries as a likelihood that was given knows, and the fewest that change what is known.
+_GIVEN, _LEAST = Family.steady_after, 32
 # What is kept of queries that were not learned from: those held out, and known strangers.
 _HELD_OUT = ("genuine", "strange", "of_origins")
 _KEPT = (*_HELD_OUT, "met")
@@ -85,7 +83,7 @@ class Corruption(Density):
             raise TypeError(f"model must be a likelihood (a Density) or None, got {type(model).__name__}")
         self.dim, self.model = dim, Likelihood(dim) if model is None else model
         self.query_dim = self.model.query_dim
-        self.register_buffer("known", torch.tensor(0 if model is None else _FEW))
+        self.register_buffer("known", torch.tensor(0 if model is None else _GIVEN))
         self.register_buffer("log_beta", torch.zeros(()))
         self.register_buffer("doubt", torch.zeros(()))
         # Of queries that were not learned from, in order, as many as the count says: how familiar genuine ones are, how
@@ -148,14 +146,24 @@ class Corruption(Density):
         if standardise and queries.shape[1] != patterns.shape[1]:
             raise ValueError(f"standardise must be False: columns of {queries.shape[1]} and {patterns.shape[1]} values")
         data = TrainingData(patterns, queries, origins, observed, log_prior, order=shape, room=room)
-        learned = fitting.learn(data, fitting.wanted(hidden_causes), seed, verbose, standardise)
+        return self._learn(data, known_families(hidden_causes), seed, verbose, standardise)
+
+    def _learn(
+        self,
+        data: TrainingData,
+        families: Sequence[Family],
+        seed: int = 0,
+        verbose: bool = True,
+        standardise: bool = False,
+    ) -> FitReport:
+        learned = fitting.learn(data, families, seed, verbose, standardise)
         self.model, self.query_dim = learned.model, learned.model.query_dim
         self.log_beta.fill_(learned.log_beta)
         self.doubt.fill_(learned.doubt)
         for name in _HELD_OUT:
             self._remember(name, getattr(learned, name))
         self.met_count.zero_()
-        self.known.fill_(len(queries))
+        self.known.fill_(len(data.queries))
         return learned.report
 
     def _remember(self, name: str, values: Tensor) -> None:
@@ -242,17 +250,16 @@ class Corruption(Density):
         log_prior: Tensor | None = None,
     ) -> FitReport | None:
         """Go on learning from the last queries of a stream; None where they are too few to change what is known."""
-        steps = isinstance(self.model, (Likelihood, Regimes, Correlated))
-        anew = int(self.known) < _FEW and not isinstance(self.model, Correlated)
+        data, family = TrainingData(patterns, queries, origins, observed, log_prior), family_of(self.model)
+        few = int(self.known) < (_GIVEN if family is None else family.steady_after)
         # Where nothing was found there is nothing to go on from.
-        anew = anew or float(self.doubt) >= 1
+        anew = few or float(self.doubt) >= 1
         if not anew and len(queries) < _LEAST:
             return None
-        if anew or not steps:
-            causes = 0 if steps or isinstance(self.model, Nearest) else None
-            return self.fit(patterns, queries, origins, observed=observed, log_prior=log_prior, hidden_causes=causes)
-        data = TrainingData(patterns, queries, origins, observed, log_prior)
-        self.model, report = fitting.follow(self.model, data)
+        followed = None if anew or family is None else fitting.follow(family, self.model, data)
+        if followed is None:
+            return self._learn(data, known_families() if family is None else family.anew())
+        self.model, report = followed
         # What was held out was judged by another model.
         self.of_origins_count.zero_()
         self.met_count.zero_()
@@ -260,6 +267,9 @@ class Corruption(Density):
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         return self.log_beta.exp() * self.model.stranger(patterns, queries, observed)
+
+    def adapter(self, patterns: Tensor, metric: str = "cosine") -> Adapter:
+        return self.model.adapter(patterns, metric)
 
     def parts(self) -> list[tuple[float, Density]]:
         return self.model.parts()

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Similarity
+from ahop.similarity.bridge import Adapter
 from ahop.similarity.codes import Codes, NoCodesError
 from ahop.similarity.families.training import TrainingData
 
@@ -141,6 +142,10 @@ class Density(Similarity, abstract=True):
         raise ValueError(
             f"queries cannot be restored: fit found {self.name!r}, which tells how likely a query is, not what it was"
         )
+
+    def adapter(self, patterns: Tensor, metric: str = "cosine") -> Adapter:
+        """Queries as vectors for an index of the patterns as they are; see :class:`~ahop.similarity.bridge.Adapter`."""
+        raise ValueError(f"query_adapter needs a moved space, and fit found another corruption: {self.name!r}")
 
     def codes(self, patterns: Tensor, tolerance: float) -> Codes:
         """Codes for patterns and queries whose dot products are the scores, up to a constant of the query."""

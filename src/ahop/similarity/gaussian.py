@@ -11,11 +11,12 @@ from torch import Tensor, nn
 
 from ahop._blocks import split
 from ahop._warnings import warn
+from ahop.learning.holdout import halves_by_origin
 from ahop.learning.report import VERIFIED, FitReport
 from ahop.similarity.base import Decomposable
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, em, null
-from ahop.similarity.families.candidate import Candidate, Refit, halves_by_origin
+from ahop.similarity.families.candidate import Candidate, Refit
 from ahop.similarity.families.training import TrainingData
 
 # Noise that dimensions share counts as much as so many queries, for few of them to be no surer than they may.
@@ -121,7 +122,7 @@ class Gaussian(Decomposable, Density):
         """How many of the known origins are found by what was learned from the other half."""
         if data.origins is None or len(data.queries) < 2:
             return None
-        one, other = halves_by_origin(data, seed)
+        one, other = halves_by_origin(data.all_origins, seed)
         refit = _again(data)
         return calibration.by_labels([(refit(one), other), (refit(other), one)], data)
 

@@ -12,7 +12,9 @@ import ahop
 from ahop import BayesianHopfield, _progress, metrics
 from ahop.similarity import Correlated, Floor, Likelihood, Moved, Nearest, Regimes, Transformed
 from ahop.similarity.families import calibration as trust
+from ahop.similarity.families.family import FAMILIES
 from ahop.similarity.families.independent import learning as independent
+from ahop.similarity.families.nearest.recipes import Metric, Ridge, Whitening
 from ahop.similarity.families.training import TrainingData
 from ahop.variants import Mixed, Quantised
 
@@ -42,9 +44,7 @@ def right(memory, queries, origins):
 @pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
 # The same law in small, and as it was found broken: a hundred labels, five worlds.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("seed", "labels"), [(0, 30), *(pytest.param(seed, 100, marks=pytest.mark.slow) for seed in range(5))]
-)
+@pytest.mark.parametrize(("seed", "labels"), [(0, 30), *((seed, 100) for seed in range(5))])
 def test_labels_never_lose_to_no_labels_nor_to_a_simpler_model(seed, labels):
     patterns, queries, origins = damaged_digits(seed, labels + 300)
     data, test = (queries[:labels], origins[:labels]), (queries[labels:], origins[labels:])
@@ -335,3 +335,20 @@ def test_a_long_fit_says_what_it_tries_and_is_silent_when_told(labelled, monkeyp
         said = _progress.sys.stderr.getvalue()
         assert all((part in said) == verbose for part in ("plain metrics", "how sure to be"))
         assert verbose or said == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [1, 3])
+def test_nothing_goes_by_what_models_are_called(known, monkeypatch):
+    """Of a moved space, and of every pair or of every third one."""
+    patterns, origins = PATTERNS[:60, :6], torch.arange(90) % 60
+    queries = patterns[origins] @ torch.randn(6, 6, generator=GENERATOR) + 0.2 * torch.randn(90, 6, generator=GENERATOR)
+    told = torch.where(torch.arange(90) % known == 0, origins, -1)
+    named = BayesianHopfield(patterns).fit(queries, told)
+    for kind in (*map(type, FAMILIES.values()), Metric, Ridge, Whitening):
+        monkeypatch.setattr(kind, "name", "something")
+    nameless = BayesianHopfield(patterns).fit(queries, told)
+    assert nameless.scores(queries).equal(named.scores(queries))
+    assert [one.log_posterior for one in nameless.report.tried] == pytest.approx(
+        [one.log_posterior for one in named.report.tried], nan_ok=True
+    )

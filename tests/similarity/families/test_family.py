@@ -8,7 +8,7 @@ import ahop
 from ahop import BayesianHopfield
 from ahop.similarity import Density, Similarity
 from ahop.similarity.codes import NoCodesError
-from ahop.similarity.families.family import FAMILIES, Family, register
+from ahop.similarity.families.family import FAMILIES, Family, known_families, register
 
 
 class Reversed(Density):
@@ -139,3 +139,20 @@ def test_a_cell_of_a_notebook_can_be_run_twice(monkeypatch):
             assert cell["Notes"].learner is FAMILIES["notes"]
     finally:
         FAMILIES.pop("notes", None)
+
+
+def test_a_stream_goes_on_from_a_model_whose_family_can_follow(mirrors, monkeypatch):
+    patterns, queries, origins = mirrored(40)
+    monkeypatch.setattr(mirrors, "follow", lambda self, model, data: self.fit(data, seed=0))
+    memory = BayesianHopfield(patterns, similarity=Reversed(10)).partial_fit(queries, origins)
+    model = memory.similarity.model
+    assert isinstance(model, Reversed) and model.log_sigma.exp().item() == pytest.approx(0.2, abs=0.03)
+    assert memory.report.tried == ()
+
+
+def test_a_family_says_whether_it_can_be_meant_by_a_number_of_hidden_causes(mirrors, monkeypatch):
+    assert [family.name for family in known_families(causes=0)] == ["single dimensions"]
+    assert [family.rank for family in known_families(causes=2)] == [2]
+    monkeypatch.setattr(mirrors, "of_causes", lambda self, count: None if count else self)
+    assert FAMILIES["a mirror"] in known_families(causes=0)
+    assert FAMILIES["a mirror"] not in known_families(causes=2)

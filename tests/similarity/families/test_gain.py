@@ -26,8 +26,8 @@ def share(memory, queries, origins):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
-@pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("labelled", [True, False])
 def test_a_random_gain_is_found_with_labels_and_without(labelled, seed):
     patterns, queries, origins = drawn(seed)
     memory = BayesianHopfield(patterns).fit(queries[:400], origins[:400] if labelled else None)

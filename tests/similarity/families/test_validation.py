@@ -8,7 +8,6 @@ import torch
 from tests.guards import Watch, apart, rows
 
 from ahop import BayesianHopfield
-from ahop.learning.report import clopper_pearson
 from ahop.similarity import Likelihood, Nearest
 from ahop.similarity.families import validation
 from ahop.similarity.families.candidate import Candidate
@@ -73,7 +72,7 @@ def drawn(*shape, seed=0):
 @pytest.mark.parametrize("items", [20, 100])
 def test_folds_judge_by_origins_that_were_not_learned_from(items, monkeypatch):
     origins = torch.arange(items).repeat(3)
-    validation = CrossValidation(drawn(items, 4), drawn(3 * items, 4), origins, seed=0)
+    validation = CrossValidation(TrainingData(drawn(items, 4), drawn(3 * items, 4), origins), seed=0)
     asked = []
     # What stands for a model are the rows that it was learned from.
     monkeypatch.setattr(validation, "score", lambda model, rows: asked.append((model, rows)) or drawn(len(rows), 5))
@@ -194,7 +193,7 @@ def test_a_race_ends_before_the_last_fold_of_what_is_hopeless():
     patterns = torch.randn(40, 8, generator=torch.Generator().manual_seed(0))
     origins = torch.arange(200) % 40
     queries = patterns[origins] + 0.1 * torch.randn(200, 8, generator=torch.Generator().manual_seed(1))
-    validation = CrossValidation(patterns, queries, origins, seed=0)
+    validation = CrossValidation(TrainingData(patterns, queries, origins), seed=0)
     with torch.no_grad():
         good = validation.evaluate(lambda rows: Nearest(8))
     fitted = []
@@ -216,38 +215,13 @@ def test_the_last_word_is_beside_every_pattern():
     generator = torch.Generator().manual_seed(0)
     patterns = torch.randn(4000, 6, generator=generator)
     origins = torch.randint(4000, (300,), generator=generator)
-    validation = CrossValidation(
-        patterns, patterns[origins] + 0.3 * torch.randn(300, 6, generator=generator), origins, seed=0
-    )
+    queries = patterns[origins] + 0.3 * torch.randn(300, 6, generator=generator)
+    validation = CrossValidation(TrainingData(patterns, queries, origins), seed=0)
     with torch.no_grad():
         some, all_of_them = (one.evaluate(lambda rows: Nearest(6)) for one in (validation, validation.against_all()))
-    nearest = torch.cdist(validation.queries, patterns).argmin(1)
+    nearest = torch.cdist(queries, patterns).argmin(1)
     assert abs(all_of_them.accuracy - float((nearest == origins).double().mean())) < 1e-6
     assert some.accuracy > all_of_them.accuracy + 0.1
-
-
-@pytest.mark.slow
-def test_an_interval_holds_where_queries_of_one_origin_are_right_or_wrong_together():
-    """Ten queries each of forty origins: counted one by one, they would promise far more than they know."""
-    draw, holds, naive = torch.Generator().manual_seed(0), 0, 0
-    origins = torch.arange(40).repeat_interleave(10)
-    for _ in range(400):
-        right = (torch.rand(40, generator=draw) < 0.7)[origins] ^ (torch.rand(400, generator=draw) < 0.05)
-        truth, share = 0.7 * 0.95 + 0.3 * 0.05, float(right.double().mean())
-        for count in (validation.independent(right, origins), 400):
-            low, high = clopper_pearson(round(share * count), count)
-            if count == 400:
-                naive += low <= truth <= high
-            else:
-                holds += low <= truth <= high
-    assert holds > 0.88 * 400 and naive < 0.6 * 400
-
-
-def test_labels_count_once_each_where_origins_differ():
-    right = torch.tensor([True, False, True, True])
-    assert validation.independent(right, torch.arange(4)) == 4
-    # Nothing tells whether queries of one origin would differ.
-    assert validation.independent(torch.ones(6, dtype=torch.bool), torch.tensor([0, 0, 0, 1, 1, 1])) == 2
 
 
 def test_a_report_counts_the_labels_that_have_judged(monkeypatch):

@@ -18,11 +18,12 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import parts_of, split
+from ahop.learning.chance import independent
 from ahop.learning.report import FitReport, beats_chance, clopper_pearson
 from ahop.similarity.density import Density
 from ahop.similarity.families import stand_ins
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import beside_rivals, fit_doubt, fit_temperature, independent
+from ahop.similarity.families.validation import beside_rivals, fit_doubt, fit_temperature
 
 # Queries that are asked, and rivals that each is told from.
 _ASKED, _RIVALS = 256, 1024

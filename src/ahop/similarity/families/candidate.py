@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from ahop.learning.report import Trial
@@ -18,8 +17,6 @@ from ahop.similarity.families.views import View
 
 # Learns from some of the queries ``(m,)``.
 Refit = Callable[[Tensor], Density]
-# So that halves differ from other draws of the same seed: one half would have none of what those took.
-_STREAM = 1_000_003
 
 
 @dataclass(frozen=True)
@@ -98,24 +95,3 @@ class Outcome(NamedTuple):
     chosen: Candidate
     tried: list[Trial]
     expected: float = math.nan
-
-
-def halves(count: int, seed: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Two halves of so many queries, by chance."""
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed + _STREAM)).to(device)
-    return order[: count // 2], order[count // 2 :]
-
-
-def halves_by_origin(data: TrainingData, seed: int) -> tuple[Tensor, Tensor]:
-    """Two halves that share no known origin, unless most queries have the same one; the others by chance."""
-    if data.origins is None or not len(data.known):
-        return halves(len(data.queries), seed, data.queries.device)
-    origins = data.all_origins
-    # A query of unknown origin is a group by itself.
-    group = torch.where(origins >= 0, origins, int(origins.max()) + 1 + data.rows)
-    _, group = group.unique(return_inverse=True)
-    side = torch.rand(int(group.max()) + 1, generator=torch.Generator().manual_seed(seed)).to(group.device)[group]
-    first = side < side.median()
-    if not bool(first.any()) or bool(first.all()):
-        return halves(len(data.queries), seed, data.queries.device)
-    return first.nonzero().squeeze(1), (~first).nonzero().squeeze(1)

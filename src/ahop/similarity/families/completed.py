@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
+from ahop.learning.holdout import halves
 from ahop.similarity.families import stand_ins
-from ahop.similarity.families.candidate import Refit, halves
+from ahop.similarity.families.candidate import Refit
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed
 

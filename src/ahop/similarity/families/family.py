@@ -7,7 +7,7 @@ is learned where it applies, compared with the others, saved and reported.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, TypeVar
 
 import torch
@@ -19,6 +19,7 @@ from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
 from ahop.similarity.families import stand_ins
 from ahop.similarity.families.candidate import Candidate, Refit
+from ahop.similarity.families.recipe import Recipe
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
 from ahop.similarity.families.views import View
@@ -38,11 +39,14 @@ class Family(ABC):
         name: What reports and progress call it.
         models: The classes of its likelihoods; their own ``fit`` is then that of the family.
         complexity: Families are tried from the simplest to the richest, and the simpler of two that are level is taken.
-        plain: Whether it is what anyone would try first, and screened with labels in every view.
+        plain: Whether it is what anyone would try first: with labels, its :meth:`recipes` are screened in every view.
         settles: Whether it is looked for first without labels; a :class:`Candidate` that settles then leaves no choice.
         maps: Whether queries may have another number of dimensions than patterns.
         slow: Whether it takes so long that it is tried last without labels, to be given up where it is clearly behind.
         takes_missing: Whether values of queries may be missing.
+        frugal: Whether pairs of one pattern teach it enough to be taken where nothing can be left out to choose by.
+        steady_after: From how many queries on a stream goes on from its model (:meth:`follow`); one that has seen fewer
+            is learned anew.
     """
 
     name: ClassVar[str]
@@ -53,6 +57,8 @@ class Family(ABC):
     maps: ClassVar[bool] = False
     slow: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
+    frugal: ClassVar[bool] = False
+    steady_after: ClassVar[int] = 256
 
     @abstractmethod
     def applies(self, data: TrainingData, seed: int) -> bool:
@@ -62,9 +68,17 @@ class Family(ABC):
     def fit(self, data: TrainingData, seed: int) -> Density:
         """Learn from queries of which all, some or no origins are known."""
 
+    def of_causes(self, count: int) -> Family | None:
+        """The same where it was said how many hidden causes there are, 0 for none; None where that rules it out."""
+        return None
+
     def sees(self, view: View) -> bool:
         """Whether it may be learned from rows that are seen in this way; by default, from rows as they are alone."""
         return view.plain
+
+    def recipes(self, data: TrainingData, view: View) -> Iterable[Recipe]:
+        """Plain models to screen where all origins are known, of rows that are seen in this way, simplest first."""
+        return ()
 
     def relearner(self, data: TrainingData, seed: int) -> Refit:
         """What learns again from some of the queries, for cross-validation."""
@@ -108,9 +122,17 @@ class Family(ABC):
     def _again(self, seed: int) -> Callable[[TrainingData], Refit]:
         return lambda data: self.relearner(data, seed)
 
+    def made(self, model: Density) -> bool:
+        """Whether a model is one of its own."""
+        return isinstance(model, self.models)
+
     def follow(self, model: Density, data: TrainingData) -> Density | None:
         """A few steps from a model to what the last queries of a stream say; None where it has to be learned anew."""
         return None
+
+    def anew(self) -> list[Family]:
+        """The families to choose from where a stream that it was found in is learned anew; all, by default."""
+        return known_families()
 
     def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
         """Learn nothing but this family, of the size that ``model`` has: what ``model.fit`` does.
@@ -131,6 +153,18 @@ class Family(ABC):
 
 
 FAMILIES: Registry[Family] = Registry("family")
+
+
+def known_families(causes: int | None = None) -> list[Family]:
+    """The families to choose from, simplest first: all of them, or those that can be meant where it was said how many
+    hidden causes there are."""
+    known = sorted(FAMILIES.values(), key=lambda family: family.complexity)
+    return known if causes is None else [one for family in known if (one := family.of_causes(causes)) is not None]
+
+
+def family_of(model: Density) -> Family | None:
+    """The family that a model is of; None where no family has made it."""
+    return next((family for family in FAMILIES.values() if family.made(model)), None)
 
 
 def with_simplest(families: Sequence[Family]) -> list[Family]:

@@ -34,15 +34,14 @@ from ahop._blocks import split
 from ahop._precision import Units
 from ahop._progress import progress
 from ahop._warnings import warn
+from ahop.learning.holdout import halves_by_origin
 from ahop.learning.report import FitReport, beats_chance
 from ahop.similarity import families
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, null, stand_ins, with_labels, without_labels
-from ahop.similarity.families.candidate import Candidate, halves_by_origin
+from ahop.similarity.families.candidate import Candidate
 from ahop.similarity.families.capacity import within_room
-from ahop.similarity.families.correlated.family import HiddenCauses
-from ahop.similarity.families.family import FAMILIES, Family, evidence
-from ahop.similarity.families.independent.family import Independent
+from ahop.similarity.families.family import Family, evidence
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import fit_doubt, of_own
 from ahop.similarity.families.views import in_column_units
@@ -74,16 +73,6 @@ class Learned:
     of_origins: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
-def wanted(hidden_causes: int | None) -> list[Family]:
-    """The families to choose from, simplest first: all of them, or, if it was said how many hidden causes there are,
-    those alone; with none, single dimensions."""
-    if hidden_causes:
-        return [HiddenCauses(hidden_causes)]
-    if hidden_causes == 0:
-        return [Independent()]
-    return sorted(FAMILIES.values(), key=lambda family: family.complexity)
-
-
 def learn(
     data: TrainingData, families: Sequence[Family], seed: int = 0, show: bool = True, standardise: bool = False
 ) -> Learned:
@@ -91,7 +80,7 @@ def learn(
 
     Args:
         data: What there is to learn from.
-        families: Those to choose from, simplest first; see :func:`wanted`.
+        families: Those to choose from, simplest first; see :func:`.known_families`.
         seed: For what is held out.
         show: Whether to show a progress bar.
         standardise: Whether each column has a unit of its own.
@@ -243,7 +232,7 @@ def _halved(data: TrainingData, chosen: Candidate, seed: int) -> list[tuple[Dens
     """
     if chosen.refit is None or len(data.queries) < FEWEST:
         return []
-    one, other = halves_by_origin(data, seed)
+    one, other = halves_by_origin(data.all_origins, seed)
     return [(chosen.refit(one), other), (chosen.refit(other), one)]
 
 
@@ -279,13 +268,12 @@ def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) 
 # --- a stream --------------------------------------------------------------------------------------------------------
 
 
-def follow(model: Density, data: TrainingData) -> tuple[Density, FitReport]:
-    """A few steps from what is known to what the last queries of a stream say."""
+def follow(family: Family, model: Density, data: TrainingData) -> tuple[Density, FitReport] | None:
+    """A few steps from what is known to what the last queries of a stream say; None where it has to be learned anew."""
     units = Units.of(data.patterns, data.queries)
-    measured, model = data.measured(units), units.enter(model)
-    family = model.learner
-    found = family.follow(model, measured) if isinstance(family, Family) else None
+    measured = data.measured(units)
+    found = family.follow(units.enter(model), measured)
     if found is None:
-        raise TypeError(f"model must be of a family that can follow a stream, got {type(model).__name__}")
+        return None
     loss = evidence(measured, found) + data.log_density_of(units)
     return units.leave(found), FitReport("em", loss, 1, converged=True)

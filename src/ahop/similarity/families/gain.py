@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import split
+from ahop.learning.chance import more_than_chance
 from ahop.similarity.density import Density
 from ahop.similarity.families import em, stand_ins
 from ahop.similarity.families.family import Family, register
@@ -188,7 +189,7 @@ class RandomGain(Family):
             return False
         gaps, ratios = some.queries - stored, empty.size(some.queries) - empty.size(stored)
         gain = _log_normal(ratios) - empty.size(some.queries).sum(1) - _log_normal(gaps)
-        return float(gain.mean()) > _CLEARLY * float(gain.std()) / math.sqrt(len(gain))
+        return more_than_chance(gain, _CLEARLY)
 
     def fit(self, data: TrainingData, seed: int) -> Gain:
         """In closed form from pairs, else by expectation maximisation on as many queries as a table holds."""

@@ -26,9 +26,11 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
+from ahop.learning.chance import few_more_than_chance
+from ahop.learning.holdout import halves
 from ahop.learning.report import VERIFIED
 from ahop.similarity.families import stand_ins
-from ahop.similarity.families.candidate import Candidate, Refit, halves
+from ahop.similarity.families.candidate import Candidate, Refit
 from ahop.similarity.families.training import TrainingData
 
 # Neighbours of a pattern, and patterns that they are looked for among.
@@ -157,18 +159,12 @@ def _held_out(data: TrainingData, refit: Refit, seed: int) -> _HeldOut:
 
 def _clearly_more(gains: Tensor, landed: Tensor) -> bool:
     """Whether gains are above zero by more than chance; a pattern counts once, however many queries land on it."""
-    from scipy.stats import norm, t
-
     known, group, count = landed.unique(return_inverse=True, return_counts=True)
     each = torch.zeros(len(known)).to(gains).index_add_(0, group, gains) / count
-    return len(known) > 1 and _errors(each) > float(t.isf(norm.sf(_ERRORS), len(known) - 1))
+    return few_more_than_chance(each, _ERRORS)
 
 
 def _among_sets(means: Tensor) -> float:
     """By how many standard errors the patterns tell more than a further set would, of the kind where that is less."""
-    return min(_errors(means[kind::2], 1.0) for kind in (0, 1))
-
-
-def _errors(values: Tensor, further: float = 0.0) -> float:
-    """The mean of a sample in standard errors; those of its difference to ``further`` values more, if any."""
-    return float(values.mean() / (values.std() * math.sqrt(1 / len(values) + further) + _TINY))
+    kinds = (means[kind::2] for kind in (0, 1))
+    return min(float(some.mean() / (some.std() * math.sqrt(1 / len(some) + 1) + _TINY)) for some in kinds)

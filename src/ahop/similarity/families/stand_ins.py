@@ -68,7 +68,7 @@ def of(data: TrainingData, model: Density) -> StandIns:
     places = torch.cat([every[kept], drawn])
     counts = torch.ones_like(data.patterns[places, 0])
     counts[len(places) - len(drawn) :] = len(others) / max(1, len(drawn))
-    prior = data.log_priors if data.log_prior is None else data.log_prior[places]
+    prior = data.log_priors[places]
     place = torch.full_like(every, -1).index_copy(0, places, torch.arange(len(places), device=every.device))
     origins = None if data.origins is None else torch.where(data.origins < 0, -1, place[data.origins])
     few = replace(data, patterns=data.patterns[places], origins=origins, log_prior=prior + counts.log(), room=None)

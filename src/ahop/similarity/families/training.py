@@ -75,9 +75,10 @@ class TrainingData:
         return torch.full_like(self.rows, -1) if self.origins is None else self.origins
 
     @property
-    def log_priors(self) -> Tensor | float:
-        """How often each pattern is asked for: what was said, or all alike."""
-        return -math.log(len(self.patterns)) if self.log_prior is None else self.log_prior
+    def log_priors(self) -> Tensor:
+        """How often each pattern is asked for ``(N,)``: what was said, or all alike."""
+        count = len(self.patterns)
+        return self.patterns.new_full((count,), -math.log(count)) if self.log_prior is None else self.log_prior
 
     @property
     def gaps(self) -> Tensor:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from ahop.learning.chance import independent, more_than_chance
+from ahop.learning.holdout import folds_by_origin
 from ahop.similarity.density import Density
 from ahop.similarity.families import stand_ins
 from ahop.similarity.families.training import TrainingData
@@ -22,7 +24,7 @@ _FOLDS = 8
 _JUDGED = 2048
 # What a nat of log posterior is worth beside an origin found, and below what it counts no more.
 _SURENESS, _LOST = 0.5, -8.0
-# Standard errors by which doubt has to explain more than a temperature alone.
+# Standard errors by which a temperature has to explain more than none, and doubt more than a temperature alone.
 _SURE = 2.0
 # Rounds in which a temperature and a doubt take turns, and rows that they are found on.
 _TURNS, _WITNESSES = 50, 1024
@@ -37,6 +39,8 @@ _SCREENED_FOLDS, _SCREENED = 4, 256
 _LAST, _LAST_QUERIES = 2**23, 256
 # A candidate is given up when it is behind by so many standard errors, in both, on so many queries.
 _BEHIND, _ENOUGH = 2.5, 24
+# The least standard error of a gain: that all are alike is no proof.
+_LEAST_ERROR = 1e-3
 
 
 @dataclass
@@ -72,52 +76,23 @@ class HeldOut:
 
     def surer_than(self, other: HeldOut) -> bool:
         """By more than chance, in the log posterior: for one kind of model in two forms."""
-        return self._gain(self.log_posterior, other.log_posterior) > 1
+        return self._above(self.log_posterior - other.log_posterior)
 
     def hopeless(self, other: HeldOut) -> bool:
         """Whether it is clearly behind, on the first queries of the other that it was judged on, in both."""
-        count = len(self.right)
-        return other.ahead_of(self.right) and (self._gain(self.log_posterior, other.log_posterior[:count]) < -_BEHIND)
+        lost = other.log_posterior[: len(self.right)] - self.log_posterior
+        return other.ahead_of(self.right) and self._above(lost, _BEHIND)
 
     def ahead_of(self, right: Tensor) -> bool:
         """Whether this is clearly more often right than another on the first queries ``(m,)``, if those are enough."""
         count = len(right)
         if count < min(_ENOUGH, len(self.right)):
             return False
-        return self._gain(self.right[:count].double(), right.double()) > _BEHIND
+        return self._above(self.right[:count].double() - right.double(), _BEHIND)
 
-    def _gain(self, ours: Tensor, theirs: Tensor) -> float:
-        """The mean gain in standard errors; queries of one origin are no independent witnesses."""
-        gain = ours - theirs
-        _, group = self.origins[: len(gain)].unique(return_inverse=True)
-        sums = torch.zeros_like(gain[: int(group.max()) + 1]).index_add_(0, group, gain - gain.mean())
-        return float(gain.mean()) / max(1e-3, float(sums.square().sum().sqrt()) / len(gain))
-
-
-def independent(right: Tensor, origins: Tensor) -> int:
-    r"""How many independent answers these are worth, of which some share an origin: n over the design effect.
-
-    .. math:: \frac{\sum_g \big(\sum_{i \in g} (r_i - \bar r)\big)^2}{n \, \bar r (1 - \bar r)}
-
-    At least as many as there are origins; and no more, where all are alike and nothing tells how they vary.
-
-    Args:
-        right: Whether each was right ``(n,)``.
-        origins: The origin of each ``(n,)``.
-
-    Example:
-        >>> independent(torch.tensor([True, False, True, False]), torch.tensor([0, 1, 2, 3]))
-        4
-        >>> independent(torch.tensor([True, True, False, False]), torch.tensor([0, 0, 1, 1]))
-        2
-    """
-    values, count = right.double(), len(right)
-    known, group = origins.unique(return_inverse=True)
-    gaps = values - values.mean()
-    together = torch.zeros(len(known), dtype=gaps.dtype, device=gaps.device).index_add_(0, group, gaps).square().sum()
-    apart = gaps.square().sum()
-    worth = count * float(apart / together) if float(together) > 0 and float(apart) > 0 else 0.0
-    return int(min(count, max(len(known), worth)))
+    def _above(self, gains: Tensor, errors: float = 1.0) -> bool:
+        """Whether gains on the first queries are no chance; those of one origin are no independent witnesses."""
+        return more_than_chance(gains, errors, groups=self.origins[: len(gains)], least=_LEAST_ERROR)
 
 
 class Completed(NamedTuple):
@@ -131,8 +106,7 @@ class Completed(NamedTuple):
 
     def beats(self, other: Completed, errors: float = 1.0) -> bool:
         """By so many standard errors."""
-        gain = self.values - other.values
-        return float(gain.mean()) > errors * float(gain.std(unbiased=False)) / math.sqrt(len(gain))
+        return more_than_chance(self.values - other.values, errors)
 
 
 class CrossValidation:
@@ -147,64 +121,53 @@ class CrossValidation:
         screening: Take few folds, queries and rivals, to compare many candidates.
     """
 
-    def __init__(
-        self,
-        patterns: Tensor,
-        queries: Tensor,
-        origins: Tensor,
-        seed: int,
-        *,
-        observed: Tensor | None = None,
-        screening: bool = False,
-    ) -> None:
+    def __init__(self, data: TrainingData, seed: int, *, screening: bool = False) -> None:
         self.generator = torch.Generator().manual_seed(seed)
-        self.patterns, self.queries, self.origins, self.observed = patterns, queries, origins, observed
-        known, group = origins.unique(return_inverse=True)
+        # A model is judged by its likelihood alone.
+        self.data, origins = replace(data, log_prior=None), data.all_origins
+        known = origins.unique()
         if len(known) < 2:
             raise ValueError(
                 f"origins must include at least two patterns, for one to be held out; got {known.tolist()}"
             )
-        folds = _FEW_FOLDS if len(known) <= _FEW else _FOLDS
-        folds = min(len(known), _SCREENED_FOLDS if screening else folds)
-        fold = self._permutation(len(known)) % folds
-        self.rivals = self._permutation(len(patterns))[: _SCREENED if screening else _RIVALS]
-        self.most = _SCREENED if screening else max(_LEAST, _LESSONS // queries.shape[1])
+        several = _FEW_FOLDS if len(known) <= _FEW else _FOLDS
+        fold = folds_by_origin(origins, _SCREENED_FOLDS if screening else several, self.generator)
+        self.rivals = self._permutation(len(data.patterns))[: _SCREENED if screening else _RIVALS]
+        self.most = _SCREENED if screening else max(_LEAST, _LESSONS // data.queries.shape[1])
         judged = torch.zeros_like(origins, dtype=torch.bool)
         judged[self._permutation(len(origins))[: _SCREENED if screening else _JUDGED]] = True
         # Rows to learn from, the same for all candidates and as many as tell how well each does; rows to judge on.
         self.parts = [
             (
-                self._thinned((fold[group] != index).nonzero().squeeze(1)),
-                ((fold[group] == index) & judged).nonzero().squeeze(1),
+                self._thinned((fold != index).nonzero().squeeze(1)),
+                ((fold == index) & judged).nonzero().squeeze(1),
             )
-            for index in range(folds)
+            for index in range(int(fold.max()) + 1)
         ]
 
     def _permutation(self, count: int) -> Tensor:
-        return torch.randperm(count, generator=self.generator).to(self.patterns.device)
+        return torch.randperm(count, generator=self.generator).to(self.data.patterns.device)
 
     def result(self, scores: list[Tensor]) -> HeldOut:
         """``scores`` of each part's queries, as :meth:`score` gives them."""
         table = torch.cat(scores)
         logs, log_beta = fit_temperature(table)
         right = _first(table)
-        origins = torch.cat([self.origins[rows] for _, rows in self.parts[: len(scores)]])
+        origins = torch.cat([self.data.all_origins[rows] for _, rows in self.parts[: len(scores)]])
         return HeldOut(logs, origins, log_beta, right, table)
 
     def score(self, similarity: Density, rows: Tensor) -> Tensor:
         """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing."""
-        like = next(similarity.parameters())
-        patterns, queries = self.patterns.to(like), self.queries[rows].to(like)
-        observed = None if self.observed is None else self.observed[rows]
-        data = TrainingData(patterns, queries, self.origins[rows], observed)
+        like, data = next(similarity.parameters()), self.data.part(rows)
+        data = replace(data, patterns=data.patterns.to(like), queries=data.queries.to(like))
         if len(self.rivals) > stand_ins.MANY:
             return beside_likeliest(similarity, data)
         return beside_rivals(similarity, data, self.rivals)
 
-    def through(self, view: Callable[[Tensor], Tensor]) -> CrossValidation:
+    def through(self, show: Callable[[TrainingData], TrainingData]) -> CrossValidation:
         """The same validation on patterns and queries that are looked at otherwise."""
         other = copy.copy(self)
-        other.patterns, other.queries = view(self.patterns), view(self.queries)
+        other.data = show(self.data)
         return other
 
     def evaluate(self, fit: Callable[[Tensor], Density], against: HeldOut | None = None) -> HeldOut:
@@ -229,8 +192,8 @@ class CrossValidation:
     def against_all(self) -> CrossValidation:
         """The same validation with every pattern as a rival, for a last word on the model that was chosen."""
         other = copy.copy(self)
-        other.rivals = torch.arange(len(self.patterns), device=self.patterns.device)
-        most = max(_LAST_QUERIES, _LAST // len(self.patterns))
+        other.rivals = torch.arange(len(self.data.patterns), device=self.data.patterns.device)
+        most = max(_LAST_QUERIES, _LAST // len(self.data.patterns))
         share = min(1.0, most / sum(len(rows) for _, rows in self.parts))
         other.parts = [(learn, rows[: math.ceil(share * len(rows))]) for learn, rows in self.parts]
         return other
@@ -279,9 +242,8 @@ def fit_temperature(scores: Tensor) -> tuple[Tensor, float]:
         if abs(log_beta - before) < 1e-3:
             break
     logs, plain = (torch.log_softmax(math.exp(at) * gaps, 1)[:, 0] for at in (log_beta, 0.0))
-    gain = logs - plain
     # A likelihood that is about right needs none.
-    if abs(log_beta) < _ABOUT and float(gain.mean()) <= 2 * float(gain.std(unbiased=False)) / math.sqrt(len(gain)):
+    if abs(log_beta) < _ABOUT and not more_than_chance(logs - plain, _SURE):
         return plain, 0.0
     return logs, log_beta
 
@@ -313,8 +275,7 @@ def fit_doubt(scores: Tensor, plain: float | None = None) -> tuple[float, float]
         doubt = 1 - float(tells.mean())
         log_beta = _stepped(finite, posterior, log_beta, tells)
     gain = likely.log() - alone.clamp_min(torch.finfo(alone.dtype).tiny).log()
-    sure = float(gain.mean()) > _SURE * float(gain.std(unbiased=False)) / math.sqrt(len(gain))
-    return (log_beta, doubt) if sure else (plain, 0.0)
+    return (log_beta, doubt) if more_than_chance(gain, _SURE) else (plain, 0.0)
 
 
 def of_own(scores: Tensor, log_beta: float, doubt: float) -> Tensor:

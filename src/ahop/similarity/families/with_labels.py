@@ -9,7 +9,6 @@ from ahop._progress import Bar
 from ahop.similarity.families import screening
 from ahop.similarity.families.candidate import Candidate, Outcome
 from ahop.similarity.families.family import Family
-from ahop.similarity.families.independent.family import Independent
 from ahop.similarity.families.nearest.family import plain_distance
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation, HeldOut, corrected
@@ -23,21 +22,20 @@ FEWEST, _FEW = 8, 20
 
 def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Outcome:
     """The model that retrieves best: from what anyone would try first to the richest that the pairs ask for."""
-    assert data.origins is not None
     if data.same_width and len(data.queries) < FEWEST:
         one = plain_distance(data)
         return Outcome(one, [one.trial])
-    if len(data.origins.unique()) < 2:
+    if len(data.all_origins.unique()) < 2:
         # Nothing can be left out to choose by.
         one = _without_validation(data, families, seed, bar)
         return Outcome(one, [])
-    comparison = Comparison(CrossValidation(data.patterns, data.queries, data.origins, seed, observed=data.observed))
+    comparison = Comparison(CrossValidation(data, seed))
     if data.same_width and comparison.few:
         # Nothing that few pairs say is to make it worse than a memory that has learned nothing.
         comparison.add(plain_distance(data, comparison.validation))
     views = _screen(comparison, data, families, seed, bar)
     for view in views:
-        shown, validation = view.show(data), comparison.validation.through(view.of)
+        shown, validation = view.show(data), comparison.validation.through(view.show)
         for family in families:
             if comparison.decided or family.plain or not family.sees(view):
                 continue
@@ -52,10 +50,10 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
 
 
 def _without_validation(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Candidate:
-    """Single dimensions, which learn from little and around missing values; or the one family that is asked for."""
-    able: list[Family] = [family for family in families if isinstance(family, Independent)] or list(families)
-    bar.advance(able[0].name)
-    return able[0].unvalidated(data, seed)
+    """A family that learns from little; or the simplest that is asked for."""
+    family = next((family for family in families if family.frugal), families[0])
+    bar.advance(family.name)
+    return family.unvalidated(data, seed)
 
 
 def _screen(comparison: Comparison, data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> list[View]:
@@ -63,7 +61,7 @@ def _screen(comparison: Comparison, data: TrainingData, families: Sequence[Famil
     if not any(family.plain for family in families):
         return [View()]
     bar.advance("plain metrics")
-    screened = screening.screened(data, seed)
+    screened = screening.screened(data, families, seed)
     for one in screening.finalists(screened):
         comparison.add(one.candidate(data, comparison.validation, comparison.leader))
     return screening.promising_views(screened)
@@ -118,7 +116,7 @@ class Comparison:
         lucky = best.held_out.accuracy - corrected([one.held_out for one in finished if one.held_out], seed)
         if best.beside_all is not None:
             best = replace(best, held_out=best.beside_all)
-        elif best.refit is not None and len(self.validation.rivals) < len(self.validation.patterns):
+        elif best.refit is not None and len(self.validation.rivals) < len(self.validation.data.patterns):
             best = replace(best, held_out=self.validation.against_all().evaluate(best.refit))
         assert best.held_out is not None
         expected = min(1.0, max(0.0, best.held_out.accuracy - max(0.0, lucky)))

@@ -9,10 +9,11 @@ from functools import partial
 import torch
 
 from ahop._progress import Bar
+from ahop.learning.holdout import halves
 from ahop.learning.report import Trial
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, completed, with_labels
-from ahop.similarity.families.candidate import Candidate, Outcome, Refit, halves
+from ahop.similarity.families.candidate import Candidate, Outcome, Refit
 from ahop.similarity.families.family import Family, with_simplest
 from ahop.similarity.families.nearest.family import plain_distance
 from ahop.similarity.families.nearest.model import Nearest
@@ -44,7 +45,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         families = with_simplest(families)
     blurry = completed.blurred(data, seed)
     best: Candidate | None = None
-    tried: list[Trial] = []
+    tried: dict[Family, Trial] = {}
     # What would be a fact, and no choice, is looked for first; what takes long, last.
     for family in sorted(families, key=lambda family: (not family.settles, family.slow)):
         if not (data.same_width or family.maps):
@@ -58,7 +59,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         if learned is None:
             continue
         learned = replace(learned, anew=partial(_anew, family, seed))
-        tried.append(learned.trial)
+        tried[family] = learned.trial
         if learned.settles or not data.same_width:
             best = learned
             break
@@ -70,11 +71,13 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         by_pairs = family.from_known_pairs(data, seed)
         if by_pairs is not None and (best is None or _retrieves_more(data, by_pairs, best, seed)):
             best = replace(by_pairs, held_out=by_pairs.beside_all or by_pairs.held_out)
-            tried = [*(trial for trial in tried if trial.name != best.name), best.trial]
+            # What it made of all queries has been replaced.
+            tried.pop(family, None)
+            tried[family] = best.trial
     if best is None:
         names = ", ".join(repr(family.name) for family in families)
         raise ValueError(f"queries must suit one of the families {names}; none of them applies")
-    return Outcome(best, tried, best.expected)
+    return Outcome(best, list(tried.values()), best.expected)
 
 
 def from_pairs_alone(
@@ -147,7 +150,7 @@ def _retrieves_more(data: TrainingData, by_pairs: Candidate, best: Candidate, se
     """Whether a model of the known pairs alone finds them better when they are held out than the best so far does,
     which has learned from them."""
     known = data.part(data.known)
-    assert known.origins is not None and by_pairs.held_out is not None
-    validation = CrossValidation(known.patterns, known.queries, known.origins, seed, observed=known.observed)
+    assert by_pairs.held_out is not None
+    validation = CrossValidation(known, seed)
     theirs = validation.result([validation.score(best.model, rows) for _, rows in validation.parts])
     return by_pairs.held_out.utility > theirs.utility

@@ -12,6 +12,7 @@ from ahop.similarity.families import calibration as trust
 from ahop.similarity.families import validation as held_out
 from ahop.similarity.families.correlated import learning as correlated
 from ahop.similarity.families.correlated.learning import Form
+from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation
 from ahop.variants import Noisy, Samples
 
@@ -42,7 +43,7 @@ def learned():
 # Single dimensions alone explain these queries no better than chance, and say so.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the 150 queries fit these patterns no better")
-@pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.parametrize("labelled", [True, False])
 def test_hidden_causes_are_found_and_help(learned, labelled):
     seen, test, memory = drifted(150, 1), drifted(300, 2), learned[labelled]
     assert isinstance(memory.similarity.model, Correlated)
@@ -61,7 +62,7 @@ def test_their_number_can_be_given(labelled):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labelled", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.parametrize("labelled", [True, False])
 def test_none_are_found_where_there_are_none(labelled):
     seen = Noisy(0.6).sample(PATTERNS, 150)
     memory = BayesianHopfield(PATTERNS).fit(seen.queries, seen.origins if labelled else None)
@@ -95,7 +96,7 @@ def test_the_gain_is_learned_where_origins_are_known():
 
 def test_folds_share_no_origin_between_learning_and_judging():
     seen = drifted(300, 1)
-    validation = CrossValidation(PATTERNS.double(), seen.queries.double(), seen.origins, 0)
+    validation = CrossValidation(TrainingData(PATTERNS.double(), seen.queries.double(), seen.origins), 0)
     judged = torch.cat([rows for _, rows in validation.parts])
     assert judged.sort().values.equal(torch.arange(300))
     for learn, rows in validation.parts:
@@ -133,7 +134,7 @@ def test_information_is_the_same_however_little_memory_there_is(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labels", [0, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("labels", [0, 30])
 def test_labels_judge_hidden_causes_where_there_are_some(labels, monkeypatch):
     """Halves that disagree veto hidden causes, unless known origins say that these find them and others do not."""
 

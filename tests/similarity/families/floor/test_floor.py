@@ -243,7 +243,7 @@ def test_it_is_saved_and_loaded(tmp_path):
 
 
 def test_cross_validation_prefers_it_where_there_is_a_floor():
-    validation = CrossValidation(PATTERNS, SEEN.queries, SEEN.origins, 0)
+    validation = CrossValidation(TrainingData(PATTERNS, SEEN.queries, SEEN.origins), 0)
     _, held_out = learning.by_retrieval(validation)
     with torch.no_grad():
         plain = validation.evaluate(lambda rows: Correlated(40))
@@ -287,7 +287,7 @@ def test_bad_shapes(given):
 def test_labels_judge_floors_that_have_not_learned_from_them(monkeypatch):
     patterns, queries, origins = PATTERNS[:40], SEEN.queries[:60], SEEN.origins[:60] % 40
     watch = Watch(monkeypatch).on(learning, "fit_pairs").on(CrossValidation, "score")
-    learning.by_retrieval(CrossValidation(patterns, queries, origins, 0))
+    learning.by_retrieval(CrossValidation(TrainingData(patterns, queries, origins), 0))
     for learned, judged in itertools.pairwise(watch.calls):
         if judged.what == "score":
             apart(rows(origins[learned.rows]), rows(origins[judged.rows]))

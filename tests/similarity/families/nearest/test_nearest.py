@@ -8,7 +8,9 @@ import ahop
 from ahop.similarity import Cosine, Distance, Manhattan, Nearest
 from ahop.similarity.codes import NoCodesError
 from ahop.similarity.families import em
-from ahop.similarity.families.nearest import learning as plain
+from ahop.similarity.families.nearest import recipes
+from ahop.similarity.families.nearest.learning import _Temperature
+from ahop.similarity.families.recipe import Pairs
 from ahop.similarity.families.training import TrainingData
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -123,7 +125,7 @@ def test_whitening_is_by_the_covariance_of_ledoit_and_wolf():
     for count in (3, 12, 200):
         gaps = torch.randn(count, 5, generator=GENERATOR, dtype=torch.float64) @ torch.randn(5, 5, dtype=torch.float64)
         origins = torch.randn(count, 5, generator=GENERATOR, dtype=torch.float64)
-        model = plain.whitening(plain.Pairs(origins + gaps, origins))["whitening"]
+        model = recipes.Whitening().fit(Pairs(origins + gaps, origins))
         ours = model.loading @ model.loading.mT + torch.diag(model.log_psi.exp())
         theirs = torch.as_tensor(LedoitWolf().fit(gaps.numpy()).covariance_)
         torch.testing.assert_close(ours.detach(), theirs, rtol=1e-5, atol=1e-6)
@@ -137,7 +139,7 @@ def test_ridge_is_that_of_scikit_learn():
         torch.randn(40, 5, generator=GENERATOR).double(),
     )
     gaps = queries - queries.mean(0)
-    model = plain.ridges(plain.Pairs(queries, origins))["ridge 0.01, distance"]
+    model = recipes.Ridge(0.01, "distance").fit(Pairs(queries, origins))
     theirs = Ridge(alpha=0.01 * float(gaps.square().sum(0).mean())).fit(queries.numpy(), origins.numpy())
     predicted = (model.asked(queries) + model.pattern_centre).detach()
     torch.testing.assert_close(predicted, torch.as_tensor(theirs.predict(queries.numpy())))
@@ -148,5 +150,5 @@ def test_ridge_is_that_of_scikit_learn():
 def test_the_evidence_never_falls_until_the_temperature_rests(metric):
     noise = torch.randn(200, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     data = TrainingData(PATTERNS, PATTERNS[torch.arange(200) % 30] + 0.4 * noise)
-    trace = em.iterate(plain._Temperature(Nearest(5, metric).double(), data), steps=100)
+    trace = em.iterate(_Temperature(Nearest(5, metric).double(), data), steps=100)
     assert len(trace) < 100 and min(after - before for before, after in pairwise(trace)) > 0

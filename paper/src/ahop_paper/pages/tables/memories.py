@@ -394,7 +394,7 @@ def hubness(report: Report) -> Grid:
 
 
 # How many pairs a method of the benchmark of moved spaces learned from, as a reader would say it.
-PAIRS = {"0": "none", "5": "five", "500": "500", "all": "all, 5,000"}
+PAIRS = {"0": "none", "5": "five", "10": "ten", "100": "100", "500": "500", "all": "all, 5,000"}
 
 
 @shown("spaces", "spaces")
@@ -408,6 +408,13 @@ def spaces(report: Report) -> Grid:
         return f"{with_spread(row['right'])} ({figure(row['calibration']['mean'])}{missed})"
 
     return _by_pairs(report, cell)
+
+
+@shown("spaces-together", "spaces")
+def together(report: Report) -> Grid:
+    """Queries of another embedding model, those of all items at once, one a pattern: who of the scored is found."""
+    rows = [row for row in report["rows"] if "together" in row]
+    return _by_pairs({**report, "rows": rows}, lambda row: with_spread(row["together"]))
 
 
 def _by_pairs(report: Report, cell: Callable[[Row], str]) -> Grid:

@@ -11,14 +11,15 @@ from torch import Tensor
 
 from ahop._precision import Units
 from ahop._warnings import warn
+from ahop.learning.holdout import halves
 from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, residuals
-from ahop.similarity.families.candidate import Candidate, Refit, halves
+from ahop.similarity.families.candidate import Candidate, Refit
 from ahop.similarity.families.correlated import learning
 from ahop.similarity.families.correlated.learning import Form
 from ahop.similarity.families.correlated.model import Correlated
-from ahop.similarity.families.family import Family, evidence, register
+from ahop.similarity.families.family import Family, evidence, known_families, register
 from ahop.similarity.families.floor.learning import has_floor
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
@@ -40,6 +41,7 @@ class HiddenCauses(Family):
     name = "hidden causes"
     models = (Correlated,)
     complexity = 50
+    steady_after = 0
 
     def __init__(self, rank: int | None = None) -> None:
         self.rank = rank
@@ -61,16 +63,14 @@ class HiddenCauses(Family):
     def fit(self, data: TrainingData, seed: int) -> Correlated:
         if not data.labelled:
             return self._learned(data, seed, lambda _: None)
-        assert data.origins is not None
-        small = CrossValidation(data.patterns, data.queries, data.origins, seed, screening=True)
+        small = CrossValidation(data, seed, screening=True)
         return _pairs(data, data.rows, learning.by_retrieval(small, self.rank))
 
     def with_labels(
         self, data: TrainingData, validation: CrossValidation, leader: HeldOut | None, seed: int
     ) -> Candidate:
         """Their number and form are found on a few folds, and validated on all."""
-        assert data.origins is not None
-        small = CrossValidation(data.patterns, data.queries, data.origins, seed, screening=True)
+        small = CrossValidation(data, seed, screening=True)
         form = learning.by_retrieval(small, self.rank)
         refit = _from_pairs(data, form)
         held_out = validation.evaluate(refit, leader)
@@ -103,6 +103,13 @@ class HiddenCauses(Family):
             model = learning.fit_queries(stored, more.queries.double(), form, _POLISH, model, more.origins, prior)
         return model.to(data.patterns)
 
+    def of_causes(self, count: int) -> HiddenCauses | None:
+        return HiddenCauses(count) if count else None
+
+    def anew(self) -> list[Family]:
+        """Single dimensions alone, which is quick."""
+        return known_families(causes=0)
+
     def follow(self, model: Density, data: TrainingData) -> Density:
         if data.observed is not None:
             raise ValueError("observed must be None: this memory has hidden causes, and learns from whole queries")
@@ -118,9 +125,7 @@ class HiddenCauses(Family):
         units = Units.of(data.patterns, data.queries)
         measured, family = data.measured(units), HiddenCauses(model.rank)
         if measured.labelled:
-            assert measured.origins is not None
-            folds = CrossValidation(measured.patterns, measured.queries, measured.origins, seed)
-            one = family.with_labels(measured, folds, None, seed)
+            one = family.with_labels(measured, CrossValidation(measured, seed), None, seed)
             assert one.held_out is not None and isinstance(one.model, Correlated)
             found = one.model
             found.log_beta.fill_(one.held_out.log_beta)

@@ -155,7 +155,8 @@ def judged(validation: CrossValidation, form: Form, against: HeldOut | None = No
 
 def fit_rows(validation: CrossValidation, rows: Tensor, form: Form) -> Correlated:
     """Fit one form to some of a validation's queries."""
-    return fit_pairs(validation.queries[rows].double(), validation.patterns[validation.origins[rows]].double(), form)
+    some = validation.data.part(rows)
+    return fit_pairs(some.queries.double(), some.patterns[some.origins].double(), form)
 
 
 def _climb(validation: CrossValidation, forms: list[Form]) -> tuple[Form, HeldOut]:
@@ -173,7 +174,7 @@ def _climb(validation: CrossValidation, forms: list[Form]) -> tuple[Form, HeldOu
 @torch.no_grad()
 def by_retrieval(validation: CrossValidation, rank: int | None = None) -> Form:
     """The form that retrieves best on origins it has not seen; ``rank`` fixes the number of hidden causes."""
-    ranks = ladder(len(validation.queries), validation.patterns.shape[1]) if rank is None else [rank]
+    ranks = ladder(*validation.data.queries.shape) if rank is None else [rank]
     form, held_out = _climb(validation, [Form(candidate) for candidate in ranks])
     # Other tails and a noise that all dimensions share have to be clearly better, not just a little.
     for tails, shared in ((_HEAVY, True), (math.inf, False), (math.inf, True)):

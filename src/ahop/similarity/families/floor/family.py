@@ -59,9 +59,7 @@ class AtFloor(Family):
         model, report = learning.learn(data, seed)
 
         def again(other: TrainingData) -> Refit:
-            cells, most = _cells(other), max(64, _TABLE // len(other.patterns))
-            prior = other.log_priors
-            priors = prior if isinstance(prior, Tensor) else other.patterns.new_full((len(other.patterns),), prior)
+            cells, most, priors = _cells(other), max(64, _TABLE // len(other.patterns)), other.log_priors
 
             def refit(rows: Tensor) -> Floor:
                 rows = rows[:most]

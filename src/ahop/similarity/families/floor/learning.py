@@ -10,13 +10,13 @@ temperature that makes up for it (:func:`trust`): by how much more do scores var
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ahop._precision import reach
+from ahop.learning.chance import more_than_chance
 from ahop.learning.holdout import holdout_split
 from ahop.learning.report import FitReport
 from ahop.similarity.families import em
@@ -250,19 +250,18 @@ def _of_regimes(empty: Floor, regimes: int) -> Floor:
 @torch.no_grad()
 def by_retrieval(validation: CrossValidation) -> tuple[Floor, HeldOut]:
     """As many regimes as retrieve best on origins that were not seen; more have to be better by more than chance."""
-    data = validation.patterns, validation.queries, validation.observed
-    cells = Cells(begin(*data), *data)
+    data = validation.data
+    seen = data.patterns, data.queries, data.observed
+    cells, origins = Cells(begin(*seen), *seen), data.all_origins
 
     def judged(regimes: int) -> HeldOut:
-        return validation.evaluate(lambda rows: fit_pairs(cells, rows, validation.origins[rows], regimes))
+        return validation.evaluate(lambda rows: fit_pairs(cells, rows, origins[rows], regimes))
 
     regimes, held_out = 1, judged(1)
     for more in REGIMES[1:]:
         if (second := judged(more)).surer_than(held_out):
             regimes, held_out = more, second
-    return fit_pairs(
-        cells, torch.arange(len(validation.queries)).to(validation.origins), validation.origins, regimes
-    ), held_out
+    return fit_pairs(cells, data.rows, origins, regimes), held_out
 
 
 # --- without labels, or with a few ---------------------------------------------------------------------------
@@ -380,8 +379,7 @@ def by_evidence(cells: Cells, rows: Tensor, origins: Tensor, log_prior: Tensor, 
     if len(rows) >= 8 * REGIMES[-1]:
         evidence = judged(1)
         for more in REGIMES[1:]:
-            gain = (second := judged(more)) - evidence
-            if float(gain.mean()) <= float(gain.std()) / math.sqrt(len(gain)):
+            if not more_than_chance((second := judged(more)) - evidence):
                 break
             regimes, evidence = more, second
     return fit_queries(cells, rows, origins, log_prior, regimes, seed)
@@ -398,9 +396,7 @@ def _evidence(model: Floor, cells: Cells, rows: Tensor, log_prior: Tensor) -> Te
 def learn(data: TrainingData, seed: int = 0) -> tuple[Floor, FitReport]:
     """The likelihood with a floor that explains the queries, and how the fit went."""
     patterns, queries, observed = data.patterns, data.queries, data.observed
-    origins = torch.full((len(queries),), -1).to(queries.device) if data.origins is None else data.origins
-    alike = patterns.new_full((len(patterns),), -math.log(len(patterns)))
-    log_prior = alike if data.log_prior is None else data.log_prior
+    origins, log_prior = data.all_origins, data.log_priors
     cells = Cells(begin(patterns, queries, observed), patterns, queries, observed)
     # In any order, those with known origins first.
     rows = torch.randperm(len(queries), generator=torch.Generator().manual_seed(seed)).to(queries.device)
@@ -409,7 +405,7 @@ def learn(data: TrainingData, seed: int = 0) -> tuple[Floor, FitReport]:
     if bool((origins < 0).any()):
         model = by_evidence(cells, some, origins[some], log_prior, seed)
     elif len(origins.unique()) > 1:
-        model, _ = by_retrieval(CrossValidation(patterns, queries, origins, seed, observed=observed))
+        model, _ = by_retrieval(CrossValidation(data, seed))
     else:
         model = fit_pairs(cells, rows, origins[rows])
     loss = -float(_evidence(model, cells, some[-_WITNESSES:], log_prior).mean())

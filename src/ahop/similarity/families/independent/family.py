@@ -10,7 +10,7 @@ from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
 from ahop.similarity.families import completed, residuals
 from ahop.similarity.families.candidate import Candidate, Refit
-from ahop.similarity.families.family import Family, register
+from ahop.similarity.families.family import Family, known_families, register
 from ahop.similarity.families.independent import learning, refinement
 from ahop.similarity.families.independent.learning import Fit, Problem
 from ahop.similarity.families.independent.likelihood import Likelihood
@@ -33,6 +33,7 @@ class Independent(Family):
     models = (Likelihood, Regimes)
     complexity = 20
     takes_missing = True
+    frugal = True
     slow = True
 
     def __init__(self, regimes: bool = True) -> None:
@@ -97,6 +98,12 @@ class Independent(Family):
 
     def unvalidated(self, data: TrainingData, seed: int) -> Candidate:
         return self._candidate(self._fit(data, seed), data)
+
+    def of_causes(self, count: int) -> Independent | None:
+        return None if count else self
+
+    def anew(self) -> list[Family]:
+        return known_families(causes=0)
 
     def follow(self, model: Density, data: TrainingData) -> Density:
         return learning.followed(Problem(data, 0, self.regimes), model).similarity()

@@ -144,9 +144,7 @@ class Problem:
             indices[known, 0], kept[known] = self.data.origins[known], False
             kept[known, 0] = True
         owner, origins = kept.nonzero()[:, 0], indices[kept]
-        level = -math.log(len(patterns))
-        priors = patterns.new_full(origins.shape, level) if log_prior is None else log_prior[origins]
-        return Evidence(queries, patterns[origins], owner, priors, self.data.observed)
+        return Evidence(queries, patterns[origins], owner, self.data.log_priors[origins], self.data.observed)
 
     def near(self, state: State) -> Problem:
         """The same to look for candidates in, with the patterns that matter under what is known now."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import copy
-import math
 from dataclasses import replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from ahop.learning.chance import more_than_chance
 from ahop.learning.holdout import holdout_split
 from ahop.similarity.families.independent import terms
 from ahop.similarity.families.independent.learning import Fit, State, settled
 from ahop.similarity.families.independent.likelihood import Likelihood
 from ahop.similarity.families.independent.terms import Evidence
+
+# Nats a query that are too little to prefer a richer corruption for.
+_LEAST_GAIN = 1e-3
 
 
 def refined(fit: Fit, *, first: bool = False) -> Fit:
@@ -37,8 +40,7 @@ def refined(fit: Fit, *, first: bool = False) -> Fit:
         for change in changes:
             trial = change(copy.deepcopy(current), data)
             value = judged(trial)
-            gain = value - base
-            if float(gain.mean()) <= max(1e-3, float(gain.std()) / math.sqrt(len(gain))):
+            if not more_than_chance(value - base, least=_LEAST_GAIN):
                 break
             current, base = trial, value
     trace = fit.trace + problem.iterate(current, fit.evidence, steps=60)

@@ -257,7 +257,8 @@ class Bent(Density):
         return BentCodes(copy.deepcopy(self))
 
     def adapter(self, patterns: Tensor, metric: str = "cosine") -> Adapter:
-        """Queries as vectors for an index of the patterns as they are; see :class:`~ahop.similarity.bridge.Adapter`."""
+        if not bool(self.weights.any()):
+            raise ValueError("query_adapter needs a moved space, and fit found no map that is better than chance")
         return self.straight.adapter(patterns, metric)
 
     @torch.no_grad()

@@ -99,10 +99,10 @@ class MovedSpace(Family):
         known = data.part(data.known)
         if len(known.queries) < _enough(data) or len(known.all_origins.unique()) < 2 or has_floor(data):
             return None
-        folds = CrossValidation(known.patterns, known.queries, known.all_origins, seed)
+        folds = CrossValidation(known, seed)
         found = self.with_labels(known, folds, None, seed)
         beside_all = found.beside_all
-        if beside_all is None and found.refit is not None and len(folds.rivals) < len(folds.patterns):
+        if beside_all is None and found.refit is not None and len(folds.rivals) < len(known.patterns):
             # Few pairs are told from all patterns, not from some.
             beside_all = folds.against_all().evaluate(found.refit)
         expected = math.nan if beside_all is None else beside_all.accuracy
@@ -121,8 +121,7 @@ class MovedSpace(Family):
         if data.labelled and isinstance(model, Bent):
             if len(data.all_origins.unique()) < bending.FEWEST:
                 raise ValueError(f"origins must be of at least {bending.FEWEST} patterns to learn a bent map")
-            folds = CrossValidation(measured.patterns, measured.queries, measured.all_origins, seed)
-            learned = _bent(measured, folds, seed).model
+            learned = _bent(measured, CrossValidation(measured, seed), seed).model
         elif data.labelled:
             learned = _from_pairs(measured, seed, None)
         else:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ahop.learning.chance import more_than_chance
+from ahop.learning.holdout import folds_by_origin
 from ahop.similarity.families import student
 from ahop.similarity.families.moved.alignment import nearest_rotation
 from ahop.similarity.families.moved.model import Moved
@@ -120,10 +122,7 @@ def _target(own: Tensor, cross: Tensor, name: str) -> Tensor:
 
 
 def _folds(origins: Tensor, seed: int) -> Tensor:
-    """The fold of each pair; no origin is in two."""
-    known, group = origins.unique(return_inverse=True)
-    order = torch.randperm(len(known), generator=torch.Generator().manual_seed(seed)).to(origins.device)
-    return (order % min(_FOLDS, len(known)))[group]
+    return folds_by_origin(origins, _FOLDS, torch.Generator().manual_seed(seed))
 
 
 class _Trial(NamedTuple):
@@ -209,18 +208,12 @@ def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) ->
         own, lowest = None, even * math.inf
         for strength in strengths:
             loss = trial.loss(strength, against, same)
-            if own is None or _lower(loss, lowest):
+            if own is None or more_than_chance(lowest - loss):
                 own, lowest = Choice(target, strength), loss
-        if best is None or _lower(lowest, least):
+        if best is None or more_than_chance(least - lowest):
             best, least = own, lowest
     assert best is not None
     return best
-
-
-def _lower(loss: Tensor, than: Tensor) -> bool:
-    """By more than chance."""
-    gain = than - loss
-    return float(gain.mean()) > float(gain.std(unbiased=False)) / math.sqrt(len(gain))
 
 
 def _whiten(factor: Tensor, rows: Tensor) -> Tensor:

@@ -153,7 +153,6 @@ class Moved(Density):
         return Bridge.around(copy.deepcopy(self), patterns)
 
     def adapter(self, patterns: Tensor, metric: str = "cosine") -> Adapter:
-        """Queries as vectors for an index of the patterns as they are; see :class:`~ahop.similarity.bridge.Adapter`."""
         return Adapter.of(self, patterns, metric)
 
     @torch.no_grad()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
-from torch import Tensor
-
+from ahop.similarity.density import Density
 from ahop.similarity.families import completed
 from ahop.similarity.families.candidate import Candidate, Refit
-from ahop.similarity.families.family import Family, register
-from ahop.similarity.families.nearest.learning import RECIPES, Pairs, distance, fit_queries, named
+from ahop.similarity.families.family import Family, known_families, register
+from ahop.similarity.families.nearest.learning import distance, fit_queries
 from ahop.similarity.families.nearest.model import Nearest
+from ahop.similarity.families.nearest.recipes import DISTANCE, METRICS, RIDGES, Metric, Whitening
+from ahop.similarity.families.recipe import Pairs, Recipe
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed, CrossValidation
+from ahop.similarity.families.views import View
 
 # Fewer queries have no halves to compare metrics on; queries x patterns that one is learned from.
 _FEWEST, _TABLE = 8, 2**20
@@ -26,16 +28,11 @@ def plain_distance(data: TrainingData, validation: CrossValidation | None = None
     """The nearest pattern by plain distance, at the temperature that labelled pairs ask for."""
 
     def again(data: TrainingData) -> Refit:
-        def refit(rows: Tensor) -> Nearest:
-            some = data.part(rows)
-            pairs = Pairs(some.queries, some.patterns[some.origins], some.zero)
-            return distance(pairs, some.observed).to(some.patterns)
-
-        return refit
+        return lambda rows: distance(Pairs.of(data.part(rows))).to(data.patterns)
 
     refit = again(data)
     held_out = None if validation is None else validation.evaluate(refit)
-    return Candidate(named("", "distance"), refit(data.rows), data, again, held_out, complexity=PlainMetrics.complexity)
+    return Candidate(DISTANCE.name, refit(data.rows), data, again, held_out, complexity=PlainMetrics.complexity)
 
 
 @register
@@ -49,6 +46,25 @@ class PlainMetrics(Family):
     def applies(self, data: TrainingData, seed: int) -> bool:
         return data.same_width and len(data.queries) >= _FEWEST
 
+    def recipes(self, data: TrainingData, view: View) -> Iterator[Recipe]:
+        if data.same_width:
+            yield from (one for one in METRICS if data.observed is None or not one.directional)
+        if data.observed is not None:
+            # What follows takes whole rows.
+            return
+        if data.same_width:
+            yield Whitening()
+        if view.plain:
+            yield from RIDGES
+
+    def made(self, model: Density) -> bool:
+        # Which learns nothing by itself: nobody has said which metrics to choose from.
+        return isinstance(model, Nearest)
+
+    def anew(self) -> list[Family]:
+        """Single dimensions, which few queries may teach: they were too few for more than a metric."""
+        return known_families(causes=0)
+
     def fit(self, data: TrainingData, seed: int) -> Nearest:
         """The distance from pairs, or the best of all from queries."""
         one = plain_distance(data) if data.labelled else self.without_labels(data, seed, lambda _: None)
@@ -61,22 +77,20 @@ class PlainMetrics(Family):
     ) -> Candidate:
         """The metric under which held-out queries and their origins are likeliest."""
         blurry = completed.blurred(data, seed)
-        found = {}
-        for alignment, metric in RECIPES:
-            if metric != "cosine" or (data.observed is None and data.patterns.shape[1] >= _DIRECTIONS):
-                again = partial(_of_queries, alignment, metric)
-                found[alignment, metric] = again, completed.completed(blurry, again(blurry), seed)
-        distances, cosines = (
-            [one for one in found if (one[1] == "cosine") == directions] for directions in (False, True)
-        )
-        best = max(distances, key=lambda one: found[one][1].mean)
+        directions = data.observed is None and data.patterns.shape[1] >= _DIRECTIONS
+        found = {
+            one: completed.completed(blurry, _of_queries(one, blurry), seed)
+            for one in METRICS
+            if directions or not one.directional
+        }
+        best = max((one for one in found if not one.directional), key=lambda one: found[one].mean)
         # The density of lengths may fit by itself, whatever directions say of the origins.
-        other = max(cosines, key=lambda one: found[one][1].mean, default=best)
-        best = other if found[other][1].beats(found[best][1], _CLEARLY) else best
-        again = found[best][0]
-        return Candidate(named(*best), again(data)(data.rows), data, again, completed=found[best][1])
+        other = max((one for one in found if one.directional), key=lambda one: found[one].mean, default=best)
+        best = other if found[other].beats(found[best], _CLEARLY) else best
+        again = partial(_of_queries, best)
+        return Candidate(best.name, again(data)(data.rows), data, again, completed=found[best])
 
 
-def _of_queries(alignment: str, metric: str, data: TrainingData) -> Refit:
+def _of_queries(metric: Metric, data: TrainingData) -> Refit:
     most = max(64, _TABLE // len(data.patterns))
-    return lambda rows: fit_queries(data.part(rows[:most]), alignment, metric)
+    return lambda rows: fit_queries(data.part(rows[:most]), metric)

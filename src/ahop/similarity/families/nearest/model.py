@@ -30,7 +30,8 @@ class Nearest(Density):
 
     With the squared distance this is a normal distribution around the pattern, with the L1 distance Laplace's, and
     with the cosine that of von Mises and Fisher (up to a constant). M is the identity, or a ridge regression of
-    patterns on queries. :mod:`ahop.similarity.families.nearest.learning` fits all of it.
+    patterns on queries. :mod:`ahop.similarity.families.nearest.recipes` fits it to pairs and
+    :mod:`ahop.similarity.families.nearest.learning` to queries.
 
     Args:
         dim: Number of dimensions d of patterns.

@@ -1,0 +1,92 @@
+"""Better by more than chance: the rule by which learning compares, and how many witnesses answers are worth."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def standard_error(values: Tensor, groups: Tensor | None = None) -> float:
+    r"""The standard error of the mean of values ``(n,)``, of which those of one group are one witness together:
+
+    .. math:: \frac1n \sqrt{\sum_g \Big(\sum_{i \in g} (x_i - \bar x)\Big)^2}
+
+    Args:
+        values: ``(n,)``.
+        groups: The group of each ``(n,)``; None where all are independent.
+
+    Example:
+        >>> values = torch.tensor([0.0, 0.0, 2.0, 2.0])
+        >>> standard_error(values), round(standard_error(values, torch.tensor([7, 7, 3, 3])), 3)
+        (0.5, 0.707)
+    """
+    if groups is None:
+        return float(values.std(unbiased=False)) / math.sqrt(len(values))
+    return float(_sums(values - values.mean(), groups).square().sum().sqrt()) / len(values)
+
+
+def more_than_chance(gains: Tensor, errors: float = 1.0, *, groups: Tensor | None = None, least: float = 0.0) -> bool:
+    """Whether the mean gain ``(n,)`` is above zero by more than so many standard errors.
+
+    Args:
+        gains: By how much each of n witnesses, if not a few, is for the one rather than the other.
+        errors: How many standard errors.
+        groups: As in :func:`standard_error`.
+        least: A standard error that is smaller counts as this.
+
+    Example:
+        >>> gains = torch.tensor([0.1, 0.2, 0.3, 0.2])
+        >>> more_than_chance(gains), more_than_chance(gains, errors=10.0)
+        (True, False)
+    """
+    return float(gains.mean()) > errors * max(least, standard_error(gains, groups))
+
+
+def few_more_than_chance(gains: Tensor, errors: float) -> bool:
+    """The same of a few independent witnesses: by Student's t, as improbable as so many errors of a normal one.
+
+    Example:
+        >>> gains = torch.tensor([0.1, 0.2, 0.3, 0.2])
+        >>> few_more_than_chance(gains, 2.0), few_more_than_chance(gains, 3.0)
+        (True, False)
+    """
+    # SciPy takes a while to import.
+    from scipy.stats import norm, t
+
+    count = len(gains)
+    if count < 2:
+        return False
+    return float(gains.mean()) > float(t.isf(norm.sf(errors), count - 1)) * float(gains.std()) / math.sqrt(count)
+
+
+def independent(right: Tensor, origins: Tensor) -> int:
+    r"""How many independent answers these are worth, of which some share an origin: n over the design effect.
+
+    .. math:: \frac{\sum_g \big(\sum_{i \in g} (r_i - \bar r)\big)^2}{n \, \bar r (1 - \bar r)}
+
+    At least as many as there are origins; and no more, where all are alike and nothing tells how they vary.
+
+    Args:
+        right: Whether each was right ``(n,)``.
+        origins: The origin of each ``(n,)``.
+
+    Example:
+        >>> independent(torch.tensor([True, False, True, False]), torch.tensor([0, 1, 2, 3]))
+        4
+        >>> independent(torch.tensor([True, True, False, False]), torch.tensor([0, 0, 1, 1]))
+        2
+    """
+    values, count = right.double(), len(right)
+    gaps = values - values.mean()
+    by_origin, apart = _sums(gaps, origins), gaps.square().sum()
+    together = by_origin.square().sum()
+    worth = count * float(apart / together) if float(together) > 0 and float(apart) > 0 else 0.0
+    return int(min(count, max(len(by_origin), worth)))
+
+
+def _sums(values: Tensor, groups: Tensor) -> Tensor:
+    """The sum over each group."""
+    known, group = groups.unique(return_inverse=True)
+    return torch.zeros(len(known), dtype=values.dtype, device=values.device).index_add_(0, group, values)
