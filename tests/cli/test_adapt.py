@@ -31,7 +31,7 @@ def instruments(tmp_path):
 def test_rows_of_a_second_instrument_are_corrected_and_the_error_of_held_out_pairs_is_told(
     tmp_path, instruments, monkeypatch
 ):
-    monkeypatch.setattr(transfer, "_CAUSES", (1,))
+    monkeypatch.setattr(transfer, "_RANKS", (1,))
     code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.csv")
     assert code == 0 and "30 rows as the stored ones were measured" in text
     assert "RMSE of held-out pairs, in the units of the data:" in text and "4 known pairs, by cross-validation" in text

@@ -119,5 +119,5 @@ def test_what_cannot_be_compared_is_refused():
         ahop.compare(PATTERNS, QUERIES[0], [0])
     with pytest.raises(ValueError, match="origins must lie in 0 to 11"):
         ahop.compare(PATTERNS, QUERIES, ORIGINS - 1)
-    with pytest.raises(ValueError, match="origins must be of at least 2 patterns, for some to be held out; got 1"):
+    with pytest.raises(ValueError, match="origins must include at least 2 patterns, for some to be held out; got 1"):
         ahop.compare(PATTERNS, QUERIES, 0 * ORIGINS)

@@ -78,13 +78,13 @@ def test_a_verdict_says_what_would_decide():
     ("answers", "message"),
     [
         ([0], "answers must be 2, one for each query; got 1"),
-        ([0, 50], "answers must be origins from 0 to 49, ahop.STRANGER for none of them or None .* got 50"),
+        ([0, 50], "answers must be origins from 0 to 49, ahop.STRANGER for none of them, or None .* got 50"),
         ([0, 0.5], "got 0.5"),
         # Where origins are learned from, it means that nobody knows.
         ([0, -1], "got -1"),
         ([0, "sku-7"], "got 'sku-7'"),
         ([0, float("nan")], "got nan"),
-        ([None, None], "answers must have at least one that somebody knows"),
+        ([None, None], "answers must hold at least one that is known"),
     ],
 )
 def test_bad_answers_are_refused_and_change_nothing(answers, message):

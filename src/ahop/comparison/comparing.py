@@ -59,7 +59,7 @@ def compare(
     labels = as_origins(origins, len(asked), len(stored)).to(stored.device)
     items = labels.unique()
     if len(items) < _FOLDS:
-        raise ValueError(f"origins must be of at least {_FOLDS} patterns, for some to be held out; got {len(items)}")
+        raise ValueError(f"origins must include at least {_FOLDS} patterns, for some to be held out; got {len(items)}")
     items = items[torch.randperm(len(items), generator=torch.Generator().manual_seed(seed)).to(items.device)]
     judges = [torch.isin(labels, items[fold::_FOLDS]) for fold in range(_FOLDS)]
     folds = [Fold(stored, asked[~judge], labels[~judge], asked[judge]) for judge in judges]
@@ -92,8 +92,8 @@ def _memory(name: str, seed: int, fold: Fold) -> tuple[Tensor, Tensor]:
     if isinstance(memory, KernelHopfield) and memory.loss == "separation":
         memory.fit()
     elif memory.learns:
-        told = {"seed": seed, "verbose": False} if isinstance(memory, BayesianHopfield) else {}
-        memory.fit(fold.queries.rows, fold.origins, observed=fold.queries.observed, **told)
+        options = {"seed": seed, "verbose": False} if isinstance(memory, BayesianHopfield) else {}
+        memory.fit(fold.queries.rows, fold.origins, observed=fold.queries.observed, **options)
     found = memory.recall(fold.asked.rows, observed=fold.asked.observed)
     return found.indices[:, 0], found.probabilities[:, 0]
 

@@ -65,6 +65,14 @@ def threshold(scores: Tensor, coverage: float) -> float:
 def realised(labels: int, coverage: float, level: float = 0.9) -> tuple[float, float]:
     """Between what the coverage lies that so many labels bring, at a confidence level.
 
+    Args:
+        labels: The number of labels.
+        coverage: The coverage asked for.
+        level: The confidence level.
+
+    Returns:
+        Both ends of the interval.
+
     Example:
         >>> [[round(end, 3) for end in realised(labels, 0.9)] for labels in (10, 100)]
         [[0.741, 0.995], [0.848, 0.945]]

@@ -210,7 +210,15 @@ class FitReport:
 
 
 def clopper_pearson(right: int, count: int, level: float = _LEVEL) -> tuple[float, float]:
-    """The exact confidence interval of a share of which ``right`` of ``count`` were seen.
+    """The exact confidence interval of a share.
+
+    Args:
+        right: How many were right.
+        count: Of how many.
+        level: The confidence level.
+
+    Returns:
+        Both ends of the interval.
 
     Example:
         >>> [round(end, 3) for end in clopper_pearson(18, 20)]
@@ -227,6 +235,11 @@ def clopper_pearson(right: int, count: int, level: float = _LEVEL) -> tuple[floa
 def of_strangers(refused: int, known: int, reject: float) -> str:
     """How many known strangers are refused, in words.
 
+    Args:
+        refused: How many were refused.
+        known: How many known strangers there are.
+        reject: The share of genuine queries that may be refused.
+
     Example:
         >>> of_strangers(18, 20, reject=0.05)
         '18 of 20 known strangers are refused at reject=0.05; 90 % confidence interval 72 to 98 %'
@@ -237,7 +250,13 @@ def of_strangers(refused: int, known: int, reject: float) -> str:
 
 
 def beats_chance(right: int, count: int, patterns: int) -> bool:
-    """Whether so many of ``count`` first choices among so many patterns are right that it is no chance."""
+    """Whether first choices are right more often than by chance.
+
+    Args:
+        right: How many were right.
+        count: The number of first choices.
+        patterns: Among how many patterns they chose.
+    """
     from scipy.stats import binom
 
     return bool(right and binom.sf(right - 1, count, 1 / patterns) < _CHANCE)

@@ -248,7 +248,12 @@ def _next(linkage: Linkage) -> str:
 
 
 def drawn(draw: Callable[[Axes], Any], width: float, height: float) -> str:
-    """A picture as part of a page, so many inches wide and high."""
+    """A picture as part of a page, in SVG.
+
+    Args:
+        draw: Draws into the axes given.
+        width, height: The size in inches.
+    """
     require("matplotlib", extra="plot")
     from matplotlib import pyplot, rc_context
 

@@ -142,7 +142,7 @@ class BayesianHopfield(Scattered, Verifiable):
             order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, row by row, whose
                 slopes are then tried, too; 0 for none, None to find out.
             room: How many queries a pattern takes at most, as in :meth:`match`, if that is known: what is likely under
-                this constraint is learned from (:mod:`ahop.similarity.families.crowding`). None for any number.
+                this constraint is learned from (:mod:`ahop.similarity.families.capacity`). None for any number.
             standardise: Whether columns have units of their own, as grams beside degrees: each is then counted in the
                 standard deviation of the patterns. Not for images, spectra and embeddings, whose columns are alike.
             learn_prior: Learn too how often each pattern is asked for.
@@ -449,7 +449,11 @@ class BayesianHopfield(Scattered, Verifiable):
 
     @of_one_moment
     def recall_exactly(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
-        """As :meth:`recall`, with every stored pattern scored exactly however many there are."""
+        """As :meth:`recall`, with every stored pattern scored exactly however many there are.
+
+        Args:
+            queries, k, observed: As in :meth:`recall`.
+        """
         with reranking.exact_alone():
             return self._doubted(super().recall(queries, k, observed=observed))
 

@@ -115,7 +115,13 @@ def _verdict(interval: tuple[float, float], wanted: float | None) -> str:
 
 
 def questions(found: Recall, count: int, seed: int) -> list[Question]:
-    """So many of the queries of a recall, spread over confidence and over first choices."""
+    """So many of the queries of a recall, spread over confidence and over first choices.
+
+    Args:
+        found: The recall.
+        count: How many queries to choose.
+        seed: Seed of the random start.
+    """
     total = len(found.indices)
     if integer(count, "count", 1) > total:
         raise ValueError(f"count must be at most {total}, as many as there are queries; got {count}")
@@ -135,6 +141,12 @@ def certified(first: Tensor, answers: Sequence[Any], patterns: int, wanted: floa
 
     An answer of -1 is refused: where origins are learned from it means that nobody knows, and where patterns are
     recalled that none was.
+
+    Args:
+        first: The first choice for each query, ``(n,)``.
+        answers: For each query an origin, STRANGER for none of the patterns, or None if unknown.
+        patterns: The number of stored patterns.
+        wanted: The accuracy to prove, in 0 to 1; None asks for none.
     """
     given = answers.tolist() if isinstance(answers, Tensor) else list(answers)
     if len(given) != len(first):
@@ -144,11 +156,11 @@ def certified(first: Tensor, answers: Sequence[Any], patterns: int, wanted: floa
         named = isinstance(answer, Real) and 0 <= float(answer) < patterns and not float(answer) % 1
         if not named and answer != STRANGER:
             raise ValueError(
-                f"answers must be origins from 0 to {patterns - 1}, ahop.STRANGER for none of them or None for one "
-                f"that nobody knows; got {answer!r}"
+                f"answers must be origins from 0 to {patterns - 1}, ahop.STRANGER for none of them, or None where "
+                f"the answer is unknown; got {answer!r}"
             )
     if not known:
-        raise ValueError("answers must have at least one that somebody knows")
+        raise ValueError("answers must hold at least one that is known, got None for every query")
     right, strangers = sum(one == answer for one, answer in known), sum(answer == STRANGER for _, answer in known)
     asked = None if wanted is None else within(wanted, "wanted", 0.0, 1.0)
     return Certificate(right, len(known), strangers, asked)

@@ -22,7 +22,7 @@ from ahop.similarity import Corruption, Similarity
 # Rivals of an origin that a temperature is fitted beside: the likeliest.
 _RIVALS = 1024
 # The share of patterns that may come and go before labels that judged beside the others say nothing any more.
-_CHANGED = 0.1
+_CHANGED_SHARE = 0.1
 
 
 class Turnover(NamedTuple):
@@ -44,7 +44,7 @@ class Turnover(NamedTuple):
     @property
     def much(self) -> bool:
         """Whether labels that judged beside the patterns of then say nothing of these."""
-        return self.changed > _CHANGED * self.judged
+        return self.changed > _CHANGED_SHARE * self.judged
 
 
 class Verifiable(Doubting, abstract=True):

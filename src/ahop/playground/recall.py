@@ -172,7 +172,13 @@ def ask_all(task: Task) -> Iterator[Answer]:
 
 @torch.no_grad()
 def walk(memory: AssociativeMemory, query: Tensor, most: int = _MOST_STEPS) -> Walk:
-    """The state after each step of retrieval, until it rests or ``most`` steps are made."""
+    """The state after each step of retrieval, until it rests or ``most`` steps are made.
+
+    Args:
+        memory: What retrieves.
+        query: The first state, ``(d,)``.
+        most: The most steps to make.
+    """
     states, rests = [query], False
     while len(states) <= most and not rests:
         states.append(memory.retrieve(states[-1]))

@@ -159,7 +159,13 @@ CHARTED = (_M_HOP, _A_HOP, B_HOP)
 
 
 def curves(memory: AssociativeMemory, found: Linkage, halves: Split) -> list[str]:
-    """A reliability diagram and a risk-coverage curve of a memory, on the queries that are scored."""
+    """A reliability diagram and a risk-coverage curve of a memory, on the queries that are scored.
+
+    Args:
+        memory: The fitted memory.
+        found: The linkage whose queries it answers.
+        halves: Which queries were learned from, and which are scored.
+    """
     queries, observed = _queries(found)
     asked = memory, queries[halves.score], found.origins[halves.score]
     return [
@@ -194,7 +200,12 @@ def downloads(found: Linkage) -> tuple[File, File]:
 
 
 def command(stored: str, incoming: str, pairs: str | None = None, *, once: bool = False) -> str:
-    """What does the same in a terminal.
+    """The command that does the same in a terminal.
+
+    Args:
+        stored, incoming: The names of the files.
+        pairs: The name of the file of known pairs, if any.
+        once: Match each stored row at most once.
 
     Example:
         >>> command("stored.csv", "my rows.csv", once=True)

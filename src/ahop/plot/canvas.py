@@ -32,7 +32,12 @@ _STYLE: dict[Any, Any] = {
 
 @contextmanager
 def figure(columns: int, width: float, height: float) -> Iterator[Figure]:
-    """A new figure of so many axes side by side, of this size in inches each; closed again after an error."""
+    """A new figure of axes side by side, in the library's style; closed again after an error.
+
+    Args:
+        columns: The number of axes.
+        width, height: The size of each in inches.
+    """
     require("matplotlib", extra="plot")
     from matplotlib import pyplot, rc_context
 
@@ -46,7 +51,12 @@ def figure(columns: int, width: float, height: float) -> Iterator[Figure]:
 
 
 def axes(ax: Axes | None, width: float = 5.0, height: float = 3.6) -> Axes:
-    """The axes to draw in: those that were given, or those of a new figure."""
+    """The axes to draw in: those that were given, or those of a new figure.
+
+    Args:
+        ax: The axes given, or None.
+        width, height: The size of a new figure in inches.
+    """
     require("matplotlib", extra="plot")
     from matplotlib.axes import Axes
 

@@ -130,7 +130,7 @@ class Corruption(Density):
         Args:
             patterns: ``(N, d)``.
             queries: ``(n, d)``, or ``(n, q)`` for queries of a space of their own.
-            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any.
+            origins: ``(n,)``; -1 where unknown, None if none is known.
             observed, log_prior: As in :class:`~ahop.similarity.Similarity`.
             hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out
                 what there is.
@@ -213,8 +213,7 @@ class Corruption(Density):
         this rate (:mod:`ahop.learning.conformal`)."""
         if not int(self.behind_count):
             raise ValueError(
-                "coverage must be None where no label was held out: give fit some origins, or let verify see answers "
-                "that were checked"
+                "coverage must be None where no label was held out: pass origins to fit, or checked answers to verify"
             )
         return float(self.log_beta.exp()) * threshold(self.behind[: int(self.behind_count)], coverage)
 
@@ -235,10 +234,10 @@ class Corruption(Density):
             known = int(self.known)
             if 0 < known < fitting.FEWEST:
                 raise ValueError(
-                    f"reject must be None: some queries are held out to learn what genuine ones look like, which takes "
-                    f"at least {fitting.FEWEST}, and fit was given {known}"
+                    f"reject must be None: the threshold is learned from held-out queries, which takes at least "
+                    f"{fitting.FEWEST} queries, and fit was given {known}"
                 )
-            raise ValueError("reject must be None before fit: what genuine queries look like is learned there")
+            raise ValueError("reject must be None before fit, which learns the threshold")
         place = int((int(self.genuine_count) + 1) * share)
         return float(self.genuine[place - 1]) if place else -math.inf
 

@@ -83,7 +83,7 @@ def test_a_family_of_a_users_own_takes_part_in_the_choice(mirrors, labels, tmp_p
     memory.save(tmp_path)
     assert torch.equal(ahop.load(tmp_path).scores(queries), memory.scores(queries))
     assert memory.similarity.describe() == "Signs are lost, and dimensions in reverse order."
-    with pytest.raises(NoCodesError, match="codes of Reversed are not known"):
+    with pytest.raises(NoCodesError, match="Reversed has no codes"):
         memory.as_inner_product()
 
 

@@ -183,7 +183,7 @@ def test_regimes_at_a_floor_are_judged_by_queries_that_were_not_learned_from(mon
 
 
 def held_out(right, generator):
-    """A held_out of queries of one origin each."""
+    """Held-out results of queries of one origin each."""
     right = torch.as_tensor(right)
     logs = torch.where(right, -0.1, -2.0) + 0.01 * torch.randn(len(right), generator=generator)
     return HeldOut(logs, torch.arange(len(right)), 0.0, right.double(), torch.zeros(len(right), 2))

@@ -61,7 +61,13 @@ def _sent(stored: str, incoming: str, pairs: str, once: bool) -> Iterator[str]:
 
 
 def matched(stored: File, incoming: File, pairs: File | None = None, *, once: bool = False) -> Iterator[str]:
-    """The page after each step; what is wrong with a file is said in a sentence."""
+    """The page after each step; what is wrong with a file is said in a sentence.
+
+    Args:
+        stored, incoming: The two tables.
+        pairs: Known pairs, if any.
+        once: Match each stored row at most once.
+    """
     try:
         held, asked = upload.table(stored), upload.table(incoming)
         origins = None if pairs is None else upload.origins(pairs, held, asked)

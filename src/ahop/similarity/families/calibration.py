@@ -52,14 +52,27 @@ def first_choices(model: Density, data: TrainingData) -> Tensor:
 
 
 def agreement(one: Density, other: Density, data: TrainingData) -> float:
-    """The share of queries for which two models have the same first choice."""
+    """The share of queries for which two models have the same first choice.
+
+    Args:
+        one, other: The models.
+        data: The queries; of many, a sample.
+    """
     some = data.part(data.rows[:: max(1, len(data.queries) // _ASKED)])
     return float((first_choices(one, some) == first_choices(other, some)).double().mean())
 
 
 def log_beta(model: Density, data: TrainingData, seed: int) -> tuple[float, float]:
-    """The log inverse temperature at which the model is as sure as it is right when what happened to these queries
-    happens to other patterns, and how often it is right then. Never above nought.
+    """The temperature at which a model is as sure as it is right, judged without labels.
+
+    Args:
+        model: What was learned.
+        data: The queries, whose corruption is moved to other patterns.
+        seed: Seed of what is drawn.
+
+    Returns:
+        The log inverse temperature, never above nought, and how often the first choice is right on the moved queries;
+        nought and NaN where the model cannot move them.
     """
     generator = torch.Generator().manual_seed(seed)
     like = next(model.parameters())
@@ -165,7 +178,14 @@ def _sureness(scores: Tensor, log_beta: float) -> float:
 
 
 def no_surer_than(share: float, model: Density, data: TrainingData, log_beta: float) -> float:
-    """The log inverse temperature, at most ``log_beta``, at which the mean confidence is at most ``share``."""
+    """The log inverse temperature at which the mean confidence is at most a given share.
+
+    Args:
+        share: The largest mean confidence allowed.
+        model: What was learned.
+        data: The queries.
+        log_beta: The largest log inverse temperature allowed.
+    """
     like = next(model.parameters())
     some, _, counts = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // _ASKED)]), model)
     prior = 0.0 if some.log_prior is None else some.log_prior.to(like)

@@ -140,7 +140,16 @@ class Family(ABC):
         return known_families()
 
     def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
-        """Learn nothing but this family, of the size that ``model`` has: what ``model.fit`` does."""
+        """Learn nothing but this family, of the size that ``model`` has: what ``model.fit`` does.
+
+        Args:
+            model: A likelihood of this family, of the size to fit.
+            data: What to learn from.
+            seed: Seed of what is drawn.
+
+        Returns:
+            The fitted likelihood, and a report of the fit.
+        """
         units = Units.of(data.patterns, data.queries if data.same_width else None)
         measured = data.measured(units)
         found = self.fit(measured, seed)

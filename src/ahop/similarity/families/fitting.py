@@ -11,7 +11,7 @@
    simplest to the richest, one is taken if it finds more of the known origins than the best so far, or explains
    held-out queries and their origins better, by more than chance (:mod:`.completed`). Where twenty origins or more are
    known, what these pairs say by themselves (as in 2) counts instead if it finds more of them.
-   Where it is known how many queries a pattern can be meant by, that is learned from, too (:mod:`.crowding`).
+   Where it is known how many queries a pattern can be meant by, that is learned from, too (:mod:`.capacity`).
 4. Without labels to tell, nothing counts as found that is not clearly above its null (:mod:`.null`): probabilities are
    then the prior, whatever the model says.
 5. The model is made as sure as it is right (:mod:`.calibration`): by a temperature and a doubt from cross-validation,
@@ -41,7 +41,7 @@ from ahop.similarity import families
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, null, stand_ins, with_labels, without_labels
 from ahop.similarity.families.candidate import Candidate
-from ahop.similarity.families.crowding import within_room
+from ahop.similarity.families.capacity import within_room
 from ahop.similarity.families.family import Family, evidence
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import fit_doubt
@@ -174,11 +174,13 @@ def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:
     """Refuse queries of another width than patterns where no map between the two can be learned."""
     width, asked = data.means.shape[1], data.queries.shape[1]
     if not any(family.maps for family in families):
-        raise ValueError(f"queries must have {width} values each, like the patterns, to learn this; got {asked}")
+        raise ValueError(
+            f"queries must have {width} values each, like the patterns: no map is learned here; got {asked}"
+        )
     if data.observed is not None:
         raise ValueError(f"observed must be None: queries of {asked} values for patterns of {width} must be whole")
     if data.labelled and len(data.all_origins.unique()) < 2:
-        raise ValueError(f"origins must be of at least two patterns to learn a map from {width} values to {asked}")
+        raise ValueError(f"origins must include at least two patterns to learn a map from {width} values to {asked}")
 
 
 # --- how sure to be --------------------------------------------------------------------------------------------------

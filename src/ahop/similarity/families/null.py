@@ -101,11 +101,11 @@ def warning(count: int, labels: int = 0) -> str:
     if labels >= VERIFIED:
         return (
             f"no more of the {labels} known origins were found than by chance, when they were held out: probabilities "
-            "are the prior. Are queries of these patterns, and origins their places among them?"
+            "are the prior. Do the queries come from these patterns, and are origins indices into them?"
         )
     return (
-        f"the {count} queries fit these patterns no better than others like them, so that answers may mean "
-        "nothing: probabilities are the prior. More queries, or the origins of twenty of them, would tell"
+        f"the {count} queries fit these patterns no better than others like them, so answers may mean "
+        "nothing: probabilities are the prior. More queries, or the origins of twenty of them, would settle it"
     )
 
 

@@ -35,7 +35,7 @@ _RIVALS = 1024
 _LESSONS, _LEAST = 2**18, 256
 # The size of a validation that screens many candidates: folds, queries, rivals, and rows to learn from.
 _SCREENED_FOLDS, _SCREENED = 4, 256
-# Scores of all patterns that a last held_out may look at, and queries it has at least.
+# Scores of all patterns that the last validation may look at, and queries it has at least.
 _LAST, _LAST_QUERIES = 2**23, 256
 # A candidate is given up when it is behind by so many standard errors, in both, on so many queries.
 _BEHIND, _ENOUGH = 2.5, 24
@@ -116,6 +116,11 @@ class CrossValidation:
     Folds share no origin, for what will be asked may come from patterns that no label was of. Where every pattern has
     labels, two at least, there are none such, and what a model knows of each pattern is its own to use: then folds are
     of queries.
+
+    Args:
+        data: What there is to learn from; all origins are known.
+        seed: Seed of the folds and of the rivals.
+        screening: Take few folds, queries and rivals, to compare many candidates.
     """
 
     def __init__(self, data: TrainingData, seed: int, *, screening: bool = False) -> None:
@@ -125,7 +130,7 @@ class CrossValidation:
         known = origins.unique()
         if len(known) < 2:
             raise ValueError(
-                f"origins must be of at least two patterns to look for hidden causes, got {known.tolist()}"
+                f"origins must include at least two patterns, for one to be held out; got {known.tolist()}"
             )
         every = origins.bincount(minlength=len(data.patterns)).min() >= 2
         self.groups = data.rows if bool(every) else origins
@@ -170,10 +175,10 @@ class CrossValidation:
         return other
 
     def evaluate(self, fit: Callable[[Tensor], Density], against: HeldOut | None = None) -> HeldOut:
-        """The held_out on a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold.
+        """The held-out results of a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold.
 
-        A race (Maron and Moore, 1994): it ends early, with a held_out of the first folds alone, where that is
-        hopelessly behind another held_out.
+        A race (Maron and Moore, 1994): it ends early, with results of the first folds alone, where that is
+        hopelessly behind another.
         """
         scores: list[Tensor] = []
         for learn, rows in self.parts:
@@ -205,7 +210,16 @@ def _first(scores: Tensor) -> Tensor:
 
 
 def beside_rivals(similarity: Density, data: TrainingData, rivals: Tensor) -> Tensor:
-    """Scores of each query's own pattern, first, and of some rivals ``(R,)``, to ``(n, 1 + R)``."""
+    """Scores of each query's own pattern and of some others.
+
+    Args:
+        similarity: What scores.
+        data: The queries, their origins and the patterns.
+        rivals: Indices of the other patterns, ``(R,)``.
+
+    Returns:
+        Scores ``(n, 1 + R)``, the own pattern first; minus infinity where a rival is that pattern.
+    """
     origins = data.all_origins
     some, places = torch.cat([rivals, origins]).unique(return_inverse=True)
     table = similarity(data.patterns[some], data.queries, data.observed)
@@ -313,10 +327,15 @@ def _stepped(finite: Tensor, posterior: Tensor, log_beta: float, weights: Tensor
 
 
 def corrected(results: list[HeldOut], seed: int, draws: int = 200) -> float:
-    """How often the first choice is right of the held_out of most worth, freed of the luck of having been chosen.
+    """The accuracy of the best candidate, corrected for the luck of having been chosen.
 
     Bootstrap bias corrected cross-validation (Tsamardinos, Greasidou and Borboudakis, 2018): the choice is made again
     on origins drawn with replacement, and counted on those that were not drawn.
+
+    Args:
+        results: Those of all candidates, on the same queries.
+        seed: Seed of the bootstrap.
+        draws: The number of bootstrap samples.
     """
     right = torch.stack([one.right for one in results])
     worth = right + _SURENESS * torch.stack([one.log_posterior.double().clamp_min(_LOST) for one in results])

@@ -29,7 +29,14 @@ _CLEARLY = 0.03
 
 
 def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Outcome:
-    """The family that the queries ask for, as far as they can tell; the simpler one where they cannot."""
+    """The family that the queries ask for, as far as they can tell; the simpler one where they cannot.
+
+    Args:
+        data: Queries, of which some origins may be known.
+        families: The families to choose from.
+        seed: Seed of what is drawn.
+        bar: Shows what is being learned.
+    """
     if data.same_width and len(data.queries) < _FEWEST:
         one = nearest(data)
         return Outcome(one, [one.trial])
@@ -71,7 +78,8 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
             tried.pop(family, None)
             tried[family] = best.trial
     if best is None:
-        raise ValueError("queries must allow one of the families that are asked for; none applies to them")
+        names = ", ".join(repr(family.name) for family in families)
+        raise ValueError(f"queries must suit one of the families {names}; none of them applies")
     return Outcome(best, list(tried.values()), best.expected)
 
 
@@ -82,6 +90,11 @@ def from_pairs_alone(
 
     A family that fits queries in general need not tell their origins, and pairs are the better judge. What is a fact of
     the data is no choice.
+
+    Args:
+        data: Queries, of which some origins are known.
+        outcome: What was learned from all of them.
+        families, seed, bar: As in :func:`choose`.
 
     Returns:
         What was learned from, and what came of it.

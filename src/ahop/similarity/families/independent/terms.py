@@ -73,6 +73,14 @@ class Evidence:
 
     @classmethod
     def labelled(cls, patterns: Tensor, queries: Tensor, origins: Tensor, observed: Tensor | None) -> Evidence:
+        """The evidence of queries whose origins are known: one candidate each.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: ``(n, d)``.
+            origins: The pattern of each query, ``(n,)``.
+            observed: Which entries of the queries count, ``(n, d)``; None is all.
+        """
         owner = torch.arange(len(queries), device=queries.device)
         return cls(queries, patterns[origins], owner, queries.new_zeros(len(queries)), observed)
 
@@ -147,7 +155,16 @@ class Explained(NamedTuple):
 
 @torch.no_grad()
 def expect(evidence: Evidence, regimes: list[Likelihood], log_rho: Tensor) -> tuple[Tensor, Tensor]:
-    """Share each query out: the log evidence of each ``(n,)``, and shares ``(m, R)`` that sum to one."""
+    """The E-step: share each query out among its candidates and the regimes.
+
+    Args:
+        evidence: The queries and their candidates.
+        regimes: The R likelihoods.
+        log_rho: The log share of each regime, ``(R,)``.
+
+    Returns:
+        The log evidence of each query ``(n,)``, and shares ``(m, R)`` that sum to one for each query.
+    """
     return _share(evidence, [evidence.explained(regime) for regime in regimes], log_rho)
 
 
@@ -196,9 +213,17 @@ def maximise(
     floor: float,
     explained: Explained | None = None,
 ) -> None:
-    """Solve for every parameter of one regime in turn, given the shares ``(m,)`` of the candidates.
+    """The M-step: solve for every parameter of one regime in turn, in place.
 
     ``explained`` saves the work of finding out again.
+
+    Args:
+        evidence: The queries and their candidates.
+        likelihood: The regime.
+        shares: How much each candidate counts, ``(m,)``.
+        shrinkage: How strongly dimensions are drawn to what they share.
+        floor: The smallest noise allowed.
+        explained: What ``evidence.explained(likelihood)`` gave, if that is known already.
     """
     explained = evidence.explained(likelihood) if explained is None else explained
     moments, lost, amount = _gathered(evidence, likelihood, shares, explained)
@@ -356,7 +381,13 @@ def _solve_bias(evidence: Evidence, likelihood: Likelihood, moments: list[_Momen
 
 @torch.no_grad()
 def estimate_shrinkage(evidence: Evidence, regimes: list[Likelihood], log_rho: Tensor) -> Shrinkage:
-    """Empirical Bayes: how much more dimensions differ than chance alone would make them."""
+    """Empirical Bayes: how much more dimensions differ than chance alone would make them.
+
+    Args:
+        evidence: The queries and their candidates.
+        regimes: The R likelihoods.
+        log_rho: The log share of each regime, ``(R,)``.
+    """
     _, shares = expect(evidence, regimes, log_rho)
     common = int(shares.sum(0).argmax())
     likelihood, weight = regimes[common], evidence.weigh(shares[:, common])

@@ -135,7 +135,7 @@ class MovedSpace(Family):
 
 def _not_found(data: TrainingData) -> str:
     return (
-        f"no map from the patterns to the {len(data.queries)} queries was found that is better than chance, so that "
+        f"no map from the patterns to the {len(data.queries)} queries was found that is better than chance, so "
         f"answers mean nothing; it takes about {_MANY_ITEMS:,} queries and patterns and a map that is nearly linear, "
         f"or at least {_enough(data)} queries whose origins are known"
     )
