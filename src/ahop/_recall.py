@@ -52,10 +52,13 @@ class Recall(_Best):
         verified: Whether probabilities rest on enough labels (:attr:`ahop.learning.report.FitReport.verified`). If not,
             they hold if the model is right, and nobody has checked that.
         refusal: What refusing strangers comes to (:class:`Refusal`); None where none are refused.
+        coverage: Between what the rate lies at which sets hold the origin, as so many labels can promise it: a 90 %
+            confidence interval. None where no coverage was asked for.
     """
 
     verified: bool = False
     refusal: Refusal | None = None
+    coverage: tuple[float, float] | None = None
 
     def checked(self, verified: bool) -> Recall:
         """The same, verified or not."""

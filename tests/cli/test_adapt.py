@@ -71,7 +71,10 @@ def test_an_index_finds_adapted_queries_though_it_stays_as_it_is(tmp_path):
     np.save(tmp_path / "incoming.npy", turned + 0.01 * draw.normal(size=(60, 8)))
     write({"incoming": range(60), "stored": range(60)}, tmp_path / "known.csv")
     code, text = adapted(tmp_path, "stored.npy", "incoming.npy", "adapted.csv")
-    assert code == 0 and "60 queries for an index by cosine" in text
+    assert code == 0 and "60 queries for an index by cosine" in text and "what happened  a moved space" in text
+    assert (
+        "of 60 first choices were right (90 % confidence interval" in text and "known pairs that were held out" in text
+    )
     table = read(tmp_path / "adapted.csv", "id")
     vectors, stored = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (table.values, patterns))
     assert ((vectors @ stored.T).argmax(1) == np.arange(60)).mean() > 0.95

@@ -231,6 +231,11 @@ def test_no_fixed_memory_beats_the_oracle():
         (lambda: Compose([]), "steps must be a list of at least one variant"),
         (lambda: Noisy(1.0).sample(PATTERNS, -1), "n must be a whole number of at least 0, got -1"),
         (lambda: Noisy(1.0).log_likelihood(PATTERNS, torch.ones(1, 3)), "queries must have 12 values each"),
+        (lambda: Noisy(1.0).log_likelihood(torch.ones(2, 24), PATTERNS), "queries must have 24 values each"),
+        (
+            lambda: Noisy(1.0).log_likelihood(PATTERNS, PATTERNS, spread=torch.ones(40, 3)),
+            r"spread must be \(40, 12\), like patterns; got \(40, 3\)",
+        ),
         (lambda: Oracle(PATTERNS, Noisy(1.0)).scores(PATTERNS, observed="not-nan"), "observed is not supported"),
     ],
 )

@@ -22,7 +22,7 @@ from ahop_paper import provenance
 # Some libraries take whole numbers of 31 bits, and seeds are counted up from the first.
 MOST_SEED = 10**9
 # What tells the parts of a run apart.
-_WHICH = ("data", "check", "world", "model", "split", "seed", "trial")
+_WHICH = ("data", "check", "world", "model", "way", "split", "seed", "trial")
 # Of that, what makes parts repetitions of each other.
 _AGAIN = ("split", "seed", "trial")
 # The fingerprint of the code that makes a row, from what the row says of itself.

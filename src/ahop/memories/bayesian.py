@@ -21,6 +21,7 @@ from ahop.memories.context import Prior
 from ahop.memories.frequencies import frequencies
 from ahop.memories.matching import Matching, as_room, matched
 from ahop.memories.moments import of_one_moment
+from ahop.memories.scattered import Scattered
 from ahop.memories.verifiable import Verifiable
 from ahop.memories.window import Window
 from ahop.separation import Softmax
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
 
 # Patterns from which on a recall goes by the index.
 _MANY = 2**16
+# Patterns that a set is first looked for among; four times as many where they are not enough.
+_FIRST = 16
 
 
-class BayesianHopfield(Verifiable):
+class BayesianHopfield(Scattered, Verifiable):
     r"""Learns the likelihood of a query given a pattern, from queries with or without their origins.
 
     .. math:: y = \Xi^\top \mathrm{softmax}(s(\Xi, x)), \qquad s(\xi, x) = \log p(x \mid \xi), \qquad
@@ -50,6 +53,9 @@ class BayesianHopfield(Verifiable):
         patterns: ``(N, d)``.
         similarity: A likelihood that is already known, or the name of a kind of likelihood to begin as; None begins as
             a plain one. :meth:`fit` chooses the kind anew.
+        spread: The standard deviation of a measurement of each pattern, ``(N, d)``, for replicate measurements
+            (:meth:`ahop.GaussianHopfield.from_replicates` makes it of them); None scatters nothing. What is corrupted
+            then is a measurement. Kinds that know that are learned alone, and there are no codes.
         values, prior: As in :class:`~ahop.memories.base.AssociativeMemory`.
 
     Example:
@@ -64,7 +70,13 @@ class BayesianHopfield(Verifiable):
     similarity: Corruption
 
     def __init__(
-        self, patterns: Any, *, similarity: Similarity | str | None = None, values: Any = None, prior: Any = None
+        self,
+        patterns: Any,
+        *,
+        similarity: Similarity | str | None = None,
+        spread: Any = None,
+        values: Any = None,
+        prior: Any = None,
     ) -> None:
         patterns = as_matrix(patterns, "patterns")
         if similarity is None or isinstance(similarity, str):
@@ -75,7 +87,12 @@ class BayesianHopfield(Verifiable):
         else:
             kind = type(similarity).__name__
             raise TypeError(f"similarity must be a likelihood (a Density), the name of one or None, got {kind}")
-        super().__init__(patterns, corruption, Softmax(), values=values, prior=prior)
+        if spread is not None and not corruption.model.takes_spread:
+            kind = type(corruption.model).__name__
+            raise ValueError(
+                f"similarity must know what to do with patterns that scatter where spread is given, got {kind}"
+            )
+        super().__init__(patterns, corruption, Softmax(), spread=spread, values=values, prior=prior)
         self._recent: Window | None = None
         self._index: Index | None = None
 
@@ -141,7 +158,7 @@ class BayesianHopfield(Verifiable):
             window = Window(asked, known)
             similarity = copy.deepcopy(now.similarity)
             report = similarity.fit(
-                single(now.patterns),
+                now._described(),
                 window.queries.rows,
                 window.origins,
                 observed=window.queries.observed,
@@ -154,7 +171,7 @@ class BayesianHopfield(Verifiable):
                 verbose=verbose,
             )
             if learn_prior:
-                now.prior = frequencies(similarity, single(now.patterns), window)
+                now.prior = frequencies(similarity, now._described(), window)
             now._take(similarity, report)
             now._meet(strangers)
             now._recent = window.after(None)
@@ -180,7 +197,7 @@ class BayesianHopfield(Verifiable):
             window = Window(asked, known).after(now._recent)
             similarity, log_prior = copy.deepcopy(now.similarity), now._log_prior()
             rows, seen = window.queries.rows, window.queries.observed
-            report = similarity.follow(single(now.patterns), rows, window.origins, observed=seen, log_prior=log_prior)
+            report = similarity.follow(now._described(), rows, window.origins, observed=seen, log_prior=log_prior)
             # A few steps at a time, as more queries come: nobody expects these to converge, or to be warned.
             if report is not None:
                 now._take(similarity, report)
@@ -223,7 +240,7 @@ class BayesianHopfield(Verifiable):
             >>> bool(products.argmax(1).equal(memory.scores(patterns).argmax(1)))
             True
         """
-        return self.similarity.codes(single(self.patterns), tolerance)
+        return self.similarity.codes(self._described(), tolerance)
 
     # --- what is known of a query ------------------------------------------------------------------------
 
@@ -254,7 +271,7 @@ class BayesianHopfield(Verifiable):
         """
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = asked.flat().single()
-        background = self.similarity.stranger(like_all(single(self.patterns)), flat.rows, flat.observed)
+        background = self.similarity.stranger(like_all(self._described()), flat.rows, flat.observed)
         return self.log_evidence(asked.rows, observed=asked.observed) - background.reshape(asked.rows.shape[:-1])
 
     @torch.no_grad()
@@ -284,6 +301,8 @@ class BayesianHopfield(Verifiable):
             raise ValueError("restore must come after fit: what happened to queries is learned there")
         if self.report is not None and not self.report.found:
             raise ValueError("queries cannot be restored: fit found nothing that is better than chance")
+        if self.spread is not None:
+            raise ValueError("queries cannot be restored where patterns have a spread: what they tell is a measurement")
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = asked.flat().single()
         found = self.similarity.restored(single(self.patterns), flat.rows, flat.observed)
@@ -309,17 +328,18 @@ class BayesianHopfield(Verifiable):
                 no stored pattern: their indices are -1 and their probabilities 0. ``refusal`` of what comes back
                 says what that comes to. A ``prior`` has no say in it. None refuses nothing.
             coverage: Instead of k: as few patterns for each query as hold its origin at this rate, by labels that were
-                held out or verified (conformal prediction, :mod:`ahop.learning.conformal`, which also says what so many
-                labels can promise). Sets differ in size: the rest of a row is -1 with a probability of 0.
+                held out or verified (conformal prediction, :mod:`ahop.learning.conformal`). ``coverage`` of what comes
+                back says what so many labels can promise. Sets differ in size: the rest of a row is -1 with a
+                probability of 0.
 
         Example:
             >>> patterns = torch.rand(100, 4, generator=torch.Generator().manual_seed(0))
             >>> queries, origins = ahop.variants.Noisy(0.2).sample(patterns, 300)
             >>> memory = BayesianHopfield(patterns).fit(queries[:200], origins[:200])
-            >>> sets = memory.recall(queries[200:], coverage=0.9).indices
-            >>> held = (sets == origins[200:, None]).any(1).float().mean()
-            >>> sets.shape[1] > 1, 0.8 < float(held) <= 1
-            (True, True)
+            >>> sets = memory.recall(queries[200:], coverage=0.9)
+            >>> held = (sets.indices == origins[200:, None]).any(1).float().mean()
+            >>> sets.indices.shape[1] > 1, 0.8 < float(held) <= 1, [round(end, 2) for end in sets.coverage]
+            (True, True, [0.86, 0.93])
         """
         if coverage is not None:
             if prior is not None:
@@ -385,17 +405,31 @@ class BayesianHopfield(Verifiable):
                 "coverage must be None where many patterns have come or gone since labels judged: let verify see "
                 "further answers"
             )
-        least = self.similarity.least_likely(coverage)
-        found = self.recall(queries, min(len(self), math.floor(1 / least)), observed=observed, reject=reject)
-        out = found.probabilities < least
-        out[..., 0] = False
+        ratio = math.exp(self.similarity.furthest(coverage))
+        size = 0
+        while True:
+            size = min(len(self), max(_FIRST, 4 * size))
+            found = self.recall(queries, size, observed=observed, reject=reject)
+            out = (found.indices < 0) | (found.probabilities < self._least(found.probabilities, ratio))
+            out[..., 0] = False
+            # One that is out comes after all that are in.
+            if size == len(self) or bool(out[..., -1].all()):
+                break
         size = max(1, int((~out).sum(-1).max())) if out.numel() else 1
         indices, probabilities = found.indices.masked_fill(out, -1), found.probabilities.masked_fill(out, 0.0)
-        return Recall(indices[..., :size], probabilities[..., :size]).checked(found.verified)
+        sets = Recall(indices[..., :size], probabilities[..., :size]).checked(found.verified)
+        sets.refusal, sets.coverage = found.refusal, self.similarity.realised(coverage)
+        return sets
+
+    def _least(self, probabilities: Tensor, ratio: float) -> Tensor:
+        """The probability that is so many times that of the first choice, doubt aside, ``(..., 1)``."""
+        doubt = float(self.similarity.doubt)
+        # What doubt alone makes of a pattern that is far behind cannot be told from what it makes of others as far.
+        return (ratio * probabilities[..., :1] + (1 - ratio) * doubt / len(self)) * (1 - 1e-6)
 
     def _codes(self) -> View | None:
         """The index as it is now, where patterns are many and have one."""
-        by_index = len(self) >= _MANY and self.patterns.dtype != torch.float64
+        by_index = len(self) >= _MANY and self.patterns.dtype != torch.float64 and self.spread is None
         if by_index and type(self)._scores is AssociativeMemory._scores:
             # No dot products can stand for some likelihoods.
             with suppress(NoCodesError):
@@ -430,6 +464,8 @@ class BayesianHopfield(Verifiable):
         likelihood has codes: one that has none says so.
         """
         with self.changing:
+            if self.spread is not None:
+                raise NoCodesError("codes are not known where patterns have a spread")
             if self._index is None:
                 from ahop.index.index import Index
 

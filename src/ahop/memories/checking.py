@@ -85,18 +85,26 @@ class Certificate:
             count += max(1, count // 20)
         return None if self.wanted is not None else 0
 
+    @property
+    def outcome(self) -> str:
+        """How often they were right and, where an accuracy is asked for, whether that reaches it, in words."""
+        low, high = (f"{100 * end:.0f}" for end in self.interval)
+        told = f"{100 * self.accuracy:.0f} % of {self.labels} {self.of} were right"
+        told += f" (90 % confidence interval {low} to {high} %)"
+        return told if self.wanted is None else f"{self.verdict}: {told}; {100 * self.wanted:g} % is wanted"
+
+    @property
+    def advice(self) -> str:
+        """What would decide, in words; nothing where it is decided."""
+        if self.verdict != "WARN":
+            return ""
+        more = "no number of answers" if self.more is None else f"about {self.more} answers more"
+        return f"{more} would decide, if they are like these"
+
     def __str__(self) -> str:
-        low, high = self.interval
-        told = f"{self.accuracy:.0%} of {self.labels} {self.of} were right (90 % confidence interval "
-        told = told.replace("%", " %", 1) + f"{100 * low:.0f} to {100 * high:.0f} %)"
-        lost = clopper_pearson(self.strangers, self.labels)
-        lines = [told, f"strangers: {self.strangers} of {self.labels} ({100 * lost[0]:.0f} to {100 * lost[1]:.0f} %)"]
-        if self.wanted is not None:
-            lines[0] = f"{self.verdict}: {told}; {100 * self.wanted:.0f} % is wanted"
-            if self.verdict == "WARN":
-                more = "no number of answers" if self.more is None else f"about {self.more} answers more"
-                lines.append(f"next: {more} would decide, if they are like these")
-        return "\n".join(lines)
+        low, high = (f"{100 * end:.0f}" for end in clopper_pearson(self.strangers, self.labels))
+        lines = [self.outcome, f"strangers: {self.strangers} of {self.labels} ({low} to {high} %)"]
+        return "\n".join(lines + ([f"next: {self.advice}"] if self.advice else []))
 
 
 def _verdict(interval: tuple[float, float], wanted: float | None) -> str:

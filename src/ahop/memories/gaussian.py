@@ -28,8 +28,8 @@ class GaussianHopfield(Scattered, Doubting):
 
     A query that lies far from a pattern may yet be the pattern's own, if measurements of it scatter so far. Bias and
     noise are what happens to queries beside that: :meth:`fit` learns them, with origins, without, or with some of them.
-    Everything here is normal, and every dimension is hit by itself. :class:`~ahop.BayesianHopfield` finds out what else
-    may happen to queries, but takes no spread.
+    Everything here is normal, and every dimension is hit by itself. :class:`~ahop.BayesianHopfield` takes a spread as
+    well, and finds out what else may happen to queries; this is faster, and learns from fewer of them.
 
     ``retrieve`` is the posterior mean :math:`\sum_k p(k \mid x) \, \xi_k`, and no step down the energy: that has its
     wells where queries lie, bias included, and gives patterns that scatter less more of a say. The step that never

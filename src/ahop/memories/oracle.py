@@ -15,7 +15,8 @@ class Oracle(Scattered):
 
     Where measurements of a pattern scatter, what is corrupted is one of them,
     :math:`p(x \mid \xi_k) = \int p(x \mid y) \, N(y; \xi_k, \mathrm{diag}(\sigma_k^2)) \, dy`. That has a closed
-    form for corruptions that act on each value by itself: noise, bias, gain, masks, and compositions of them.
+    form for corruptions that act on each value by itself (noise, bias, gain, masks, and compositions of them), for
+    noise that values share, and for rotations.
 
     Args:
         patterns: ``(N, d)``.
@@ -44,7 +45,8 @@ class Oracle(Scattered):
         return self.similarity.variant
 
     def _require_closed_form(self) -> None:
+        assert self.spread is not None
         try:
-            self.variant.log_likelihood(self._described()[:1], self.patterns[:1])
+            self.variant.log_likelihood(self.patterns[:1], self.patterns[:1], spread=self.spread[:1])
         except ValueError as error:
             raise ValueError(f"variant must have a closed form where patterns have a spread: {error}") from error

@@ -62,6 +62,7 @@ class Scattered(AssociativeMemory, abstract=True):
                 raise
 
     def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
+        super()._resized(before, kept, added)
         if self.spread is not None and not added:
             self.spread = self.spread[kept]
 

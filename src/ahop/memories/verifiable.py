@@ -133,7 +133,9 @@ class Verifiable(Doubting, abstract=True):
             if not tells:
                 similarity.doubt.fill_(1.0)
             now.similarity = similarity
-            now.report = replace(before, accuracy=found.accuracy, labels=found.labels, witnesses=0, found=tells)
+            now.report = replace(
+                before, accuracy=found.accuracy, labels=found.labels, witnesses=0, found=tells, checked=True
+            )
             now._turnover = Turnover(len(now), len(now))
             strangers = asked[[row for row, answer in enumerate(answers) if answer == STRANGER]]
             if len(strangers):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -111,10 +111,15 @@ class Damage(Variant):
     def pass_through(self, channel: Channel) -> Channel:
         return self.camera.pass_through(self.scene.pass_through(channel))
 
-    def log_likelihood(self, patterns: Any, queries: Any) -> Tensor:
+    def _scores(self, patterns: Tensor, queries: Tensor) -> Tensor:
         if not self.scored:
             raise ValueError("paint cannot be scored: nobody can say how likely a stroke was")
-        return super().log_likelihood(blurred(patterns, self.shape, self.sliders.blur), queries)
+        return super()._scores(blurred(patterns, self.shape, self.sliders.blur), queries)
+
+    def _scattered_scores(self, patterns: Tensor, variance: Tensor, queries: Tensor) -> Tensor:
+        raise ValueError(
+            "damage cannot be scored where pictures have a spread: neighbours share it once they are blurred"
+        )
 
 
 def blurred(pictures: Tensor, shape: tuple[int, int], width: float) -> Tensor:

@@ -18,7 +18,7 @@ from ahop.playground.learn import Point, Property
 from ahop.playground.pictures import Pictures
 from ahop.playground.recall import MEMORIES, Answer, Task, Walk
 from ahop.playground.sent import File
-from ahop.playground.yours import Row, link
+from ahop.playground.yours import CHARTED, Row, link
 
 _FRAMES = 7
 # Of a table that is matched: rows that are shown, and columns and standard deviations of a small picture.
@@ -51,23 +51,16 @@ def query(task: Task) -> str:
 
 
 def cards(task: Task, answers: Sequence[Answer], names: Sequence[str]) -> str:
-    """One card a memory; those that have not answered yet are learning.
-
-    Args:
-        task: What is asked.
-        answers: Those of the memories that have answered.
-        names: All memories, in their order on the page.
-    """
-    known = {answer.name: answer for answer in answers}
-    made = [_card(task, known[name]) if name in known else _empty(name) for name in names]
-    note = (
-        "" if "Oracle" in names else '<p class="note">No Oracle here: nobody can say how likely your strokes were.</p>'
-    )
+    """One card a memory; those that have not answered yet are learning."""
+    given = {answer.name: answer for answer in answers}
+    made = [_card(task, given[name]) if name in given else _empty(name) for name in names]
+    known = any(MEMORIES[name].knows for name in names)
+    note = "" if known else '<p class="note">No Oracle here: nobody can say how likely your strokes were.</p>'
     return f'<div class="cards">{"".join(made)}</div>{note}'
 
 
 def _head(name: str) -> str:
-    return f'<h4>{safe(name)}</h4><p class="about">{safe(MEMORIES[name])}</p>'
+    return f'<h4>{safe(name)}</h4><p class="about">{safe(MEMORIES[name].about)}</p>'
 
 
 def _empty(name: str) -> str:
@@ -154,9 +147,9 @@ def curve(points: Sequence[Point], labels: bool) -> str:
 
 
 def _known_as(name: str, labels: bool) -> str:
-    if name == "Oracle":
-        return "Oracle: the ceiling"
-    return name if labels or name == "m-hop" else f"{name}, no labels"
+    if MEMORIES[name].knows:
+        return f"{name}: the ceiling"
+    return name if labels or not MEMORIES[name].learns else f"{name}, no labels"
 
 
 def learned(pictures: Pictures, description: str, properties: Sequence[Property]) -> str:
@@ -329,7 +322,7 @@ def table(rows: Iterable[Row], total: int) -> str:
 
 
 def _line(row: Row, right: float, gap: float) -> str:
-    begin = f"<tr><td>{safe(row.name)}</td><td>{safe(row.learns)}</td>"
+    begin = f"<tr><td>{safe(row.method.name)}</td><td>{safe(row.method.learns)}</td>"
     if row.problem:
         return f'{begin}<td colspan="3">{safe(row.problem)}</td></tr>'
 
@@ -363,6 +356,6 @@ def calibration(rows: Sequence[Row]) -> str:
     """How often first choices are right over how sure the memory is; on the diagonal it means what it says."""
     lines = [Line("as sure as right", "oracle", (0.0, 1.0), (0.0, 1.0))]
     for row in rows:
-        if row.name in ("m-hop", "a-hop", "b-hop") and row.curve:
-            lines.append(Line(row.name, row.name, *zip(*row.curve, strict=True)))
+        if row.method in CHARTED and row.curve:
+            lines.append(Line(row.method.name, row.method.name, *zip(*row.curve, strict=True)))
     return draw.chart("Calibration on held-out origins", lines, "how sure", least=0.0, most=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 # Each at least three times as bright as black and three times as dark as white (WCAG's contrast ratio), and told apart
 # by those who see no colours: blue speaks for, orange against.
 BLUE, ORANGE, GREY = "#3a87c8", "#d9722e", "#808080"
+# Names of columns that have room, and those that have it side by side.
+_NAMED, _FEW = 40, 6
 # Matplotlib's types name every setting.
 _STYLE: dict[Any, Any] = {
     "figure.facecolor": "none",
@@ -73,6 +76,13 @@ def ink(ax: Axes) -> Any:
 def legend(ax: Axes, **where: Any) -> None:
     """A legend without a box, in the colour of the text."""
     ax.legend(frameon=False, fontsize="small", labelcolor=ink(ax), **where)
+
+
+def name_columns(ax: Axes, names: Sequence[str]) -> None:
+    """Write the names of columns below their places; of many, those for which there is room."""
+    some = slice(None, None, math.ceil(len(names) / _NAMED))
+    turned = 0 if len(names) <= _FEW else 90
+    ax.set_xticks(range(len(names))[some], list(names)[some], rotation=turned)
 
 
 def as_names(names: Sequence[str] | None, count: int) -> list[str]:

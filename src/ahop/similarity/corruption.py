@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ahop._checks import integer
 from ahop._recall import Refusal
-from ahop.learning.conformal import realised, threshold
+from ahop.learning.conformal import behind, realised, threshold
 from ahop.learning.report import FitReport
 from ahop.similarity.bridge import Adapter
 from ahop.similarity.codes import Codes, Tempered
@@ -22,12 +22,11 @@ from ahop.similarity.families.family import Family, family_of, known_families
 from ahop.similarity.families.independent.likelihood import Likelihood
 from ahop.similarity.families.order import as_order
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import of_own
 
 # As many queries as a likelihood that was given knows, and the fewest that change what is known.
 _GIVEN, _LEAST = Family.steady_after, 32
 # What is kept of queries that were not learned from: those held out, and known strangers.
-_HELD_OUT = ("genuine", "strange", "of_origins")
+_HELD_OUT = ("genuine", "strange", "behind")
 _KEPT = (*_HELD_OUT, "met")
 
 
@@ -53,7 +52,7 @@ class Corruption(Density):
         doubt: The share of queries that tell nothing of their origin.
 
     Shape:
-        patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
+        patterns ``(N, d)``, or ``(N, 2d)`` of means and standard deviations, queries ``(Q, d)`` to ``(Q, N)``.
 
     Example:
         >>> patterns = torch.rand(50, 8, generator=torch.Generator().manual_seed(0))
@@ -65,6 +64,7 @@ class Corruption(Density):
         True
     """
 
+    dim: int
     known: Tensor
     log_beta: Tensor
     doubt: Tensor
@@ -72,8 +72,8 @@ class Corruption(Density):
     genuine_count: Tensor
     strange: Tensor
     strange_count: Tensor
-    of_origins: Tensor
-    of_origins_count: Tensor
+    behind: Tensor
+    behind_count: Tensor
     met: Tensor
     met_count: Tensor
 
@@ -87,8 +87,8 @@ class Corruption(Density):
         self.register_buffer("log_beta", torch.zeros(()))
         self.register_buffer("doubt", torch.zeros(()))
         # Of queries that were not learned from, in order, as many as the count says: how familiar genuine ones are, how
-        # familiar they were if their pattern were not stored, how likely the origins of labelled ones, and how familiar
-        # known strangers are.
+        # familiar they were if their pattern were not stored, how far origins of labelled ones are behind the first
+        # choice, and how familiar known strangers are.
         for name in _KEPT:
             self.register_buffer(name, torch.zeros(fitting.GENUINE))
             self.register_buffer(f"{name}_count", torch.tensor(0))
@@ -97,6 +97,9 @@ class Corruption(Density):
         # Files of earlier versions have no temperature, and know nothing of strangers or of coverage.
         for name in ("log_beta", "doubt", *_KEPT, *(f"{kept}_count" for kept in _KEPT)):
             state_dict.setdefault(prefix + name, getattr(self, name))
+        # Nor do these say how far origins are behind.
+        for name in ("of_origins", "of_origins_count"):
+            state_dict.pop(prefix + name, None)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -138,14 +141,21 @@ class Corruption(Density):
             seed: For what is held out.
             verbose: Whether to show progress when it takes long.
         """
-        shape = as_order(order, patterns.shape[1])
+        scattered = patterns.shape[1] > self.dim
+        shape = as_order(order, self.dim)
+        if scattered and (shape or standardise):
+            raise ValueError(
+                "order and standardise must be left out where patterns have a spread: rows stay as they are"
+            )
         if hidden_causes is not None and integer(hidden_causes, "hidden_causes", 0) > queries.shape[1]:
             raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
         if hidden_causes and observed is not None:
             raise ValueError(f"hidden_causes must be 0 or None where values are missing, got {hidden_causes}")
-        if standardise and queries.shape[1] != patterns.shape[1]:
-            raise ValueError(f"standardise must be False: columns of {queries.shape[1]} and {patterns.shape[1]} values")
-        data = TrainingData(patterns, queries, origins, observed, log_prior, order=shape, room=room)
+        if standardise and queries.shape[1] != self.dim:
+            raise ValueError(f"standardise must be False: columns of {queries.shape[1]} and {self.dim} values")
+        data = TrainingData(
+            patterns, queries, origins, observed, log_prior, order=shape, room=room, scattered=scattered
+        )
         return self._learn(data, known_families(hidden_causes), seed, verbose, standardise)
 
     def _learn(
@@ -184,9 +194,8 @@ class Corruption(Density):
         log_beta, doubt = calibration.from_answers(scores) if len(scores) else (0.0, 0.0)
         checked = len(scores) + strangers
         doubt += (1 - doubt) * strangers / checked
-        likely = of_own(scores, log_beta, 0.0) if len(scores) else scores.new_empty(0)
-        likely = (1 - doubt) * likely + doubt / count
-        self._remember("of_origins", torch.cat([likely, likely.new_zeros(strangers)]))
+        far = behind(scores) * torch.exp(-self.log_beta) if len(scores) else scores.new_empty(0)
+        self._remember("behind", torch.cat([far, far.new_full((strangers,), -math.inf)]))
         self.log_beta.add_(log_beta)
         self.doubt.fill_(doubt)
         # Familiarity is in units of the temperature, but for the share of one pattern; exactly so where one explains a
@@ -199,14 +208,18 @@ class Corruption(Density):
         512 at most."""
         self._remember("met", torch.cat([self.met[: int(self.met_count)], familiarity.to(self.met)]))
 
-    def least_likely(self, coverage: float) -> float:
-        """The probability from which on patterns belong to sets that hold the origin at this rate
-        (:func:`ahop.learning.conformal.threshold`)."""
-        if not int(self.of_origins_count):
+    def furthest(self, coverage: float) -> float:
+        """How far behind the first choice patterns may be, as scores are now, to belong to sets that hold the origin at
+        this rate (:mod:`ahop.learning.conformal`)."""
+        if not int(self.behind_count):
             raise ValueError(
                 "coverage must be None where no label was held out: pass origins to fit, or checked answers to verify"
             )
-        return threshold(self.of_origins[: int(self.of_origins_count)], coverage)
+        return float(self.log_beta.exp()) * threshold(self.behind[: int(self.behind_count)], coverage)
+
+    def realised(self, coverage: float) -> tuple[float, float]:
+        """Between what the coverage lies that the labels at hand bring (:func:`ahop.learning.conformal.realised`)."""
+        return realised(int(self.behind_count), coverage)
 
     def least_familiar(self, share: float) -> float:
         r"""The familiarity below which a query is refused, for at most this share of genuine ones to be.
@@ -249,16 +262,10 @@ class Corruption(Density):
         observed: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> FitReport | None:
-        """Go on learning from the last queries of a stream; None where they are too few to change what is known.
-
-        Args:
-            patterns: ``(N, d)``.
-            queries: The last queries of the stream, ``(n, d)``.
-            origins: The pattern that each came from, ``(n,)``, -1 where unknown; None if none is known.
-            observed: Which entries of the queries count, ``(n, d)``; None is all.
-            log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
-        """
-        data, family = TrainingData(patterns, queries, origins, observed, log_prior), family_of(self.model)
+        """Go on learning from the last queries of a stream; None where they are too few to change what is known."""
+        scattered = patterns.shape[1] > self.dim
+        data = TrainingData(patterns, queries, origins, observed, log_prior, scattered=scattered)
+        family = family_of(self.model)
         few = int(self.known) < (_GIVEN if family is None else family.steady_after)
         # Where nothing was found there is nothing to go on from.
         anew = few or float(self.doubt) >= 1
@@ -269,7 +276,7 @@ class Corruption(Density):
             return self._learn(data, known_families() if family is None else family.anew())
         self.model, report = followed
         # What was held out was judged by another model.
-        self.of_origins_count.zero_()
+        self.behind_count.zero_()
         self.met_count.zero_()
         return report
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from ahop._queries import Queries
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Similarity
 from ahop.similarity.bridge import Adapter
@@ -38,9 +39,11 @@ class Density(Similarity, abstract=True):
 
     Attributes:
         learner: What learns such a likelihood; None where it is fixed.
+        takes_spread: Whether a pattern may be a mean followed by standard deviations, ``(N, 2d)``.
     """
 
     learner: ClassVar[Learner | None] = None
+    takes_spread: ClassVar[bool] = False
 
     def fit(
         self,
@@ -163,6 +166,6 @@ class Density(Similarity, abstract=True):
             chosen: Those to score, ``(Q, C)``.
             queries, observed: ``(Q, d)``.
         """
-        seen = None if observed is None else observed[:, None]
-        scores: Tensor = self(patterns[chosen], queries[:, None], seen)
+        asked = Queries(queries, observed)[:, None]
+        scores: Tensor = self(patterns[chosen], asked.rows, asked.observed)
         return scores.squeeze(1)

@@ -18,6 +18,7 @@ from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, em, null
 from ahop.similarity.families.candidate import Candidate, Refit
 from ahop.similarity.families.training import TrainingData
+from ahop.similarity.scatter import mean_and_variance
 
 # Noise that dimensions share counts as much as so many queries, for few of them to be no surer than they may.
 _SHARED = 2.0
@@ -60,6 +61,7 @@ class Gaussian(Decomposable, Density):
         tensor([0, 1])
     """
 
+    takes_spread = True
     dim: int
     doubt: Tensor
 
@@ -88,7 +90,7 @@ class Gaussian(Decomposable, Density):
         return self.log_noise.exp()
 
     def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
-        mean, scatter = _parts(patterns, self.dim)
+        mean, scatter = mean_and_variance(patterns, self.dim)
         variance = (2 * self.log_noise).exp() + scatter
         return -0.5 * ((queries - self.bias - mean).square() / variance + (2 * math.pi * variance).log())
 
@@ -139,7 +141,7 @@ class Gaussian(Decomposable, Density):
         some = data.part(data.rows[:: max(1, len(data.queries) // _ASKED)])
         sure = []
         for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
-            few = some.part(some.rows[part])
+            few = some.part(part)
             scores = self(few.patterns, few.queries, few.observed) + data.log_priors
             sure.append((scores.amax(1) - scores.logsumexp(1)).exp())
         return float(torch.cat(sure).mean())
@@ -192,12 +194,6 @@ def _again(data: TrainingData) -> Refit:
     return refit
 
 
-def _parts(patterns: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Means and variances, each ``(..., N, d)``."""
-    mean, spread = patterns[..., :dim], patterns[..., dim:]
-    return mean, spread.square() if spread.shape[-1] else torch.zeros_like(mean)
-
-
 class _Learning:
     r"""Bias and noise from queries that are shared out among the patterns they may come from.
 
@@ -214,7 +210,8 @@ class _Learning:
         log_prior: Tensor | None,
         few: bool,
     ) -> None:
-        mean, self.scatter = (part.double() for part in _parts(patterns, queries.shape[-1]))
+        mean, scatter = mean_and_variance(patterns.double(), queries.shape[-1])
+        self.scatter = torch.zeros_like(mean) + scatter
         # Around the patterns' mean, so that a common offset costs no digits.
         self.mean, self.queries = mean - mean.mean(0), queries.double() - mean.mean(0)
         # A query may come from a pattern that the prior rules out: a surprise, but no infinite one.

@@ -13,6 +13,10 @@ class TrueLikelihood(Similarity):
 
     Args:
         variant: The corruption.
+
+    Shape:
+        patterns ``(N, d)``, or ``(N, 2d)`` of means and the standard deviations of measurements, queries ``(Q, d)`` to
+        ``(Q, N)``.
     """
 
     def __init__(self, variant: Variant) -> None:
@@ -22,4 +26,6 @@ class TrueLikelihood(Similarity):
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         if observed is not None:
             raise ValueError("observed is not supported by the Oracle: it scores whole queries")
-        return self.variant.log_likelihood(patterns, queries)
+        dim = queries.shape[-1]
+        spread = patterns[:, dim:] if patterns.shape[-1] == 2 * dim else None
+        return self.variant.log_likelihood(patterns if spread is None else patterns[:, :dim], queries, spread=spread)

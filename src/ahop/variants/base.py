@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ahop._checks import as_matrix, as_queries, as_tensor, integer
+from ahop._checks import as_matrix, as_queries, integer
 from ahop._component import Component
 from ahop.variants.channel import Channel
 
@@ -58,30 +58,38 @@ class Variant(Component):
         origins = torch.randint(len(patterns), (n,), generator=generator)
         return Samples(self.corrupt(patterns[origins], generator), origins)
 
-    def log_likelihood(self, patterns: Any, queries: Any) -> Tensor:
+    def log_likelihood(self, patterns: Any, queries: Any, *, spread: Any = None) -> Tensor:
         r"""How likely each pattern is to give each query, :math:`\log p(x \mid \xi)`.
 
         A corruption without noise leaves exact copies of a value; their point mass is scored as a Gaussian of
         standard deviation 1e-4, so that scores stay finite and exact matches outweigh everything else. See
         :class:`Masked` for masks of an exact count.
 
-        A pattern that scatters is a mean followed by standard deviations: noise of its own, before all else. Only what
-        acts on each value by itself can be scored behind that.
+        Args:
+            patterns: ``(N, d)``.
+            queries: ``(n, d)``.
+            spread: The standard deviation of a measurement of each pattern, ``(N, d)``: noise of its own, before all
+                else. Not everything can be scored behind that: what acts on each value by itself, noise that values
+                share, and rotations. None scatters nothing.
 
         Shape:
-            patterns ``(N, d)`` or ``(N, 2d)``, queries ``(n, d)``, to ``(n, N)``.
+            to ``(n, N)``.
         """
-        patterns, rows = as_matrix(patterns, "patterns"), as_tensor(queries, "queries")
-        scattered = rows.ndim == 2 and patterns.shape[1] == 2 * rows.shape[1]
-        means = patterns[:, : rows.shape[1]] if scattered else patterns
-        rows = as_queries(rows, means, None).rows
+        patterns = as_matrix(patterns, "patterns")
+        rows = as_queries(queries, patterns, None).rows
         if rows.ndim != 2:
             raise ValueError(f"queries must be a matrix, one row each, got shape {tuple(rows.shape)}")
-        if not scattered:
-            return self._scores(means, rows)
-        channel = Channel.clean(rows.shape[1]).noised(patterns[:, rows.shape[1] :].square())
-        return self.pass_through(channel).log_likelihood(means, rows)
+        if spread is None:
+            return self._scores(patterns, rows)
+        deviations = as_matrix(spread, "spread").to(patterns)
+        if deviations.shape != patterns.shape:
+            raise ValueError(f"spread must be {tuple(patterns.shape)}, like patterns; got {tuple(deviations.shape)}")
+        return self._scattered_scores(patterns, deviations.square(), rows)
 
     def _scores(self, patterns: Tensor, queries: Tensor) -> Tensor:
         """Log likelihoods of what :meth:`log_likelihood` has checked."""
         return self.pass_through(Channel.clean(patterns.shape[1])).log_likelihood(patterns, queries)
+
+    def _scattered_scores(self, patterns: Tensor, variance: Tensor, queries: Tensor) -> Tensor:
+        """The same where measurements of patterns have a variance, ``(N, d)``."""
+        return self.pass_through(Channel.clean(patterns.shape[1]).noised(variance)).log_likelihood(patterns, queries)

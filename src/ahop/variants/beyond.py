@@ -8,10 +8,11 @@ from typing import NoReturn
 import torch
 from torch import Tensor
 
-from ahop._blocks import pairwise
+from ahop._blocks import pairwise, split
 from ahop._checks import integer, positive, within
 from ahop.variants.base import Variant
 from ahop.variants.channel import Channel
+from ahop.variants.elementary import Noisy
 
 # The density of a filled value where there should be none: finite, so that no query is impossible.
 _NOTHING = math.log(1e-30)
@@ -135,6 +136,16 @@ class Correlated(Beyond):
         white = torch.linalg.inv(root).to(patterns).T
         return _log_distances(patterns @ white, queries @ white, 1.0) - float(root.diagonal().log().sum())
 
+    def _scattered_scores(self, patterns: Tensor, variance: Tensor, queries: Tensor) -> Tensor:
+        covariance, found = self.covariance(patterns.shape[1]).to(variance.device), []
+        for part in split(len(patterns), 3 * (covariance.numel() + queries.numel()) * covariance.element_size()):
+            root = torch.linalg.cholesky(covariance + torch.diag_embed(variance[part].double()))
+            gaps = (queries - patterns[part, None]).double()
+            white = torch.linalg.solve_triangular(root, gaps.mT, upper=False)
+            level = root.diagonal(dim1=1, dim2=2).log().sum(1) + patterns.shape[1] * math.log(2 * math.pi) / 2
+            found.append(-0.5 * white.square().sum(1) - level[:, None])
+        return torch.cat(found).mT.to(patterns)
+
 
 class Rotated(Beyond):
     r"""A rotation, :math:`x = R \xi + \sigma \varepsilon`: another camera angle, an embedding model trained again.
@@ -172,6 +183,12 @@ class Rotated(Beyond):
 
     def _scores(self, patterns: Tensor, queries: Tensor) -> Tensor:
         return _log_distances(patterns @ self.rotation(patterns.shape[1]).T.to(patterns), queries, self.noise)
+
+    def _scattered_scores(self, patterns: Tensor, variance: Tensor, queries: Tensor) -> Tensor:
+        # Turned back, the noise is as it was, and every value is hit by itself.
+        return Noisy(self.noise)._scattered_scores(
+            patterns, variance, queries @ self.rotation(queries.shape[1]).to(queries)
+        )
 
 
 class Gained(Beyond):

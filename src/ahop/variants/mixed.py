@@ -82,8 +82,11 @@ class Either(Variant):
     def pass_through(self, channel: Channel) -> Channel:
         raise ValueError("Either cannot be scored inside a composition: put the composition inside Either")
 
-    def log_likelihood(self, patterns: Any, queries: Any) -> Tensor:
-        scores = torch.stack([variant.log_likelihood(patterns, queries) for variant in self.choices], -1)  # type: ignore[operator]
+    def log_likelihood(self, patterns: Any, queries: Any, *, spread: Any = None) -> Tensor:
+        scores = torch.stack(
+            [variant.log_likelihood(patterns, queries, spread=spread) for variant in self.choices],  # type: ignore[operator]
+            -1,
+        )
         return torch.logsumexp(scores + self._shares().log().to(scores), -1)
 
 

@@ -100,7 +100,7 @@ def _compared(found: Linkage) -> Iterator[str]:
     yield head + views.waiting("the first method is asked …")
     for row in yours.rows(found, halves):
         rows.append(row)
-        yield head + views.table(rows, len(yours.MODELS))
+        yield head + views.table(rows, len(yours.METHODS))
     head += f'<div class="film">{views.table(rows, len(rows))}{views.calibration(rows)}</div>'
-    memory = next((row.memory for row in rows if row.name == "b-hop"), None)
+    memory = next((row.memory for row in rows if row.method is yours.B_HOP), None)
     yield head + views.trust(() if memory is None else yours.curves(memory, found, halves))

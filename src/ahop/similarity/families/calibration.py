@@ -18,7 +18,9 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import parts_of, split
+from ahop._queries import Queries
 from ahop.learning.chance import independent
+from ahop.learning.conformal import behind
 from ahop.learning.report import FitReport, beats_chance, clopper_pearson
 from ahop.similarity.density import Density
 from ahop.similarity.families import stand_ins
@@ -44,7 +46,7 @@ def first_choices(model: Density, data: TrainingData) -> Tensor:
     some, places, _ = stand_ins.of(data, model)
     stored, found = some.patterns.to(like), []
     for part in split(len(data.queries), 2 * len(stored) * like.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         found.append(model(stored, few.queries.to(like), few.observed).argmax(-1))
     return places[torch.cat(found)]
 
@@ -136,15 +138,16 @@ def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> Told 
     return Told.by(torch.cat(right), torch.cat(origins))
 
 
-def of_origins(models: list[tuple[Density, Tensor]], data: TrainingData, beta: float) -> Tensor:
-    """How likely known origins are, ``(l,)``, by models that each come with the rows they have not learned from."""
+def far_behind(models: list[tuple[Density, Tensor]], data: TrainingData) -> Tensor:
+    """How far known origins are behind the first choices (:func:`ahop.learning.conformal.behind`), ``(l,)``, by models
+    that each come with the rows they have not learned from."""
     found = [data.queries.new_empty(0)]
     for model, rows in models if data.origins is not None else ():
         some = stand_ins.of(data.part(rows[data.all_origins[rows] >= 0]), model).data
         for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
-            few = some.part(some.rows[part])
-            scores = beta * model(few.patterns, few.queries, few.observed) + few.log_priors
-            found.append(torch.softmax(scores, -1).gather(1, few.all_origins[:, None]).squeeze(1))
+            few = some.part(part)
+            scores = model(few.patterns, few.queries, few.observed)
+            found.append(behind(torch.cat([scores.gather(1, few.all_origins[:, None]), scores], 1)))
     return torch.cat(found)
 
 
@@ -186,10 +189,11 @@ def no_surer_than(share: float, model: Density, data: TrainingData, log_beta: fl
     like = next(model.parameters())
     some, _, counts = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // _ASKED)]), model)
     prior = 0.0 if some.log_prior is None else some.log_prior.to(like)
-    stored, asked = some.patterns.to(like), some.queries.to(like)
+    stored, asked = some.patterns.to(like), Queries(some.queries.to(like), some.observed)
 
     def scores(part: slice) -> Tensor:
-        found: Tensor = model(stored, asked[part], None if some.observed is None else some.observed[part])
+        few = asked[part]
+        found: Tensor = model(stored, few.rows, few.observed)
         return found
 
     # Once, whatever the temperature: among many patterns, scores take long.

@@ -53,7 +53,7 @@ def completed(data: TrainingData, refit: Refit, seed: int) -> Completed:
         some, _, counts = stand_ins.of(asked, model)
         evidence, doubt = [], []
         for part in split(len(judge), 4 * 8 * len(some.patterns)):
-            few = some.part(some.rows[part])
+            few = some.part(part)
             scores = (model(few.patterns, few.queries, few.observed) + few.log_priors).double()
             shares = torch.softmax(scores, 1)
             evidence.append(scores.logsumexp(1))

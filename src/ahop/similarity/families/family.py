@@ -68,6 +68,11 @@ class Family(ABC):
     def fit(self, data: TrainingData, seed: int) -> Density:
         """Learn from queries of which all, some or no origins are known."""
 
+    @property
+    def takes_spread(self) -> bool:
+        """Whether patterns may scatter, as all of its likelihoods say."""
+        return bool(self.models) and all(model.takes_spread for model in self.models)
+
     def of_causes(self, count: int) -> Family | None:
         """The same where it was said how many hidden causes there are, 0 for none; None where that rules it out."""
         return None
@@ -189,6 +194,6 @@ def evidence(data: TrainingData, model: Density) -> float:
     some = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // 512)]), model).data
     values = []
     for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         values.append((model(few.patterns, few.queries, few.observed) + few.log_priors).logsumexp(-1))
     return -float(torch.cat(values).mean())

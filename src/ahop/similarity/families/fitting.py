@@ -34,6 +34,7 @@ from ahop._blocks import split
 from ahop._precision import Units
 from ahop._progress import progress
 from ahop._warnings import warn
+from ahop.learning.conformal import behind
 from ahop.learning.holdout import halves_by_origin
 from ahop.learning.report import FitReport, beats_chance
 from ahop.similarity import families
@@ -43,7 +44,7 @@ from ahop.similarity.families.candidate import Candidate
 from ahop.similarity.families.capacity import within_room
 from ahop.similarity.families.family import Family, evidence
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import fit_doubt, of_own
+from ahop.similarity.families.validation import fit_doubt
 from ahop.similarity.families.views import in_column_units
 
 # A new family is one file in this folder, or a folder with a file of that name: it is known once the file is read.
@@ -62,7 +63,7 @@ GENUINE, FEWEST = 512, 4
 class Learned:
     """A model, how the fit went, its log inverse temperature, the share of queries that tell nothing; then of models
     that have not learned from the queries, how familiar these are ``(m,)``, how familiar they were if their pattern
-    were not stored ``(m,)``, and how likely the origins of labelled ones are ``(l,)``."""
+    were not stored ``(m,)``, and how far origins of labelled ones are behind the first choice ``(l,)``."""
 
     model: Density
     report: FitReport
@@ -70,7 +71,7 @@ class Learned:
     doubt: float = 0.0
     genuine: Tensor = field(default_factory=lambda: torch.empty(0))
     strange: Tensor = field(default_factory=lambda: torch.empty(0))
-    of_origins: Tensor = field(default_factory=lambda: torch.empty(0))
+    behind: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
 def learn(
@@ -89,10 +90,12 @@ def learn(
         view = in_column_units(data)
         learned = learn(view.show(data), families, seed, show)
         return replace(learned, model=view.wrap(learned.model))
+    if data.scattered:
+        families = _for_spread(families)
     if not data.same_width:
         _require_a_map(data, families)
     count, data = len(data.queries), sampled(data, seed)
-    units = Units.of(data.patterns, data.queries)
+    units = Units.of(data.means, data.queries)
     measured = data.measured(units)
     with progress("learning a corruption", show=show) as bar:
         choose = with_labels.choose if measured.labelled else without_labels.choose
@@ -108,7 +111,9 @@ def learn(
     # What cannot be told from chance may be as sure of itself as it likes.
     if not chosen.found:
         certain = replace(learned.report, confidence=1 / len(data.patterns))
-        learned = replace(learned, report=certain, doubt=1.0)
+        # The order that answers have is that of a memory which has learned nothing.
+        model = without_labels.nearest(measured).model if data.same_width else learned.model
+        learned = replace(learned, model=model, report=certain, doubt=1.0)
     elif not learned.report.labels and not null.can_tell(measured):
         learned = replace(learned, report=replace(learned.report, confidence=math.nan))
     if chosen.warning:
@@ -156,9 +161,18 @@ def _told_by_labels(data: TrainingData, report: FitReport) -> bool:
     return beats_chance(round(report.accuracy * report.labels), report.labels, len(data.patterns))
 
 
+def _for_spread(families: Sequence[Family]) -> list[Family]:
+    """Those that know what to do with patterns that scatter."""
+    able = [family for family in families if family.takes_spread]
+    if not able:
+        asked = ", ".join(family.name for family in families)
+        raise ValueError(f"spread must be None to learn {asked}: patterns that scatter are not known there")
+    return able
+
+
 def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:
     """Refuse queries of another width than patterns where no map between the two can be learned."""
-    width, asked = data.patterns.shape[1], data.queries.shape[1]
+    width, asked = data.means.shape[1], data.queries.shape[1]
     if not any(family.maps for family in families):
         raise ValueError(
             f"queries must have {width} values each, like the patterns: no map is learned here; got {asked}"
@@ -205,12 +219,9 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     elif judged and len(data.known) >= calibration.FEWEST:
         witnesses = len(data.all_origins[data.known].unique()) if told is None else told.witnesses
         report = replace(report, labels=len(data.known), witnesses=witnesses)
-    if chosen.held_out is not None:
-        of_origins = of_own(chosen.held_out.scores, log_beta, doubt)
-    else:
-        of_origins = calibration.of_origins(halved, data, math.exp(log_beta))
+    far = calibration.far_behind(halved, data) if chosen.held_out is None else behind(chosen.held_out.scores)
     genuine, strange = _genuine_and_strange(data, chosen, halved, math.exp(log_beta))
-    return Learned(model, report, log_beta, doubt, genuine, strange, of_origins)
+    return Learned(model, report, log_beta, doubt, genuine, strange, far)
 
 
 def _confidence(data: TrainingData, model: Density, beta: float) -> float:
@@ -218,7 +229,7 @@ def _confidence(data: TrainingData, model: Density, beta: float) -> float:
     some, _, counts = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // 512)]), model)
     sure = []
     for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         scores = beta * model(few.patterns, few.queries, few.observed)
         sure.append((torch.softmax(scores + few.log_priors, -1) / counts).amax(-1))
     return float(torch.cat(sure).mean())
@@ -256,7 +267,7 @@ def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) 
     some, _, counts = stand_ins.of(data.part(rows), model)
     found = [data.queries.new_empty(2, 0)]
     for part in split(len(rows), 2 * len(some.patterns) * some.queries.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         scores = beta * model(few.patterns, few.queries, few.observed) + few.log_priors
         first = (scores - counts.log()).argmax(1, keepdim=True)
         without = scores.scatter(1, first, -math.inf)
@@ -269,17 +280,8 @@ def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) 
 
 
 def follow(family: Family, model: Density, data: TrainingData) -> tuple[Density, FitReport] | None:
-    """A few steps from what is known to what the last queries of a stream say; None where it has to be learned anew.
-
-    Args:
-        family: The family of the model.
-        model: What is known so far.
-        data: The last queries of the stream.
-
-    Returns:
-        The model and a report of the fit; None where it has to be learned anew.
-    """
-    units = Units.of(data.patterns, data.queries)
+    """A few steps from what is known to what the last queries of a stream say; None where it has to be learned anew."""
+    units = Units.of(data.means, data.queries)
     measured = data.measured(units)
     found = family.follow(units.enter(model), measured)
     if found is None:

@@ -78,7 +78,7 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
     surest = 0.0
     for count in range(1, _SETS + 1):
         for keep_values in (False, True):
-            other = replace(plain, patterns=surrogates(data.patterns, generator, keep_values))
+            other = plain.beside(surrogates(data.means, generator, keep_values))
             by_chance = _held_out(other, chosen.again(other), seed)
             gains.append((own.evidence - by_chance.evidence).clamp(-_MOST, _MOST))
             surest = max(surest, float(by_chance.lead.mean()))
@@ -150,7 +150,7 @@ def _held_out(data: TrainingData, refit: Refit, seed: int) -> _HeldOut:
         model, rows = refit(learned[:_LEARNED]), judged[:_EXPLAINED]
         asked, among, counts = stand_ins.of(data.part(rows), model)
         for part in split(len(rows), 4 * len(among) * data.queries.element_size()):
-            some = asked.part(asked.rows[part])
+            some = asked.part(part)
             scores = model(some.patterns, some.queries, some.observed).double() + some.log_priors
             best, places = (scores - counts.log()).topk(2, 1)
             parts.append((scores.logsumexp(1), among[places[:, 0]], (best[:, 0] - best[:, 1]).clamp(max=_MOST)))

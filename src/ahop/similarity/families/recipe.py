@@ -41,7 +41,7 @@ class Pairs:
     @classmethod
     def of(cls, data: TrainingData) -> Pairs:
         """Those of queries of which all origins are known."""
-        return cls(data.queries, data.patterns[data.origins], data.zero, data.observed)
+        return cls(data.queries, data.means[data.origins], data.zero, data.observed)
 
     @cached_property
     def principal(self) -> Principal:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ahop._precision import Units
+from ahop._queries import Queries
 
 # Values that rounding leaves, at most, and how many entries show them.
 _FEW = 32
@@ -23,6 +24,7 @@ class TrainingData:
     An origin of -1 is unknown; None: none is known. ``zero`` is where values of nought lie, and
     ``order`` what was said of the order of columns: ``(d,)`` of a curve, ``(height, width)`` of an image, ``()`` for
     none; None: nobody has said. ``room`` ``(N,)`` is how many queries come from each pattern at most; None: any number.
+    Patterns that are ``scattered`` are a mean followed by standard deviations, ``(N, 2d)``.
     """
 
     patterns: Tensor
@@ -33,6 +35,7 @@ class TrainingData:
     zero: float = 0.0
     order: tuple[int, ...] | None = None
     room: Tensor | None = None
+    scattered: bool = False
 
     @cached_property
     def step(self) -> float:
@@ -57,7 +60,12 @@ class TrainingData:
     @property
     def same_width(self) -> bool:
         """Whether queries have as many dimensions as patterns."""
-        return self.queries.shape[1] == self.patterns.shape[1]
+        return self.queries.shape[1] == self.means.shape[1]
+
+    @property
+    def means(self) -> Tensor:
+        """The patterns, without their standard deviations, ``(N, d)``."""
+        return self.patterns[:, : self.patterns.shape[1] // 2] if self.scattered else self.patterns
 
     @property
     def rows(self) -> Tensor:
@@ -83,17 +91,23 @@ class TrainingData:
     @property
     def gaps(self) -> Tensor:
         """What labelled pairs leave unexplained, ``(n, d)``."""
-        return self.queries - self.patterns[self.origins]
+        return self.queries - self.means[self.origins]
 
-    def part(self, rows: Tensor) -> TrainingData:
+    def part(self, rows: Tensor | slice) -> TrainingData:
         """The same with some of the queries."""
+        asked = Queries(self.queries, self.observed)[rows]
         origins = None if self.origins is None else self.origins[rows]
-        observed = None if self.observed is None else self.observed[rows]
-        return replace(self, queries=self.queries[rows], origins=origins, observed=observed)
+        return replace(self, queries=asked.rows, origins=origins, observed=asked.observed)
 
     def measured(self, units: Units) -> TrainingData:
-        zero = (self.zero - units.centre) / units.unit
-        return replace(self, patterns=units.measure(self.patterns), queries=units.measure(self.queries), zero=zero)
+        zero, patterns = (self.zero - units.centre) / units.unit, units.measure(self.means)
+        if self.scattered:
+            patterns = torch.cat([patterns, self.patterns[:, patterns.shape[1] :].to(patterns) / units.unit], 1)
+        return replace(self, patterns=patterns, queries=units.measure(self.queries), zero=zero)
+
+    def beside(self, means: Tensor) -> TrainingData:
+        """The same with other means ``(N, d)``; each keeps the standard deviations that are there."""
+        return replace(self, patterns=torch.cat([means, self.patterns[:, means.shape[1] :]], 1))
 
     def log_density_of(self, units: Units) -> float:
         """What the log density of a query owes to the unit of its values, on average."""

@@ -12,7 +12,7 @@ from ahop._progress import Bar
 from ahop.learning.holdout import halves
 from ahop.learning.report import Trial
 from ahop.similarity.density import Density
-from ahop.similarity.families import calibration, completed, with_labels
+from ahop.similarity.families import calibration, completed, null, with_labels
 from ahop.similarity.families.candidate import Candidate, Outcome, Refit
 from ahop.similarity.families.family import Family, with_simplest
 from ahop.similarity.families.nearest.family import plain_distance
@@ -38,11 +38,14 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         bar: Shows what is being learned.
     """
     if data.same_width and len(data.queries) < _FEWEST:
-        one = _nearest(data)
+        one = nearest(data)
         return Outcome(one, [one.trial])
     few = data.same_width and len(data.queries) < _FEW
-    if few:
+    if few and not data.scattered:
         families = with_simplest(families)
+    if data.same_width and not null.can_tell(data):
+        # What cannot be told from chance improves on no plain metric, unless somebody asks for it.
+        families = [family for family in families if family.plain] or families
     blurry = completed.blurred(data, seed)
     best: Candidate | None = None
     tried: dict[Family, Trial] = {}
@@ -112,9 +115,9 @@ def _anew(family: Family, seed: int, data: TrainingData) -> Density:
     return (family.without_labels(data, seed, lambda _: None) or family.unvalidated(data, seed)).model
 
 
-def _nearest(data: TrainingData) -> Candidate:
+def nearest(data: TrainingData) -> Candidate:
     """The nearest pattern by plain distance, which fewer queries than have halves cannot improve on."""
-    nearest = Nearest(data.patterns.shape[1]).to(data.patterns)(data.patterns, data.queries, data.observed).argmax(1)
+    nearest = Nearest(data.means.shape[1]).to(data.patterns)(data.patterns, data.queries, data.observed).argmax(1)
     origins = torch.where(data.all_origins < 0, nearest, data.all_origins)
     return replace(plain_distance(replace(data, origins=origins)), data=data, again=None)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -95,12 +97,17 @@ class HiddenCauses(Family):
         # How many there are is found on some of the queries, and what they are learned from more of them.
         few, most = _some(data), max(_some(data), _TABLE // len(data.patterns))
         some = data if len(order) <= few else data.part(order[:few])
-        ranks = learning.ladder(len(some.queries), data.patterns.shape[1]) if self.rank is None else [self.rank]
+        ranks = learning.ladder(*some.queries.shape) if self.rank is None else [self.rank]
         stored, asked, prior = data.patterns, some.queries.double(), data.log_prior
         model = learning.by_information(stored, asked, some.origins, prior, ranks, lambda: advance(self.name))
         if len(order) > few:
             more, form = data.part(order[:most]), Form.of(model)
             model = learning.fit_queries(stored, more.queries.double(), form, _POLISH, model, more.origins, prior)
+        if data.scattered:
+            # Where covariances differ, tails decide between patterns, and not only how sure to be.
+            form = replace(Form.of(model), tails=math.inf)
+            normal = learning.fit_queries(stored, asked, form, _PLAIN_STEPS, model, some.origins, prior)
+            model = min(model, normal, key=lambda one: evidence(some, one))
         return model.to(data.patterns)
 
     def of_causes(self, count: int) -> HiddenCauses | None:
@@ -146,7 +153,7 @@ def _likely_gaps(data: TrainingData) -> Tensor:
     model = _plain_noise(data, shared=False)(data.rows)
     nearest = calibration.first_choices(model, some)
     nearest = torch.where(some.all_origins < 0, nearest, some.all_origins)
-    return some.queries - some.patterns[nearest]
+    return some.queries - some.means[nearest]
 
 
 def _from_pairs(data: TrainingData, form: Form) -> Refit:

@@ -20,8 +20,10 @@ from ahop._blocks import split
 from ahop.similarity.families import em, stand_ins, student
 from ahop.similarity.families.correlated.model import Correlated
 from ahop.similarity.families.correlated.moments import Moments, PairMoments, ShareMoments, Spread
+from ahop.similarity.families.correlated.scattered import Measured
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation, HeldOut
+from ahop.similarity.scatter import mean_and_variance
 
 # The numbers of hidden causes worth a try, and after how many failures in a row to stop.
 RANKS = (0, 1, 2, 4, 8, 16)
@@ -31,6 +33,9 @@ _HEAVY = 4.0
 _NOTHING = 1e-4
 # Queries x patterns from which on origins are shared out in single precision.
 _LARGE = 2**18
+# Of patterns that scatter: steps from pairs, since what was measured of them is unknown, and what a step gains at
+# least; patterns that a query is shared out among, and values (queries x patterns x dimensions) that takes.
+_STEPS, _LEAST_GAIN, _CANDIDATES, _WORK = 40, 1e-3, 64, 2**24
 
 
 def ladder(queries: int, dim: int) -> list[int]:
@@ -115,30 +120,42 @@ def _begin(bias: Tensor, variance: Tensor, form: Form, start: Correlated | None 
 
 @dataclass
 class _OfPairs:
-    """One form of a model, learned from queries ``(n, d)`` and the patterns they came from ``(n, d)``."""
+    """One form of a model, learned from queries ``(n, d)`` and the patterns they came from: ``(n, d)``, or ``(n, 2d)``
+    where they scatter."""
 
     model: Correlated
     form: Form
     queries: Tensor
     origins: Tensor
 
-    def expect(self) -> tuple[float, Tensor]:
-        """Every query is its origin's; what the tails leave to say is how much each counts, ``(n,)``."""
-        rows, log_determinant = self.model.whiten(self.queries - self.model.bias - self.model.gain * self.origins)
+    def expect(self) -> tuple[float, Moments]:
+        """Every query is its origin's; what the tails leave to say is how much each counts."""
+        model, count = self.model, len(self.queries)
+        if self.origins.shape[1] > model.dim:
+            told = Measured.of(model, self.origins, self.queries)
+            bound = model.density(told.squares, told.log_determinant, model.dim).mean()
+            return float(bound), PairMoments(self.queries, told.origins, told.weights(model.tails), count, told.left)
+        rows, log_determinant = model.whiten(self.queries - model.bias - model.gain * self.origins)
         squares = rows.square().sum(-1)
-        bound = self.model.density(squares, log_determinant, self.model.dim).mean()
-        return float(bound), student.weight(squares, self.model.tails, self.model.dim)
+        bound = model.density(squares, log_determinant, model.dim).mean()
+        weights = student.weight(squares, model.tails, model.dim)
+        return float(bound), PairMoments(self.queries, self.origins, weights, count)
 
-    def maximise(self, shares: Tensor) -> None:
-        maximise(self.model, PairMoments(self.queries, self.origins, shares, len(self.queries)), self.form)
+    def maximise(self, shares: Moments) -> None:
+        maximise(self.model, shares, self.form)
 
 
 @torch.no_grad()
 def fit_pairs(queries: Tensor, origins: Tensor, form: Form) -> Correlated:
-    """Fit one form to queries ``(n, d)`` and the patterns they came from ``(n, d)``."""
-    gaps = queries - origins
+    """Fit one form to queries ``(n, d)`` and the patterns they came from, ``(n, d)`` or ``(n, 2d)``."""
+    mean, scatter = mean_and_variance(origins, queries.shape[1])
+    gaps = queries - mean
     model = _begin(gaps.mean(0), gaps.var(0, unbiased=False), form)
-    em.iterate(_OfPairs(model, form, queries, origins), 3 if math.isfinite(form.tails) else 1 + form.learn_gain)
+    learning = _OfPairs(model, form, queries, origins)
+    if isinstance(scatter, Tensor):
+        em.iterate(learning, _STEPS, _LEAST_GAIN)
+    else:
+        em.iterate(learning, 3 if math.isfinite(form.tails) else 1 + form.learn_gain)
     return model
 
 
@@ -218,7 +235,7 @@ def mutual_information(model: Correlated, patterns: Tensor, queries: Tensor) -> 
 
 @dataclass
 class _OfQueries:
-    """The same, from queries alone: their origins are shared out among all patterns ``(N, d)``, but for those known."""
+    """The same, from queries alone: their origins are shared out among all patterns, but for those known."""
 
     model: Correlated
     form: Form
@@ -230,6 +247,8 @@ class _OfQueries:
     def expect(self) -> tuple[float, Tensor]:
         """The posterior of every origin, times how much the tails let it count, ``(n, N)``."""
         model = self.model
+        if self.scattered:
+            return self._shared_out()
         stored, log_determinant = model.whiten(model.gain * self.patterns)
         asked, _ = model.whiten(self.queries - model.bias)
         if len(asked) * len(stored) > _LARGE:
@@ -238,18 +257,51 @@ class _OfQueries:
         weights, bound = asked.new_empty(len(asked), len(stored)), 0.0
         for part in split(len(asked), 4 * len(stored) * asked.element_size()):
             squares = torch.cdist(asked[part], stored).square()
-            scores = model.density(squares, log_determinant.to(squares), model.dim)
-            if self.log_prior is not None:
-                scores = scores + self.log_prior.to(scores)
-            if self.origins is not None:
-                known = self.origins[part, None]
-                scores = scores.masked_fill((known >= 0) & (known != torch.arange(len(stored)).to(known)), -torch.inf)
+            scores = self._beside_known(model.density(squares, log_determinant.to(squares), model.dim), part)
             evidence = scores.logsumexp(-1, keepdim=True)
             weights[part] = (scores - evidence).exp() * student.weight(squares, model.tails, model.dim)
             bound += float(evidence.sum()) / len(asked)
         return bound - (math.log(len(stored)) if self.log_prior is None else 0.0), weights
 
+    @property
+    def scattered(self) -> bool:
+        return self.patterns.shape[1] > self.model.dim
+
+    def _beside_known(self, scores: Tensor, part: slice) -> Tensor:
+        """With the prior, and without all but the origin where that is known."""
+        if self.log_prior is not None:
+            scores = scores + self.log_prior.to(scores)
+        if self.origins is not None:
+            known = self.origins[part, None]
+            every = torch.arange(len(self.patterns)).to(known)
+            scores = scores.masked_fill((known >= 0) & (known != every), -torch.inf)
+        return scores
+
+    def _shared_out(self) -> tuple[float, Tensor]:
+        """The posterior of every origin that scatters, ``(n, N)``; what the tails say of each follows from pairs."""
+        count = len(self.queries)
+        shares, bound = self.queries.new_empty(count, len(self.patterns)), 0.0
+        for part in split(count, 4 * len(self.patterns) * self.queries.element_size()):
+            scores = self._beside_known(self.model(self.patterns, self.queries[part]), part)
+            evidence = scores.logsumexp(-1, keepdim=True)
+            shares[part] = (scores - evidence).exp()
+            bound += float(evidence.sum()) / count
+        return bound - (math.log(len(self.patterns)) if self.log_prior is None else 0.0), shares
+
+    def _of_likeliest(self, shares: Tensor) -> Moments:
+        """What the likeliest patterns of each query say, which scatter."""
+        most = min(len(self.patterns), max(8, min(_CANDIDATES, _WORK // self.queries.numel())))
+        best = shares.topk(most, 1)
+        own = torch.where(best.values > _NOTHING * best.values[:, :1], best.values, 0.0)
+        query, place = own.nonzero(as_tuple=True)
+        asked, own = self.queries[query], (own / own.sum(1, keepdim=True))[query, place]
+        told = Measured.of(self.model, self.patterns[best.indices[query, place]], asked, own)
+        return PairMoments(asked, told.origins, own * told.weights(self.model.tails), len(self.queries), told.left)
+
     def maximise(self, shares: Tensor) -> None:
+        if self.scattered:
+            maximise(self.model, self._of_likeliest(shares), self.form)
+            return
         # Few pairs are left once origins are nearly sure; they are much less work than all.
         likely, dim = shares > _NOTHING * shares.amax(1, keepdim=True), self.queries.shape[1]
         pairs = int(likely.sum())
@@ -285,7 +337,7 @@ def fit_queries(
         origins: The known origins, ``(n,)``, -1 where unknown; None knows none.
         log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
     """
-    mean = patterns.mean(0, dtype=queries.dtype)
+    mean = patterns[:, : queries.shape[1]].mean(0, dtype=queries.dtype)
     model = _begin(queries.mean(0) - mean, (queries - mean).var(0, unbiased=False), form, start)
     for few, count in stand_ins.rounds(TrainingData(patterns, queries, origins, None, log_prior), model, steps):
         stored = few.patterns.to(queries)

@@ -10,9 +10,12 @@ from torch import Tensor, nn
 
 from ahop._blocks import pairwise
 from ahop._precision import holds
+from ahop.similarity.codes import NoCodesError
 from ahop.similarity.density import Density
 from ahop.similarity.families import student
+from ahop.similarity.families.correlated import scattered
 from ahop.similarity.families.posterior import Prior, expected
+from ahop.similarity.scatter import mean_and_variance
 from ahop.similarity.squares import ROUNDING, squared_distances
 from ahop.similarity.whitened import Whitened
 
@@ -26,7 +29,8 @@ class Correlated(Density):
     A drifting sensor, another lamp or another instrument moves a query along the columns of W, and such moves
     cost little. In coordinates where :math:`\Sigma` is the identity, the score is a function of a plain distance.
     :math:`\beta` makes up for what is still dependent: without it, posteriors are far too sure of themselves.
-    :mod:`ahop.similarity.families.correlated.learning` fits all of it.
+    :mod:`ahop.similarity.families.correlated.learning` fits all of it. A pattern that scatters is its mean, followed by
+    its standard deviations; :math:`\Sigma` then has their squares, times :math:`a^2`, on its diagonal as well.
 
     Args:
         dim: Number of dimensions d.
@@ -34,7 +38,7 @@ class Correlated(Density):
         tails: Degrees of freedom :math:`\nu`; few let a query lie far off, infinity is a normal distribution.
 
     Shape:
-        patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
+        patterns ``(N, d)`` or ``(N, 2d)``, queries ``(Q, d)`` to ``(Q, N)``.
 
     Example:
         >>> drift = Correlated(dim=3, rank=1)
@@ -43,6 +47,7 @@ class Correlated(Density):
         tensor([0])
     """
 
+    takes_spread = True
     dim: int
 
     def __init__(self, dim: int, rank: int = 0, *, tails: float = 4.0) -> None:
@@ -101,6 +106,8 @@ class Correlated(Density):
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         dtype = queries.dtype
+        if patterns.shape[-1] > self.dim:
+            return self._of_scattered(patterns, queries, observed).to(dtype)
         # Around the patterns' mean, so that a common offset costs no digits.
         centre = patterns.detach().mean(-2, keepdim=True)
         if not holds(self.noise.min(), patterns - centre, queries - centre):
@@ -112,6 +119,19 @@ class Correlated(Density):
         count = patterns.shape[-2]
         squares = squared_distances(rows[..., :count, :], rows[..., count:, :])
         return (self.log_beta.exp() * self.density(squares, log_determinant, self.dim)).to(dtype)
+
+    def _of_scattered(self, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
+        if observed is not None and not bool(observed.all()):
+            raise ValueError("observed must be None: hidden causes take whole queries where patterns have a spread")
+
+        def block(patterns: Tensor, queries: Tensor) -> Tensor:
+            squares, log_determinant = scattered.of(self, patterns).distances(queries)
+            return self.log_beta.exp() * self.density(squares, log_determinant, self.dim)
+
+        patterns, queries = patterns.double(), queries.double()
+        # Of one pattern each: a covariance's causes, and what they leave of every query.
+        width = self.dim * (self.rank + 4) // max(1, len(queries)) + self.rank + 3
+        return pairwise(block, patterns, queries, width=width, learned=self.parameters())
 
     def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
         return 2**-9 + ROUNDING * best.abs()
@@ -146,6 +166,8 @@ class Correlated(Density):
     @torch.no_grad()
     def codes(self, patterns: Tensor, tolerance: float) -> Whitened:
         """See :class:`~ahop.similarity.Whitened`; they need no tolerance."""
+        if patterns.shape[-1] > self.dim:
+            raise NoCodesError("codes are not known where patterns have a spread")
         return Whitened.around(copy.deepcopy(self), patterns)
 
     @torch.no_grad()
@@ -166,14 +188,18 @@ class Correlated(Density):
             for name, value in self.named_parameters():
                 wider.get_parameter(name).data.copy_(value.data)
             wider.log_psi.data.copy_((self.log_psi.exp() + self._spread(patterns)).log())
-            return wider(patterns.mean(0, keepdim=True), queries, observed).squeeze(-1)
-        centre = self.gain * patterns.mean(0) + self.bias
+            return wider(patterns[:, : self.dim].mean(0, keepdim=True), queries, observed).squeeze(-1)
+        centre = self.gain * patterns[:, : self.dim].mean(0) + self.bias
         rows, log_determinant = self.whiten(queries - centre, beside=self._spread(patterns))
         return self.log_beta.exp() * self.density(rows.square().sum(-1), log_determinant, self.dim)
 
     def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
-        """The noise stays, with the hidden causes."""
-        return queries + self.gain * (others - own)
+        """The noise stays, with the hidden causes; where patterns scatter, as far off as it was among their own."""
+        (old, scatter), (new, wider) = (mean_and_variance(rows, self.dim) for rows in (own, others))
+        if isinstance(scatter, Tensor) and isinstance(wider, Tensor):
+            gaps = queries - self.bias - self.gain * old
+            return self.bias + self.gain * new + scattered.carried(self, gaps, scatter, wider)
+        return queries + self.gain * (new - old)
 
     @torch.no_grad()
     def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -189,7 +215,9 @@ class Correlated(Density):
         )
 
     def _spread(self, patterns: Tensor) -> Tensor:
-        return self.gain.square() * patterns.var(0, unbiased=False)
+        mean, scatter = mean_and_variance(patterns, self.dim)
+        within = scatter.mean(0) if isinstance(scatter, Tensor) else scatter
+        return self.gain.square() * (mean.var(0, unbiased=False) + within)
 
     @torch.no_grad()
     def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:

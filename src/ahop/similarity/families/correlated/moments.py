@@ -91,21 +91,27 @@ class OfMatrix:
 @dataclass
 class PairMoments:
     """Of queries and the patterns they came from, ``(m, d)`` each, and how much each pair counts, ``(m,)``; of so many
-    queries in all."""
+    queries in all. Where it is not sure what was measured of the patterns, its covariance is ``left`` ``(d, d)``,
+    summed over pairs."""
 
     queries: Tensor
     origins: Tensor
     weights: Tensor
     amount: int
+    left: Tensor | None = None
 
     def __post_init__(self) -> None:
         share = self.weights / self.weights.sum()
         self.mean_x, self.mean_k = share @ self.queries, share @ self.origins
         self._x, self._k = self.queries - self.mean_x, self.origins - self.mean_k
         self.xk, self.kk = self.weights @ (self._x * self._k), self.weights @ self._k.square()
+        if self.left is not None:
+            self.kk = self.kk + self.left.diagonal()
 
     def covariance(self, gain: Tensor) -> Spread:
         rows = (self._x - gain * self._k) * (self.weights / self.amount).sqrt()[:, None]
+        if self.left is not None:
+            return OfMatrix(rows.mT @ rows + gain**2 * self.left / self.amount)
         # More rows than twice the dimensions are less work as a matrix.
         return OfRows(rows) if len(rows) <= 2 * rows.shape[1] else OfMatrix(rows.mT @ rows)
 

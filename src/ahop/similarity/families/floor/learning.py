@@ -68,7 +68,7 @@ def has_floor(data: TrainingData) -> bool:
     A value that queries share and no pattern has is no floor: those values were lost.
     """
     floor = floor_of(data.queries, data.observed)
-    return floor is not None and float((data.patterns == floor).double().mean()) >= _STORED
+    return floor is not None and float((data.means == floor).double().mean()) >= _STORED
 
 
 def begin(patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Floor:

@@ -77,9 +77,7 @@ class Problem:
     @cached_property
     def spread(self) -> float:
         """How widely patterns are spread; where they are all the same, how widely queries are."""
-        patterns, queries = (
-            float(rows.std(0, unbiased=False).mean()) for rows in (self.data.patterns, self.data.queries)
-        )
+        patterns, queries = (float(rows.std(0, unbiased=False).mean()) for rows in (self.data.means, self.data.queries))
         return patterns if patterns > 1e-6 else max(queries, 1e-6)
 
     @property
@@ -131,8 +129,8 @@ class Problem:
         similarity, chosen, needed = self.similarity(state), [], []
         most = min(len(patterns), max(8, min(_CANDIDATES, _WORK // queries.numel())))
         for part in split(len(queries), len(patterns) * patterns.element_size()):
-            seen = None if self.data.observed is None else self.data.observed[part]
-            scores = similarity(patterns, queries[part], seen)
+            some = self.data.part(part)
+            scores = similarity(patterns, some.queries, some.observed)
             best = (scores if log_prior is None else scores + log_prior).topk(most, dim=-1)
             left = torch.softmax(best.values, -1).flip(-1).cumsum(-1).flip(-1)
             chosen.append(best.indices)
@@ -153,7 +151,7 @@ class Problem:
     def forget_dimensions(self, state: State) -> None:
         """Begin anew, in place, with what differs between dimensions, from these queries alone."""
         data = self.data
-        stored = data.patterns[data.origins] if data.origins is not None and data.labelled else data.patterns.mean(0)
+        stored = data.means[data.origins] if data.origins is not None and data.labelled else data.means.mean(0)
         bias = self.mean(data.queries - stored)
         for regime in state.regimes:
             regime.bias.copy_(bias)
@@ -204,7 +202,7 @@ class Fit:
         top = top.scatter_reduce(0, evidence.owner, scores, "amax")
         first = (scores == top[evidence.owner]).nonzero().squeeze(1)
         best = torch.zeros_like(evidence.owner[:1]).expand(len(top)).scatter(0, evidence.owner[first], first)
-        return evidence.queries - evidence.candidates[best]
+        return evidence.queries - evidence.candidates[best, : evidence.queries.shape[1]]
 
     def leaves_causes(self, seed: int) -> bool:
         """Whether residuals are more correlated than they would be if every dimension had been hit by itself."""
@@ -258,7 +256,7 @@ class Fit:
 def from_pairs(problem: Problem) -> Fit:
     """With labels: the better of a background that came before the bias and one that came after it."""
     data, evidence = problem.data, problem.pairs()
-    bias = problem.mean(data.queries - data.patterns[data.origins])
+    bias = problem.mean(data.gaps)
     tried = []
     for shifted in (False, True):
         state = _plain(problem, bias, shifted, mask=0.3, noise=0.5)
@@ -285,7 +283,7 @@ def from_queries(problem: Problem, advance: Callable[[], None]) -> tuple[Fit, St
 
 
 def _starts(problem: Problem, levels: Sequence[tuple[float, float]]) -> list[State]:
-    gap = problem.mean(problem.data.queries) - problem.data.patterns.mean(0)
+    gap = problem.mean(problem.data.queries) - problem.data.means.mean(0)
     # Lost values do not carry the bias when it came before them: the mean shows part of it only.
     return [
         _plain(problem, gap if shifted else gap / (1 - mask), shifted, mask, noise)
@@ -311,7 +309,7 @@ def _plain(problem: Problem, bias: Tensor, shifted: bool, mask: float, noise: fl
 
 def _unlike(problem: Problem) -> State:
     """A start whose dimensions differ in noise, as a Gaussian of their own finds them."""
-    patterns, queries = problem.data.patterns, problem.data.queries
+    patterns, queries = problem.data.means, problem.data.queries
     form = correlated.Form(rank=0)
     rough = correlated.fit_queries(patterns, queries.double(), form, steps=10, start=None)
     state = _plain(problem, rough.bias.to(queries), False, mask=0.05, noise=1.0)

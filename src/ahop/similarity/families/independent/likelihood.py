@@ -14,6 +14,7 @@ from ahop.similarity import codes, reranking
 from ahop.similarity.base import Decomposable
 from ahop.similarity.density import Density
 from ahop.similarity.families.posterior import Prior, expected
+from ahop.similarity.scatter import mean_and_variance
 
 _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 # Values far outside anything seen in fitting still have some density, so that no score is infinite: so much of a flat
@@ -33,6 +34,9 @@ class Likelihood(Decomposable, Density):
     The background is a density that is linear between knots. :mod:`ahop.similarity.families.independent.learning` fits
     all of it, by expectation maximisation.
 
+    A pattern that scatters is its mean, followed by its standard deviations :math:`\varsigma`: a value that is kept
+    then has variance :math:`a_j^2 \varsigma_i^2 + (\sigma_j t_i)^2`.
+
     Without gradients, many scores at once on a CPU are computed as dot products (:mod:`ahop.similarity.codes`): exact
     for the best patterns of each query, with a root mean square error of 0.01 for the rest.
 
@@ -45,7 +49,7 @@ class Likelihood(Decomposable, Density):
         knots: How many the background has.
 
     Shape:
-        patterns ``(N, d)``, queries ``(Q, d)`` to ``(Q, N)``.
+        patterns ``(N, d)`` or ``(N, 2d)``, queries ``(Q, d)`` to ``(Q, N)``.
 
     Example:
         >>> likelihood = Likelihood(dim=3)
@@ -53,6 +57,7 @@ class Likelihood(Decomposable, Density):
         tensor([0, 1, 2])
     """
 
+    takes_spread = True
     dim: int
 
     def __init__(
@@ -133,7 +138,10 @@ class Likelihood(Decomposable, Density):
 
     def kept(self, patterns: Tensor, queries: Tensor) -> Tensor:
         r"""The log of :math:`(1-m_i) \, \pi_j N(\cdot)` for each kind of noise, ``(J, ..., d)``."""
+        patterns, scatter = mean_and_variance(patterns, self.dim)
         patterns, queries = patterns - self.centre, queries - self.centre - self.bias
+        if isinstance(scatter, Tensor):
+            return self._kept_of_scattered(patterns, scatter, queries)
         level, inverse = self.level, 1 / self.sigma
         return torch.stack(
             [
@@ -141,6 +149,13 @@ class Likelihood(Decomposable, Density):
                 for j in range(self.components)
             ]
         )
+
+    def _kept_of_scattered(self, patterns: Tensor, scatter: Tensor, queries: Tensor) -> Tensor:
+        found = []
+        for gain, noise, level in zip(self.gain, self.sigma.square(), self.level, strict=True):
+            wider = 1 + gain**2 / noise * scatter
+            found.append(level - 0.5 * ((queries - gain * patterns).square() / (noise * wider) + wider.log()))
+        return torch.stack(found)
 
     def terms(self, patterns: Tensor, queries: Tensor) -> Tensor:
         kept = self.kept(patterns, queries)
@@ -159,7 +174,7 @@ class Likelihood(Decomposable, Density):
             terms = torch.logaddexp(kept, lost.unsqueeze(-2))
             return (terms if observed is None else terms * observed.unsqueeze(-2)).sum(-1)
 
-        width = (2 + 2 * self.components) * self.dim
+        width = (2 + 2 * self.components) * patterns.shape[-1]
         return pairwise(
             block, patterns, queries, width=width, per_query=(self.lost(queries), observed), learned=self.parameters()
         )
@@ -169,7 +184,8 @@ class Likelihood(Decomposable, Density):
     ) -> Tensor | None:
         """The scores of all patterns, or of those chosen for each query, by compiled code; None where there is none."""
         single = patterns.dtype == queries.dtype == self.bias.dtype == torch.float32
-        if torch.is_grad_enabled() or not single or patterns.ndim != 2 or queries.ndim != 2:
+        plainly = patterns.ndim == queries.ndim == 2 and patterns.shape[1] == self.dim
+        if torch.is_grad_enabled() or not single or not plainly:
             return None
         asked = queries - self.centre - self.bias
         arguments = self.lost(queries), self.gain, self.sigma, self.level, observed
@@ -186,7 +202,7 @@ class Likelihood(Decomposable, Density):
 
     def approximate(self, patterns: Tensor, queries: int) -> reranking.Table | None:
         """A way to the scores of so many queries by dot products, or None where it would not be faster."""
-        return codes.approximate(self, patterns, queries)
+        return codes.approximate(self, patterns, queries) if patterns.shape[-1] == self.dim else None
 
     def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """The scores of some patterns for each query, ``(N, d)``, ``(Q, C)`` and ``(Q, d)`` to ``(Q, C)``."""
@@ -197,6 +213,8 @@ class Likelihood(Decomposable, Density):
 
     def codes(self, patterns: Tensor, tolerance: float) -> codes.InnerProduct:
         """See :func:`~ahop.similarity.codes.inner_product`."""
+        if patterns.shape[-1] > self.dim:
+            raise codes.NoCodesError("codes are not known where patterns have a spread")
         return codes.inner_product(self, patterns, tolerance)
 
     @torch.no_grad()
@@ -234,10 +252,19 @@ class Likelihood(Decomposable, Density):
 
     @torch.no_grad()
     def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
-        """Lost values stay; those that were kept move as their patterns' do, the noise with them."""
+        """Lost values stay; those that were kept move as their patterns' do, the noise with them, wider or narrower as
+        the patterns scatter."""
         kept = self.kept(own, queries)
-        lost = self.lost(queries) > kept.logsumexp(0)
-        return torch.where(lost, queries, queries + self.gain[kept.argmax(0)] * (others - own))
+        lost, kind = self.lost(queries) > kept.logsumexp(0), kept.argmax(0)
+        gain = self.gain[kind]
+        (old, scatter), (new, wider) = (mean_and_variance(rows, self.dim) for rows in (own, others))
+        moved = queries + gain * (new - old)
+        if isinstance(scatter, Tensor):
+            noise = self.sigma.square().gather(0, kind)
+            ratio = (gain**2 * wider + noise) / (gain**2 * scatter + noise)
+            centre = self.centre + self.bias + gain * (new - self.centre)
+            moved = centre + ratio.sqrt() * (moved - centre)
+        return torch.where(lost, queries, moved)
 
     @torch.no_grad()
     def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:

@@ -28,6 +28,7 @@ class Regimes(Density):
         regimes: One :class:`Likelihood` each.
     """
 
+    takes_spread = True
     dim: int
 
     def __init__(self, regimes: Sequence[Likelihood]) -> None:

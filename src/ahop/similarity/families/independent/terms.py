@@ -15,13 +15,16 @@ and that the background is flat, one value's worth of it. Patterns and queries c
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from ahop._queries import Queries
 from ahop.similarity.families.independent.likelihood import Likelihood
+from ahop.similarity.scatter import mean_and_variance
 
 _TINY = 1e-12
 # How much likelier kept than lost a value may be, as a logarithm: a float32 holds its exponential.
@@ -55,7 +58,8 @@ class Shrinkage:
 
 @dataclass
 class Evidence:
-    """Queries ``(n, d)`` and their candidate patterns ``(m, d)``, with the query that each is for and its log prior.
+    """Queries ``(n, d)`` and their candidate patterns ``(m, d)``, with the query that each is for and its log prior;
+    ``(m, 2d)`` where they scatter.
 
     ``owner`` ``(m,)`` is the index of that query, ``log_prior`` ``(m,)``. ``observed`` ``(n, d)`` tells which values
     were seen; the others teach nothing. None: all were.
@@ -85,8 +89,9 @@ class Evidence:
         place = self.owner.new_full((len(self.queries),), -1)
         place[rows] = torch.arange(len(rows), device=rows.device)
         kept = (place[self.owner] >= 0).nonzero().squeeze(1)
-        seen = None if self.observed is None else self.observed[rows]
-        return Evidence(self.queries[rows], self.candidates[kept], place[self.owner[kept]], self.log_prior[kept], seen)
+        some = Queries(self.queries, self.observed)[rows]
+        owner, log_prior = place[self.owner[kept]], self.log_prior[kept]
+        return Evidence(some.rows, self.candidates[kept], owner, log_prior, some.observed)
 
     def by_query(self, values: Tensor) -> Tensor:
         """Sums over the candidates of each query: ``(m, ...)`` to ``(n, ...)``."""
@@ -122,7 +127,12 @@ class Evidence:
     @property
     def on_processor(self) -> bool:
         """Whether :mod:`ahop.kernels.mixture` can do the work."""
-        return self.queries.dtype == torch.float32 and self.queries.device.type == "cpu"
+        return self.queries.dtype == torch.float32 and self.queries.device.type == "cpu" and not self.scattered
+
+    @property
+    def scattered(self) -> bool:
+        """Whether candidates are means followed by standard deviations."""
+        return self.candidates.shape[1] > self.queries.shape[1]
 
     def counted_from(self, likelihood: Likelihood) -> tuple[Tensor, Tensor, Tensor]:
         """Candidates counted from the centre of a likelihood, whose they are, and queries counted from its bias too."""
@@ -239,11 +249,11 @@ def _gathered(
     evidence: Evidence, likelihood: Likelihood, shares: Tensor, explained: Explained
 ) -> tuple[list[_Moments], Tensor, Tensor]:
     """What each kind of noise answers for, how much of each query's values is lost ``(n, d)``, and all of it."""
-    candidates, owner, queries = evidence.counted_from(likelihood)
     odds, whole, _ = explained
     if evidence.on_processor:
         from ahop.kernels import mixture
 
+        candidates, owner, queries = evidence.counted_from(likelihood)
         sums, lost, amount = mixture.gather(
             candidates, owner, queries, likelihood.gain, odds, whole, shares, evidence.observed
         )
@@ -251,10 +261,40 @@ def _gathered(
     weight = evidence.weigh(shares)
     by_background = weight / whole
     moments = [
-        _Moments.of(amounts, queries[owner] - gain * candidates, candidates)
-        for amounts, gain in zip(odds * by_background, likelihood.gain, strict=True)
+        _Moments.of(amounts, one)
+        for amounts, one in zip(odds * by_background, _kept(evidence, likelihood), strict=True)
     ]
     return moments, evidence.by_query(by_background), weight.sum(0).expand_as(likelihood.bias)
+
+
+class _Kept(NamedTuple):
+    """What one kind of noise takes candidates to have been when they were measured, what gap that leaves to the query,
+    both ``(m, d)``, the variance of the former, and the gain."""
+
+    stored: Tensor
+    gaps: Tensor
+    variance: Tensor | float
+    gain: Tensor
+
+    @property
+    def squares(self) -> Tensor:
+        """Of the gaps, on average."""
+        return self.gaps.square() + self.gain**2 * self.variance
+
+
+def _kept(evidence: Evidence, likelihood: Likelihood) -> Iterator[_Kept]:
+    r"""For each kind of noise. Of a pattern that scatters, what was measured is told by the query as well:
+
+    .. math:: \mathbb{E}[y \mid x] = \xi + \frac{a s^2}{a^2 s^2 + \sigma^2} (x - a \xi - b), \qquad
+        \mathrm{Var}[y \mid x] = \frac{s^2 \sigma^2}{a^2 s^2 + \sigma^2}
+    """
+    mean, scatter = mean_and_variance(evidence.candidates, likelihood.dim)
+    stored = mean - likelihood.centre
+    queries = (evidence.queries - likelihood.centre - likelihood.bias)[evidence.owner]
+    for gain, noise in zip(likelihood.gain, likelihood.sigma.square(), strict=True):
+        gaps = queries - gain * stored
+        whole = gain**2 * scatter + noise
+        yield _Kept(stored + gain * scatter / whole * gaps, noise / whole * gaps, scatter * noise / whole, gain)
 
 
 class _Moments(NamedTuple):
@@ -269,10 +309,10 @@ class _Moments(NamedTuple):
     ec: Tensor
 
     @classmethod
-    def of(cls, amounts: Tensor, gaps: Tensor, candidates: Tensor) -> _Moments:
-        e, c = amounts * gaps, amounts * candidates
-        sums = (amounts, e, e * gaps, c, c * candidates, e * candidates)
-        return cls(*(values.sum(0) for values in sums))
+    def of(cls, amounts: Tensor, kept: _Kept) -> _Moments:
+        e, c, left = amounts * kept.gaps, amounts * kept.stored, amounts * kept.variance
+        squares = (amounts * kept.squares, c * kept.stored + left, e * kept.stored - kept.gain * left)
+        return cls(*(values.sum(0) for values in (amounts, e, squares[0], c, *squares[1:])))
 
     def with_gain(self, change: Tensor) -> _Moments:
         """The same after the gain has changed by so much."""
@@ -351,7 +391,6 @@ def estimate_shrinkage(evidence: Evidence, regimes: list[Likelihood], log_rho: T
     _, shares = expect(evidence, regimes, log_rho)
     common = int(shares.sum(0).argmax())
     likelihood, weight = regimes[common], evidence.weigh(shares[:, common])
-    queries, candidates = evidence.queries[evidence.owner] - likelihood.centre, evidence.candidates - likelihood.centre
     odds, whole, _ = evidence.explained(likelihood)
     by_background = weight / whole
     by_kind = odds * by_background
@@ -369,9 +408,9 @@ def estimate_shrinkage(evidence: Evidence, regimes: list[Likelihood], log_rho: T
     mask = math.inf if between <= 0 else float((rate * (1 - rate) / between - 1).clamp(1.0, 1e6))
 
     sizes = by_kind.sum((0, 1)).clamp_min(1.0)
-    gaps = (queries - likelihood.bias - likelihood.gain[:, None, None] * candidates).square()
+    squares = torch.stack([one.squares for one in _kept(evidence, likelihood)])
     precision = (-2 * likelihood.log_sigma).exp()[:, None, None]
-    ratio = ((by_kind * gaps * precision).sum((0, 1)) / sizes).clamp_min(1e-8)
+    ratio = ((by_kind * squares * precision).sum((0, 1)) / sizes).clamp_min(1e-8)
     between = ratio.log().var(unbiased=False) - (2 / sizes).mean()
     scale = math.inf if between <= 0 else float((2 / between).clamp(1.0, 1e6))
     return Shrinkage(mask, scale, float(rate.clamp(1e-6, 1 - 1e-6)))

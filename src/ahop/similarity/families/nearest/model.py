@@ -88,8 +88,8 @@ class Nearest(Density):
         return METRICS[self.metric]()
 
     def stored(self, patterns: Tensor) -> Tensor:
-        """Patterns in the coordinates of the comparison, ``(N, d)``."""
-        return (patterns - self.pattern_centre) * (-self.log_pattern_scale).exp()
+        """Patterns in the coordinates of the comparison, ``(N, d)``; how far they scatter has no say."""
+        return (patterns[..., : self.dim] - self.pattern_centre) * (-self.log_pattern_scale).exp()
 
     def asked(self, queries: Tensor) -> Tensor:
         """Queries in the coordinates of the comparison, ``(Q, d)``."""

@@ -65,7 +65,7 @@ class Metric(Recipe):
 
 
 METRICS = [Metric(*one) for one in product(("", "centred", "z-scored"), ("distance", "manhattan", "cosine"))]
-DISTANCE = METRICS[0]
+DISTANCE = Metric("", "distance")
 
 
 def _deviation(rows: Tensor) -> Tensor:
