@@ -48,7 +48,16 @@ def folds_by_origin(origins: Tensor, most: int, generator: torch.Generator) -> T
 
 
 def halves(count: int, seed: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Two halves of so many rows, by chance."""
+    """Two random halves.
+
+    Args:
+        count: The number of rows.
+        seed: Seed of the draw.
+        device: Where the indices are needed.
+
+    Returns:
+        Indices of both halves.
+    """
     order = torch.randperm(count, generator=torch.Generator().manual_seed(seed + _STREAM)).to(device)
     return order[: count // 2], order[count // 2 :]
 

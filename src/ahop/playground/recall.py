@@ -133,7 +133,15 @@ def _taught(pictures: Pictures, left_out: int | None, sliders: Sliders, paint: P
 
 
 def taught(name: str, patterns: Tensor, train: Samples, damage: Damage, *, labels: bool = True) -> AssociativeMemory:
-    """A memory by name after it has learned what it can from damaged examples, their origins told or not."""
+    """A memory by name, fitted to damaged examples.
+
+    Args:
+        name: The memory's name on the page.
+        patterns: ``(N, d)``.
+        train: The examples and their origins.
+        damage: What was done to them, which the Oracle knows.
+        labels: Whether to learn from the origins as well.
+    """
     if MEMORIES[name].knows:
         return Oracle(patterns, damage)
     memory = create(name, patterns)

@@ -51,7 +51,13 @@ def query(task: Task) -> str:
 
 
 def cards(task: Task, answers: Sequence[Answer], names: Sequence[str]) -> str:
-    """One card a memory; those that have not answered yet are learning."""
+    """One card a memory; those that have not answered yet are learning.
+
+    Args:
+        task: What is asked.
+        answers: Those of the memories that have answered.
+        names: All memories, in their order on the page.
+    """
     given = {answer.name: answer for answer in answers}
     made = [_card(task, given[name]) if name in given else _empty(name) for name in names]
     known = any(MEMORIES[name].knows for name in names)

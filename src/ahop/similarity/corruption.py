@@ -262,7 +262,15 @@ class Corruption(Density):
         observed: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> FitReport | None:
-        """Go on learning from the last queries of a stream; None where they are too few to change what is known."""
+        """Go on learning from the last queries of a stream; None where they are too few to change what is known.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: The last queries of the stream, ``(n, d)``.
+            origins: The pattern that each came from, ``(n,)``, -1 where unknown; None if none is known.
+            observed: Which entries of the queries count, ``(n, d)``; None is all.
+            log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
+        """
         scattered = patterns.shape[1] > self.dim
         data = TrainingData(patterns, queries, origins, observed, log_prior, scattered=scattered)
         family = family_of(self.model)

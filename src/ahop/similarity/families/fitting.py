@@ -280,7 +280,16 @@ def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) 
 
 
 def follow(family: Family, model: Density, data: TrainingData) -> tuple[Density, FitReport] | None:
-    """A few steps from what is known to what the last queries of a stream say; None where it has to be learned anew."""
+    """A few steps from what is known to what the last queries of a stream say; None where it has to be learned anew.
+
+    Args:
+        family: The family of the model.
+        model: What is known so far.
+        data: The last queries of the stream.
+
+    Returns:
+        The model and a report of the fit; None where it has to be learned anew.
+    """
     units = Units.of(data.means, data.queries)
     measured = data.measured(units)
     found = family.follow(units.enter(model), measured)

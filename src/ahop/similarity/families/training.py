@@ -21,7 +21,7 @@ _ENOUGH = 2**16
 class TrainingData:
     """What there is to learn from: patterns ``(N, d)``, queries ``(n, d)``, and what else is known of them.
 
-    An origin of -1 is one that nobody knows; None: nobody knows any. ``zero`` is where values of nought lie, and
+    An origin of -1 is unknown; None: none is known. ``zero`` is where values of nought lie, and
     ``order`` what was said of the order of columns: ``(d,)`` of a curve, ``(height, width)`` of an image, ``()`` for
     none; None: nobody has said. ``room`` ``(N,)`` is how many queries come from each pattern at most; None: any number.
     Patterns that are ``scattered`` are a mean followed by standard deviations, ``(N, 2d)``.

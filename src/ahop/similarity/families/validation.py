@@ -23,22 +23,22 @@ _FOLDS = 8
 # Enough queries and rivals to tell two models apart; more would only take longer.
 _JUDGED = 2048
 # What a nat of log posterior is worth beside an origin found, and below what it counts no more.
-_SURENESS, _LOST = 0.5, -8.0
+_NAT_WORTH, _LEAST_LOG_POSTERIOR = 0.5, -8.0
 # Standard errors by which a temperature has to explain more than none, and doubt more than a temperature alone.
-_SURE = 2.0
+_ERRORS = 2.0
 # Rounds in which a temperature and a doubt take turns, and rows that they are found on.
-_TURNS, _WITNESSES = 50, 1024
+_TURNS, _CALIBRATION_ROWS = 50, 1024
 # Logarithms of temperatures that chance alone may bring about.
-_ABOUT = 0.4
+_LOG_BETA_NOISE = 0.4
 _RIVALS = 1024
 # Values that a model is learned from to be judged, and rows it has at least.
-_LESSONS, _LEAST = 2**18, 256
+_TRAINING_VALUES, _TRAINING_ROWS = 2**18, 256
 # The size of a validation that screens many candidates: folds, queries, rivals, and rows to learn from.
 _SCREENED_FOLDS, _SCREENED = 4, 256
 # Scores of all patterns that the last validation may look at, and queries it has at least.
-_LAST, _LAST_QUERIES = 2**23, 256
+_FINAL_SCORES, _FINAL_QUERIES = 2**23, 256
 # A candidate is given up when it is behind by so many standard errors, in both, on so many queries.
-_BEHIND, _ENOUGH = 2.5, 24
+_BEHIND_ERRORS, _BEHIND_QUERIES = 2.5, 24
 # The least standard error of a gain: that all are alike is no proof.
 _LEAST_ERROR = 1e-3
 
@@ -67,12 +67,12 @@ class HeldOut:
     @property
     def utility(self) -> float:
         """What a choice goes by: how often it is right, and how sure of what is right."""
-        return self.accuracy + _SURENESS * float(self.log_posterior.clamp_min(_LOST).mean())
+        return self.accuracy + _NAT_WORTH * float(self.log_posterior.clamp_min(_LEAST_LOG_POSTERIOR).mean())
 
     @property
     def error(self) -> float:
         """The standard error of the worth, as if of one query at least that went the other way."""
-        each = self.right + _SURENESS * self.log_posterior.clamp_min(_LOST)
+        each = self.right + _NAT_WORTH * self.log_posterior.clamp_min(_LEAST_LOG_POSTERIOR)
         return max(float(each.std(unbiased=False)), 1 / math.sqrt(len(each))) / math.sqrt(len(each))
 
     def surer_than(self, other: HeldOut) -> bool:
@@ -82,14 +82,14 @@ class HeldOut:
     def hopeless(self, other: HeldOut) -> bool:
         """Whether it is clearly behind, on the first queries of the other that it was judged on, in both."""
         lost = other.log_posterior[: len(self.right)] - self.log_posterior
-        return other.ahead_of(self.right) and self._above(lost, _BEHIND)
+        return other.ahead_of(self.right) and self._above(lost, _BEHIND_ERRORS)
 
     def ahead_of(self, right: Tensor) -> bool:
         """Whether this is clearly more often right than another on the first queries ``(m,)``, if those are enough."""
         count = len(right)
-        if count < min(_ENOUGH, len(self.right)):
+        if count < min(_BEHIND_QUERIES, len(self.right)):
             return False
-        return self._above(self.right[:count].double() - right, _BEHIND)
+        return self._above(self.right[:count].double() - right, _BEHIND_ERRORS)
 
     def _above(self, gains: Tensor, errors: float = 1.0) -> bool:
         """Whether gains on the first queries are no chance; those of one group are no independent witnesses."""
@@ -137,7 +137,7 @@ class CrossValidation:
         several = _FEW_FOLDS if len(known) <= _FEW else _FOLDS
         fold = folds_by_origin(self.groups, _SCREENED_FOLDS if screening else several, self.generator)
         self.rivals = self._permutation(len(data.patterns))[: _SCREENED if screening else _RIVALS]
-        self.most = _SCREENED if screening else max(_LEAST, _LESSONS // data.queries.shape[1])
+        self.most = _SCREENED if screening else max(_TRAINING_ROWS, _TRAINING_VALUES // data.queries.shape[1])
         judged = torch.zeros_like(origins, dtype=torch.bool)
         judged[self._permutation(len(origins))[: _SCREENED if screening else _JUDGED]] = True
         # Rows to learn from, the same for all candidates and as many as tell how well each does; rows to judge on.
@@ -197,7 +197,7 @@ class CrossValidation:
         """The same validation with every pattern as a rival, for a last word on the model that was chosen."""
         other = copy.copy(self)
         other.rivals = torch.arange(len(self.data.patterns), device=self.data.patterns.device)
-        most = max(_LAST_QUERIES, _LAST // len(self.data.patterns))
+        most = max(_FINAL_QUERIES, _FINAL_SCORES // len(self.data.patterns))
         share = min(1.0, most / sum(len(rows) for _, rows in self.parts))
         other.parts = [(learn, rows[: math.ceil(share * len(rows))]) for learn, rows in self.parts]
         return other
@@ -248,7 +248,7 @@ def fit_temperature(scores: Tensor) -> tuple[Tensor, float]:
             break
     logs, plain = (torch.log_softmax(math.exp(at) * gaps, 1)[:, 0] for at in (log_beta, 0.0))
     # A likelihood that is about right needs none.
-    if abs(log_beta) < _ABOUT and not more_than_chance(logs - plain, _SURE):
+    if abs(log_beta) < _LOG_BETA_NOISE and not more_than_chance(logs - plain, _ERRORS):
         return plain, 0.0
     return logs, log_beta
 
@@ -267,12 +267,12 @@ def fit_doubt(scores: Tensor, plain: float | None = None) -> tuple[float, float]
         plain: What :func:`fit_temperature` has found on them, if it was asked before.
     """
     plain = fit_temperature(scores)[1] if plain is None else plain
-    gaps = _gaps(scores[:: 1 + len(scores) // _WITNESSES])
+    gaps = _gaps(scores[:: 1 + len(scores) // _CALIBRATION_ROWS])
     alone = _posterior(gaps, plain)[:, 0]
     found = _Doubtful(gaps, plain)
     em.iterate(found, _TURNS)
     gain = found.log_likely - alone.clamp_min(torch.finfo(alone.dtype).tiny).log()
-    return (found.log_beta, found.doubt) if more_than_chance(gain, _SURE) else (plain, 0.0)
+    return (found.log_beta, found.doubt) if more_than_chance(gain, _ERRORS) else (plain, 0.0)
 
 
 @dataclass
@@ -338,7 +338,9 @@ def corrected(results: list[HeldOut], seed: int, draws: int = 200) -> float:
         draws: The number of bootstrap samples.
     """
     right = torch.stack([one.right for one in results])
-    worth = right + _SURENESS * torch.stack([one.log_posterior.double().clamp_min(_LOST) for one in results])
+    worth = right + _NAT_WORTH * torch.stack(
+        [one.log_posterior.double().clamp_min(_LEAST_LOG_POSTERIOR) for one in results]
+    )
     known, group = results[0].groups.unique(return_inverse=True)
     generator, total, count = torch.Generator().manual_seed(seed), 0.0, 0.0
     for _ in range(draws):

@@ -120,7 +120,7 @@ class MovedSpace(Family):
         learned: Density
         if data.labelled and isinstance(model, Bent):
             if len(data.all_origins.unique()) < bending.FEWEST:
-                raise ValueError(f"origins must be of at least {bending.FEWEST} patterns to learn a bent map")
+                raise ValueError(f"origins must include at least {bending.FEWEST} patterns to learn a bent map")
             learned = _bent(measured, CrossValidation(measured, seed), seed).model
         elif data.labelled:
             learned = _from_pairs(measured, seed, None)
