@@ -93,6 +93,16 @@ def reach(sets: list[list[float]]) -> float:
     raise ValueError("sets must be at least one, got none")
 
 
+def printed(one: dict[str, Any]) -> bool:
+    """Whether the truth lies in the range that is printed, which is in whole per cent.
+
+    Example:
+        >>> printed({"low": 0.9971, "right": 1.0, "high": 0.9996}), printed({"low": 0.75, "right": 0.74, "high": 0.96})
+        (True, False)
+    """
+    return round(100 * one["low"]) <= round(100 * one["right"]) <= round(100 * one["high"])
+
+
 def share(values: list[float], most: float) -> float:
     """How many of them are off by so much at most."""
     return sum(abs(value) <= most for value in values) / len(values)
@@ -114,8 +124,11 @@ def summary(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
         others = reach([other for key, other in offs.items() if key != name])
         fits = {"fits": sum(one["data"] == name for one in done), "found": len(values)}
         figures = {key: mean([one[key] for one in own[name]]) for key in ("says", "right")}
-        printed = mean([one["low"] <= one["right"] <= one["high"] for one in own[name]])
-        held = {"printed holds": printed, "others": others, "others hold": share(values, others)}
+        held = {
+            "printed holds": mean([printed(one) for one in own[name]]),
+            "others": others,
+            "others hold": share(values, others),
+        }
         rows.append({"data": name, **fits, **figures, "off": max(values, key=abs), **held})
     holds = {key: mean([row[key] for row in rows]) for key in ("printed holds", "others hold")}
     count = {"sets": len(rows), "fits": len(done), "found": len(told)}
