@@ -29,6 +29,7 @@ def test_columns_that_are_not_numbers_are_named():
         BayesianHopfield(frame)
 
 
+@pytest.mark.slow
 def test_frames_of_polars_are_patterns_and_queries_whatever_their_numbers_are():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(VALUES, schema=["a", "b", "c"])

@@ -141,7 +141,7 @@ def test_held_out_images_are_training_images():
     assert (len(part.train), len(part.test)) == (18, 6)
     every = torch.cat([part.train, part.test]).flatten(1).float().sum(1).sort().values
     torch.testing.assert_close(every, few("").train.flatten(1).float().sum(1).sort().values)
-    with pytest.raises(ValueError, match="holdout must leave images to train with: 24; got 24"):
+    with pytest.raises(ValueError, match="holdout must be less than 24, the number of training images; got 24"):
         images.part(few(""), images.Config(holdout=24))
 
 

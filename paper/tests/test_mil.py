@@ -66,7 +66,7 @@ def test_a_run_goes_on_where_it_was_stopped(little, tmp_path, monkeypatch):
     assert json.loads(out.read_text())["done"][0] == first[0]
     result = invoke("--data", "tiger", "--models", "max", "--out", str(out))
     assert result.exit_code == 2
-    assert "with other settings; choose another file" in result.output
+    assert "with different settings; choose another file" in result.output
     out.write_text("{}")
     assert "no report of a run that can be resumed" in invoke("--quick", "--out", str(out)).output
 

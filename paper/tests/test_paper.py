@@ -106,7 +106,7 @@ def test_what_other_code_made_is_refused_by_name_before_the_work(tmp_path, monke
     before = (tmp_path / "claims.json").read_text()
     result = invoke(*asked)
     assert result.exit_code == 2
-    assert "has claims.json by other code than that of commit" in result.output
+    assert "has claims.json, made by code other than that of commit" in result.output
     assert "delete them to make them again" in result.output
     assert (tmp_path / "claims.json").read_text() == before
     assert (

@@ -153,7 +153,7 @@ def test_a_report_of_old_can_be_read_and_not_gone_on_with(source, tmp_path):
     out = tmp_path / "old.json"
     old = {"experiment": "some", "config": {"size": 3}, "sittings": [{"machine": "m"}], "done": [{"seed": 1}]}
     out.write_text(json.dumps(old))
-    assert provenance.told(old) == "commit not recorded"
+    assert provenance.commits(old) == "commit not recorded"
     with pytest.raises(ValueError, match=r"has 1 parts that other code made, commit not recorded: 1; the code is now"):
         report.resume(out, stamped(source), free=())
 
@@ -161,8 +161,8 @@ def test_a_report_of_old_can_be_read_and_not_gone_on_with(source, tmp_path):
 def test_a_report_tells_the_commits_of_its_parts_alone():
     sittings = [{"commit": letter * 40, "clean": letter != "b"} for letter in "abc"]
     done = [{"sitting": 1}, {"sitting": 0}, {"sitting": 1}]
-    assert provenance.told({"sittings": sittings, "done": done}) == "commits aaaaaaa, bbbbbbb + changes"
-    assert provenance.told({"sittings": sittings[2:]}) == "commit ccccccc"
+    assert provenance.commits({"sittings": sittings, "done": done}) == "commits aaaaaaa, bbbbbbb + changes"
+    assert provenance.commits({"sittings": sittings[2:]}) == "commit ccccccc"
 
 
 # Commits that are not in the history, and the one that they were joined into; docs/results/index.md says so.
@@ -187,7 +187,7 @@ def reports():
 
 def test_every_report_says_by_which_commit_it_was_made():
     for path, made in reports().items():
-        told = provenance.told(made)
+        told = provenance.commits(made)
         assert re.fullmatch(r"commits? [0-9a-f]{7}(, [0-9a-f]{7})*", told), f"{path.name}: {told}"
 
 
@@ -291,7 +291,7 @@ def test_files_are_joined_if_repetitions_of_a_row_are_of_one_code(first, second,
         _, done = report.join(paths, "some", {"size": 3}, ())
         assert len(done) == len(first) + len(second)
     else:
-        with pytest.raises(ValueError, match="the files to join are not the work of one code"):
+        with pytest.raises(ValueError, match="files to join must come from the same code"):
             report.join(paths, "some", {"size": 3}, ())
 
 
@@ -299,5 +299,5 @@ def test_rows_of_old_are_joined_if_their_sittings_are_of_one_code(source, tmp_pa
     first = joinable(source, tmp_path / "first.json", ("a", 0, None))
     (source / "ahop/near.py").write_text("near = 3")
     second = joinable(source, tmp_path / "second.json", ("a", 1, None))
-    with pytest.raises(ValueError, match="the files to join are not the work of one code"):
+    with pytest.raises(ValueError, match="files to join must come from the same code"):
         report.join([first, second], "some", {"size": 3}, ())

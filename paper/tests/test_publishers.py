@@ -153,9 +153,9 @@ def test_archives_that_are_made_to_do_harm_are_refused_in_one_line(tmp_path, mon
 @pytest.mark.parametrize(
     ("name", "file", "text", "told"),
     [
-        ("vaccine", "training_set_labels.csv", "respondent_id,a,b\n1,0,0\n0,0,0\n", "of the same respondents"),
+        ("vaccine", "training_set_labels.csv", "respondent_id,a,b\n1,0,0\n0,0,0\n", "to the same respondents"),
         ("heart", "my-copy.csv", "id;age\n1;2\n", "row 0 must have 13 columns, got 2: id;age"),
-        ("gas", "batch2.dat", "1;10 1:2.0 2:3.0\n", "'gas' cannot be made of these files: "),
+        ("gas", "batch2.dat", "1;10 1:2.0 2:3.0\n", "'gas' cannot be built from these files: "),
         ("fox", "data_100x100.svm", "1 2 3\n", "instance:bag:label feature:value ..., got '1 2 3'"),
     ],
 )
@@ -220,7 +220,7 @@ def test_what_needs_no_account_is_downloaded_and_checked(monkeypatch, tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("place", "told"), [("", "holds other values than the known ones"), ("short/", "could not be")]
+    ("place", "told"), [("", "holds different values from the known ones"), ("short/", "could not be")]
 )
 def test_a_download_that_is_not_the_set_is_not_kept(place, told, monkeypatch, tmp_path, server):
     published("adult", tmp_path)

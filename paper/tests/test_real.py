@@ -76,7 +76,7 @@ def test_a_run_goes_on_where_it_ended(monkeypatch, tmp_path):
     assert {(one["model"], one["split"]) for one in first["done"]} == {(m, s) for m in config.models for s in (0, 1)}
     monkeypatch.setattr(real, "score", lambda *job: pytest.fail(f"{job} was done again"))
     assert real.run(config, out)["rows"] == first["rows"]
-    with pytest.raises(ValueError, match="holds a run with other settings"):
+    with pytest.raises(ValueError, match="holds a run with different settings"):
         real.run(real.quick(config), out)
 
 

@@ -57,7 +57,7 @@ def test_nothing_was_done_in_a_file_that_is_not_there(tmp_path):
                 ),
             )
         ),
-        ('{"experiment": "some", "config": {"size": 4}, "done": []}', "holds a run with other settings"),
+        ('{"experiment": "some", "config": {"size": 4}, "done": []}', "holds a run with different settings"),
     ],
 )
 def test_a_file_that_cannot_be_resumed_is_refused_in_one_line(tmp_path, text, message):

@@ -95,7 +95,7 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path):
     assert both["done"][: len(first["done"])] == first["done"]
     assert len(both["done"]) == len(first["done"]) + 4, "one model in two settings with two seeds"
     assert both["rows"] == retrieval.run(Config(models=("m-hop", "centred L1"), **small))["rows"]
-    with pytest.raises(ValueError, match="other settings; choose another file"):
+    with pytest.raises(ValueError, match="different settings; choose another file"):
         retrieval.run(Config(models=("m-hop",), **{**small, "samples": 31}), out)
 
 

@@ -385,9 +385,15 @@ def test_what_a_gpu_had_a_share_in_is_made_by_a_command_for_a_gpu(shares):
             lambda report: {key: value for key, value in report.items() if key != "experiment"},
             "second.json is no report of a run that can be resumed",
         ),
-        (lambda report: {**report, "experiment": "mil"}, "second.json holds a run with other settings than those"),
-        (lambda report: {**report, "quick": True}, "second.json holds a run with other settings than those to join"),
-        (lambda report: {**report, "config": {**report["config"], "checked": 0.5}}, "holds a run with other settings"),
+        (lambda report: {**report, "experiment": "mil"}, "second.json holds a run with different settings from those"),
+        (
+            lambda report: {**report, "quick": True},
+            "second.json holds a run with different settings from those to join",
+        ),
+        (
+            lambda report: {**report, "config": {**report["config"], "checked": 0.5}},
+            "holds a run with different settings",
+        ),
         (
             lambda report: {**report, "done": [{**one, "accuracy": 0.123} for one in report["done"]]},
             "have different figures for adult adaboost 0; leave one out",
@@ -397,7 +403,7 @@ def test_what_a_gpu_had_a_share_in_is_made_by_a_command_for_a_gpu(shares):
                 **report,
                 "done": [{**one, "split": one["split"] + 7, "code": "other"} for one in report["done"]],
             },
-            "the files to join are not the work of one code: commits",
+            "files to join must come from the same code; got commits",
         ),
     ],
 )

@@ -68,7 +68,7 @@ def test_the_table_of_untuned_worlds_shows_the_best_baseline_and_the_worst_run()
     assert off == Grid(head, [["w", ".005", "", ".030 (.040)"]])
 
 
-def test_a_likelihood_tells_strangers():
+def test_a_likelihood_detects_strangers():
     config = worlds.Config(("bias 1",), ("b-hop",), patterns=16, dim=8, samples=24, queries=30, runs=1)
     learned, _ = worlds.run(config)["rows"]
     assert learned["rejection_auroc"]["mean"] > 0.5

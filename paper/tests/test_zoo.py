@@ -126,7 +126,7 @@ def test_the_likelihood_of_a_mixture_is_summed_over_who_may_be_the_other():
     torch.testing.assert_close(found - found[:, :1], by_hand - by_hand[:, :1])
 
 
-def test_a_fifth_of_the_queries_are_strangers_and_no_stranger_is_stored():
+def test_one_query_in_five_is_a_stranger_and_no_stranger_is_stored():
     trial = TRIALS["strangers"].draw(0, SIZE)
     for origins in (trial.train.origins, trial.answers[:, 0]):
         assert int((origins < 0).sum()) == round(0.2 * len(origins))

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 # Where names come from that are no memories.
-_ELSEWHERE = {"memory_budget": "ahop._blocks", "compare": "ahop.comparison", "Comparison": "ahop.comparison"}
+_LAZY_MODULES = {"memory_budget": "ahop._blocks", "compare": "ahop.comparison", "Comparison": "ahop.comparison"}
 
 
 def __getattr__(name: str) -> Any:
@@ -65,7 +65,7 @@ def __getattr__(name: str) -> Any:
     if find_spec(f"ahop.{name}"):
         found = import_module(f"ahop.{name}")
     else:
-        found = getattr(import_module(_ELSEWHERE.get(name, "ahop.memories")), name)
+        found = getattr(import_module(_LAZY_MODULES.get(name, "ahop.memories")), name)
     globals()[name] = found
     return found
 

@@ -60,6 +60,14 @@ def parts_of(make: Callable[[slice], Tensor], count: int, bytes_each: int) -> Ca
     """A table to go over several times, some rows at a time: kept where the budget has room for all of it, and made
     again each time where it has not.
 
+    Args:
+        make: Gives some rows of the table, by their slice.
+        count: The number of rows.
+        bytes_each: The bytes that a row needs.
+
+    Returns:
+        A function that gives the parts anew each time it is called.
+
     Example:
         >>> tables = parts_of(lambda part: torch.eye(4)[part], 4, 16)
         >>> [sum(float(rows.sum()) for rows in tables()) for _ in range(2)]
@@ -82,10 +90,15 @@ def pairwise(
 ) -> Tensor:
     """Fill a (queries x patterns) table block by block.
 
-    Calls ``function(patterns, queries, *per_pattern, *per_query)`` with blocks of a few patterns and
-    queries (and the rows of the further tensors that belong to them), so that ``width`` numbers a pair stay
-    inside the budget. Under autograd each block is computed again in the backward pass instead of kept;
-    ``learned`` are the tensors that ``function`` uses besides its arguments and that may need a gradient.
+    Args:
+        function: Called with blocks of a few patterns and queries, and the rows of the further tensors that belong to
+            them.
+        patterns, queries: What is compared.
+        width: How many numbers ``function`` holds for each pair; blocks are as large as the budget allows.
+        per_pattern: Further tensors with a row for each pattern, or None in place of one.
+        per_query: The same for queries.
+        learned: The tensors that ``function`` uses besides its arguments and that may need a gradient: under autograd
+            each block is computed again in the backward pass instead of kept.
 
     Shape:
         patterns ``(..., N, d)``, queries ``(..., Q, d)`` to ``(..., Q, N)``. ``function`` meets one leading dimension
@@ -129,8 +142,14 @@ def of_pairs(
     width: int,
     per_query: tuple[Tensor | None, ...] = (),
 ) -> Tensor:
-    """Some entries of that table, at these rows and columns ``(m,)`` of it with all leading dimensions laid out below
-    each other. ``function`` meets a row of patterns and one of queries for each.
+    """Some entries of the table that :func:`pairwise` fills.
+
+    Args:
+        function: Called with a row of patterns and one of queries for each pair, and the rows of ``per_query``.
+        patterns, queries: ``(..., N, d)`` and ``(..., Q, d)``.
+        rows, columns: Where in the table, ``(m,)`` both, with all leading dimensions laid out below each other.
+        width: How many numbers ``function`` holds for each pair.
+        per_query: Further tensors with a row for each query, or None in place of one.
 
     Shape:
         ``(m,)``.

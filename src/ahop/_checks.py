@@ -20,6 +20,14 @@ UNKNOWN, STRANGER = -1, -2
 def as_tensor(value: Any, name: str, *, whole: bool = False) -> Tensor:
     """A tensor of real numbers from a tensor, an array, a frame or nested lists; as they came, if they should be whole.
 
+    Args:
+        value: A tensor, an array, a frame or nested lists.
+        name: The argument's name, for errors.
+        whole: Keep whole numbers and booleans as they are, rather than make them floating-point numbers.
+
+    Returns:
+        A tensor of real numbers.
+
     Example:
         >>> import pandas
         >>> as_tensor(pandas.DataFrame({"x": [1.0, 2.0], "colour": ["red", "blue"]}), "patterns")
@@ -62,7 +70,16 @@ def require_finite(tensor: Tensor, name: str) -> None:
 
 
 def stored_as(tensor: Tensor, like: Tensor, name: str) -> Tensor:
-    """Finite values in the type and on the device of ``like``, which may hold less than they were given in."""
+    """Convert finite values to the type and the device of ``like``.
+
+    Args:
+        tensor: Finite values.
+        like: A tensor of the type and on the device to convert to.
+        name: The argument's name, for errors.
+
+    Returns:
+        The converted tensor; a value too large for the type is an error.
+    """
     stored = tensor.to(like)
     if stored.dtype != tensor.dtype and not bool(torch.isfinite(stored).all()):
         largest = torch.finfo(stored.dtype).max
@@ -79,8 +96,8 @@ def as_matrix(value: Any, name: str) -> Tensor:
     if bool(bad.any()):
         where = f"{int(bad.sum())} NaN or infinite values in {int(bad.any(1).sum())} of {len(matrix)} rows"
         raise ValueError(
-            f"{name} must be finite, got {where}: impute them, drop their columns, or give only the rows that are "
-            'whole; only queries may have missing values (observed="not-nan")'
+            f"{name} must be finite, got {where}: impute them, drop their columns, or give only complete "
+            'rows; only queries may have missing values (observed="not-nan")'
         )
     return matrix.contiguous()
 
@@ -90,6 +107,16 @@ def as_queries(value: Any, patterns: Tensor, observed: Observed, width: int | No
 
     They are as wide as the patterns, or as ``width`` says. Unobserved entries are set to zero, so that a NaN there
     cannot spread.
+
+    Args:
+        value: The queries, ``(..., d)``.
+        patterns: The stored patterns, ``(N, d)``.
+        observed: A boolean mask of the queries' shape, True where a value is to be trusted; "not-nan" for all that are
+            not NaN; None for all.
+        width: The number of values of a query; that of the patterns by default.
+
+    Returns:
+        The queries with their mask.
     """
     count, dim = patterns.shape
     given = as_tensor(value, "queries")
@@ -129,7 +156,17 @@ def as_queries(value: Any, patterns: Tensor, observed: Observed, width: int | No
 
 
 def as_origins(value: Any, queries: int, patterns: int, name: str = "origins", least: int = 0) -> Tensor:
-    """One index of a stored pattern for each query; from ``least`` on, :data:`UNKNOWN` and :data:`STRANGER` as well."""
+    """One index of a stored pattern for each query; from ``least`` on, :data:`UNKNOWN` and :data:`STRANGER` as well.
+
+    Args:
+        value: One index of a stored pattern for each query.
+        queries, patterns: How many there are of each.
+        name: The argument's name, for errors.
+        least: The smallest index allowed: :data:`UNKNOWN` and :data:`STRANGER` are negative.
+
+    Returns:
+        The indices as whole numbers, ``(queries,)``.
+    """
     try:
         origins = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -140,13 +177,20 @@ def as_origins(value: Any, queries: int, patterns: int, name: str = "origins", l
         raise ValueError(f"{name} must be one index per query, shape ({queries},), got shape {tuple(origins.shape)}")
     if queries and not (int(origins.min()) >= least and int(origins.max()) < patterns):
         low, high = int(origins.min()), int(origins.max())
-        words = ", or be -1 where nobody knows", ", ahop.STRANGER where it is none of them"
+        words = ", or be -1 where unknown", ", ahop.STRANGER where it is none of them"
         also = "".join(words[:-least])
         raise ValueError(f"{name} must lie in 0 to {patterns - 1}, the stored patterns{also}; got {low} to {high}")
     return origins.long()
 
 
 def choice(value: str, name: str, allowed: tuple[str, ...]) -> str:
+    """The value, if it is one of those allowed.
+
+    Args:
+        value: What came.
+        name: The argument's name, for errors.
+        allowed: What is expected.
+    """
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value
@@ -169,6 +213,13 @@ def positive(value: Any, name: str) -> float:
 
 
 def integer(value: Any, name: str, least: int) -> int:
+    """The value as a whole number, if it is one and large enough.
+
+    Args:
+        value: What came; zero-dimensional arrays and tensors are numbers too.
+        name: The argument's name, for errors.
+        least: The smallest number allowed.
+    """
     found = _plain(value)
     if isinstance(found, bool) or not isinstance(found, Integral) or found < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
@@ -176,6 +227,13 @@ def integer(value: Any, name: str, least: int) -> int:
 
 
 def within(value: Any, name: str, low: float, high: float) -> float:
+    """The value as a number, if it is one between two bounds.
+
+    Args:
+        value: What came; zero-dimensional arrays and tensors are numbers too.
+        name: The argument's name, for errors.
+        low, high: The bounds, both allowed.
+    """
     found = _plain(value)
     if not _is_number(found) or not low <= found <= high:
         raise ValueError(f"{name} must be a number in {low:g} to {high:g}, got {value!r}")

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 Part = TypeVar("Part", bound="Component")
 
-_HALVES = (torch.float16, torch.bfloat16)
+_HALF_PRECISION = (torch.float16, torch.bfloat16)
 
 
 def single(tensor: Tensor) -> Tensor:
     """The tensor in float32 at least."""
-    return tensor.float() if tensor.dtype in _HALVES else tensor
+    return tensor.float() if tensor.dtype in _HALF_PRECISION else tensor
 
 
 def never_half(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -29,7 +29,7 @@ def never_half(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tenso
 
     def careful(tensor: Tensor) -> Tensor:
         moved = function(tensor)
-        return single(tensor).to(moved.device) if moved.dtype in _HALVES else moved
+        return single(tensor).to(moved.device) if moved.dtype in _HALF_PRECISION else moved
 
     return careful
 

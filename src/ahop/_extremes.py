@@ -9,7 +9,7 @@ from torch import Tensor
 
 _GROUP = 16
 # Fewer values are sorted sooner than they are grouped.
-_FEW = 2**14
+_SORTED_BELOW = 2**14
 
 
 def two_best(table: Tensor) -> tuple[Tensor, Tensor]:
@@ -21,7 +21,7 @@ def two_best(table: Tensor) -> tuple[Tensor, Tensor]:
     """
     if table.shape[1] == 1:
         return table[:, 0], torch.full_like(table[:, 0], -torch.inf)
-    if table.numel() < _FEW or table.shape[1] < 2 * _GROUP:
+    if table.numel() < _SORTED_BELOW or table.shape[1] < 2 * _GROUP:
         first, second = table.topk(2).values.unbind(1)
         return first, second
     groups = _groups(table, torch.amax)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import torch
 
-_QUESTIONS = {torch.bfloat16: "_is_mkldnn_bf16_supported", torch.float16: "_is_mkldnn_fp16_supported"}
+_SUPPORT_CHECKS = {torch.bfloat16: "_is_mkldnn_bf16_supported", torch.float16: "_is_mkldnn_fp16_supported"}
 
 
 def processor_has(dtype: torch.dtype) -> bool:
     """Whether the processor has instructions for a half precision; no where PyTorch was built without the answer."""
-    answer = getattr(torch.ops.mkldnn, _QUESTIONS[dtype], None)
+    answer = getattr(torch.ops.mkldnn, _SUPPORT_CHECKS[dtype], None)
     return answer is not None and bool(answer())
 
 
 # Asked once: a processor does not change, and a compiler can read a dictionary.
-PROCESSOR_HAS = {dtype: processor_has(dtype) for dtype in _QUESTIONS}
+PROCESSOR_HAS = {dtype: processor_has(dtype) for dtype in _SUPPORT_CHECKS}
 
 
 def multiplies(dtype: torch.dtype, device: torch.device) -> bool:

@@ -17,7 +17,7 @@ from ahop._queries import Queries
 # Scores all smaller than this are what is left of squares that vanished in float32.
 _VANISHED = 1e-25
 # Up to where float32 holds rows, in units of the noise that they are compared in, times the root of their length.
-_HELD = 2**13
+_LARGEST_RATIO = 2**13
 
 
 def in_range(
@@ -110,7 +110,7 @@ class Units:
 
 
 # What float32 can square, sum and divide by without loss.
-_LEAST, _MOST = 1e-15, 1e15
+_LEAST_SPREAD, _MOST_SPREAD = 1e-15, 1e15
 
 
 def unit_of(patterns: Tensor, queries: Tensor | None = None) -> float:
@@ -124,9 +124,9 @@ def unit_of(patterns: Tensor, queries: Tensor | None = None) -> float:
     largest = max(float(some.abs().max()) for some in rows)
     # Rounding alone gives equal rows a spread of some 1e-7 of their size.
     unit = next((spread for spread in spreads if spread > 1e-6 * largest), largest or 1.0)
-    if patterns.dtype != torch.float64 and not _LEAST <= unit <= _MOST:
+    if patterns.dtype != torch.float64 and not _LEAST_SPREAD <= unit <= _MOST_SPREAD:
         raise ValueError(
-            f"patterns must be spread by {_LEAST:g} to {_MOST:g} to learn in float32, got {unit:.3g}: "
+            f"patterns must be spread by {_LEAST_SPREAD:g} to {_MOST_SPREAD:g} to learn in float32, got {unit:.3g}: "
             "scale them, or store them in float64"
         )
     return unit
@@ -150,7 +150,7 @@ def holds(finest: Tensor, *sides: Tensor) -> bool:
     if not can_look(sides[0]):
         return False
     largest = max(float(side.detach().abs().amax()) for side in sides if side.numel())
-    return largest * math.sqrt(sides[0].shape[-1]) < _HELD * float(finest.detach())
+    return largest * math.sqrt(sides[0].shape[-1]) < _LARGEST_RATIO * float(finest.detach())
 
 
 def reach(values: Tensor) -> tuple[float, float]:

@@ -17,7 +17,13 @@ WIDTH = 40
 
 
 class Bar:
-    """Counts steps; :func:`progress` shows it once some time has passed."""
+    """Counts steps; :func:`progress` shows it once some time has passed.
+
+    Args:
+        title: What is being done.
+        total: How many steps that takes; None if unknown.
+        show: Whether to show anything.
+    """
 
     def __init__(self, title: str, total: int | None, show: bool = True) -> None:
         self._title, self._total, self._done = title, total, 0.0
@@ -78,7 +84,16 @@ def _write(text: str) -> None:
 @contextmanager
 def progress(title: str, total: int | None = None, *, show: bool = True) -> Iterator[Bar]:
     """Show how far ``title`` has come: on a terminal or in a notebook if it takes longer than a second, and as a line
-    every ten seconds in a log file."""
+    every ten seconds in a log file.
+
+    Args:
+        title: What is being done.
+        total: How many steps that takes; None if unknown.
+        show: Whether to show anything.
+
+    Returns:
+        The bar, to advance.
+    """
     bar = Bar(title, total, show)
     try:
         yield bar

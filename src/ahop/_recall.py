@@ -52,10 +52,13 @@ class Recall(_Best):
         verified: Whether probabilities rest on enough labels (:attr:`ahop.learning.report.FitReport.verified`). If not,
             they hold if the model is right, and nobody has checked that.
         refusal: What refusing strangers comes to (:class:`Refusal`); None where none are refused.
+        coverage: Between what the rate lies at which sets hold the origin, as so many labels can promise it: a 90 %
+            confidence interval. None where no coverage was asked for.
     """
 
     verified: bool = False
     refusal: Refusal | None = None
+    coverage: tuple[float, float] | None = None
 
     def checked(self, verified: bool) -> Recall:
         """The same, verified or not."""
@@ -64,7 +67,14 @@ class Recall(_Best):
 
 
 def with_doubt(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: int) -> Recall:
-    """Probabilities where some queries tell nothing: what the prior says of ``count`` patterns has its share."""
+    """Probabilities where some queries tell nothing: what the prior says of ``count`` patterns has its share.
+
+    Args:
+        found: The recall.
+        doubt: The share of queries that tell nothing, in 0 to 1.
+        log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
+        count: N, the number of stored patterns.
+    """
     sure = found.probabilities
     prior = torch.full_like(sure, 1 / count) if log_prior is None else log_prior.exp()[found.indices].to(sure)
     return found._replace(probabilities=torch.lerp(sure, prior, doubt.to(sure)))

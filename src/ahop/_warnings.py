@@ -7,7 +7,7 @@ import warnings
 from types import FrameType
 
 # Modules run for the caller: decorators such as torch.no_grad add frames, so that no stack level counted by hand lasts.
-_INSIDE = ("ahop", "torch")
+_LIBRARIES = ("ahop", "torch")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -26,4 +26,4 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def _inside(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in _INSIDE
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _LIBRARIES

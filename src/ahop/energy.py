@@ -51,7 +51,16 @@ class Weighing(Protocol):
 
 
 def parts_energy(similarity: Similarity, separation: Separation, state: Tensor, scores: Tensor) -> Tensor:
-    """The energy of states ``(..., d)`` with scores ``(..., N)``, as these two parts have it, ``(...)``."""
+    """The energy of states ``(..., d)`` with scores ``(..., N)``, as these two parts have it, ``(...)``.
+
+    Args:
+        similarity, separation: The parts of a memory.
+        state: The states, ``(..., d)``.
+        scores: Their similarities to the patterns, ``(..., N)``.
+
+    Returns:
+        The energy of each state, ``(...)``.
+    """
     energy = -separation.conjugate(scores)
     bowl = similarity.bowl(state.to(energy.dtype)) if separation.in_a_bowl else None
     return energy if bowl is None else energy + bowl

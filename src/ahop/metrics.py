@@ -23,7 +23,13 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(memory: AssociativeMemory, samples: Samples, *, steps: int | None = 1) -> Evaluation:
-    """:func:`retrieval_accuracy`, :func:`retrieval_error` and :func:`first_choice_accuracy` together."""
+    """:func:`retrieval_accuracy`, :func:`retrieval_error` and :func:`first_choice_accuracy` together.
+
+    Args:
+        memory: What is evaluated.
+        samples: Queries and their origins.
+        steps: As in :meth:`~ahop.memories.base.AssociativeMemory.retrieve`.
+    """
     right = squares = 0.0
     for readout, origins in _answers(memory, samples, steps):
         wanted = memory.readouts[origins]
@@ -86,6 +92,10 @@ def first_choice_accuracy(memory: AssociativeMemory, samples: Samples) -> float:
 def same_patterns(patterns: Tensor, first: Tensor, origins: Tensor) -> Tensor:
     """Whether first choices ``(n,)`` are the origins ``(n,)``, or stored just like them; -1 is no choice.
 
+    Args:
+        patterns: ``(N, d)``.
+        first, origins: Indices of patterns, ``(n,)`` both.
+
     Example:
         >>> twice = torch.tensor([[0.0], [1.0], [1.0]])
         >>> same_patterns(twice, torch.tensor([1, 0, -1]), torch.tensor([2, 2, 2]))
@@ -102,7 +112,7 @@ def fraction_of_ceiling(memory: AssociativeMemory, oracle: AssociativeMemory, sa
     """
     ceiling = first_choice_accuracy(oracle, samples)
     if ceiling == 0:
-        raise ValueError("samples leave the oracle no query to retrieve, so there is no fraction of it")
+        raise ValueError("samples must hold a query that the Oracle retrieves, got none: there is no fraction of it")
     return first_choice_accuracy(memory, samples) / ceiling
 
 
@@ -120,7 +130,13 @@ def _answers(memory: AssociativeMemory, samples: Samples, steps: int | None) -> 
 
 
 def calibration_error(memory: AssociativeMemory, samples: Samples, bins: int = 15) -> float:
-    """How far the probability of the first choice is from how often it is right; see :func:`calibration_gap`."""
+    """How far the probability of the first choice is from how often it is right; see :func:`calibration_gap`.
+
+    Args:
+        memory: What is evaluated.
+        samples: Queries and their origins.
+        bins: The number of bins of the confidence.
+    """
     queries, origins = Samples(*samples)
     indices, probabilities = memory.recall(queries)
     origins = as_origins(origins, len(indices), len(memory)).to(indices.device)
@@ -128,11 +144,16 @@ def calibration_error(memory: AssociativeMemory, samples: Samples, bins: int = 1
 
 
 def calibration_gap(confidence: Tensor, right: Tensor, bins: int = 15) -> float:
-    r"""The expected calibration error of answers of which one is this sure, given which are right; both ``(n,)``.
+    r"""The expected calibration error of answers.
 
     .. math:: \mathrm{ECE} = \sum_b \frac{n_b}{n} \lvert \mathrm{accuracy}_b - \mathrm{confidence}_b \rvert
 
     over equal bins of the confidence.
+
+    Args:
+        confidence: How sure each answer is, ``(n,)`` in 0 to 1.
+        right: Whether it is right, ``(n,)``.
+        bins: The number of bins, equally wide.
 
     Example:
         >>> calibration_gap(torch.tensor([0.75, 0.75, 0.75, 0.75]), torch.tensor([True, True, False, False]))

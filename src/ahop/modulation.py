@@ -36,7 +36,14 @@ class Modulation(Component):
         queries: Tensor | None = None,
         origins: Tensor | None = None,
     ) -> FitReport:
-        """Learn, in place, a space in which ``score(patterns, queries)``, ``(n, N)``, tells patterns apart."""
+        """Learn, in place, a space in which the scores tell patterns apart.
+
+        Args:
+            score: Gives the scores ``(n, N)`` of modulated patterns and queries.
+            patterns: ``(N, d)``.
+            queries: ``(n, d)``, if there are any.
+            origins: The pattern that each query came from, ``(n,)``, if known.
+        """
         raise TypeError(f"fit() of the {self.name!r} modulation has nothing to learn")
 
 
@@ -88,8 +95,8 @@ class Kernel(Modulation):
         """Fit by Adam, from the identity: to the retrieval loss of queries and origins or, without any, apart.
 
         A full kernel has d x d numbers and soon learns a few hundred samples by heart, so the retrieval loss is
-        minimised on four fifths of them and the kernel that does best on the last fifth is kept, if it is better than
-        the identity there by more than chance. Patterns are measured by their own spread meanwhile, so that a step is
+        minimised on 80 % of them and the kernel that does best on the held-out 20 % is kept, if it is better than the
+        identity there by more than chance. Patterns are measured by their own spread meanwhile, so that a step is
         as large in any unit.
 
         Args:
@@ -114,7 +121,7 @@ class Kernel(Modulation):
             return self._keep(kernel.phi.detach() / unit, report)
 
         if len(queries) < 5:
-            raise ValueError(f"queries must be at least 5, to hold out a fifth of them; got {len(queries)}")
+            raise ValueError(f"queries must be at least 5, to hold out one in five; got {len(queries)}")
         asked = queries / unit
         shown, held_out = holdout_split(len(asked), seed, asked.device)
 

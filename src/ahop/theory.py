@@ -53,6 +53,11 @@ def agreement(similarity: Decomposable, oracle: Oracle, queries: Tensor) -> floa
     """The share of queries on which a similarity's first choice is as likely as the Oracle's.
 
     As likely, not the same: patterns can tie.
+
+    Args:
+        similarity: What is judged.
+        oracle: The true likelihood and the patterns.
+        queries: ``(n, d)``.
     """
     likelihood = oracle.scores(queries)
     chosen = likelihood.gather(1, similarity(oracle.patterns, queries).argmax(1, keepdim=True)).squeeze(1)

@@ -31,7 +31,7 @@ def instruments(tmp_path):
 def test_rows_of_a_second_instrument_are_corrected_and_the_error_of_held_out_pairs_is_told(
     tmp_path, instruments, monkeypatch
 ):
-    monkeypatch.setattr(transfer, "_CAUSES", (1,))
+    monkeypatch.setattr(transfer, "_RANKS", (1,))
     code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.csv")
     assert code == 0 and "30 rows as the stored ones were measured" in text
     assert "RMSE of held-out pairs, in the units of the data:" in text and "4 known pairs, by cross-validation" in text
@@ -71,7 +71,10 @@ def test_an_index_finds_adapted_queries_though_it_stays_as_it_is(tmp_path):
     np.save(tmp_path / "incoming.npy", turned + 0.01 * draw.normal(size=(60, 8)))
     write({"incoming": range(60), "stored": range(60)}, tmp_path / "known.csv")
     code, text = adapted(tmp_path, "stored.npy", "incoming.npy", "adapted.csv")
-    assert code == 0 and "60 queries for an index by cosine" in text
+    assert code == 0 and "60 queries for an index by cosine" in text and "what happened  a moved space" in text
+    assert (
+        "of 60 first choices were right (90 % confidence interval" in text and "known pairs that were held out" in text
+    )
     table = read(tmp_path / "adapted.csv", "id")
     vectors, stored = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (table.values, patterns))
     assert ((vectors @ stored.T).argmax(1) == np.arange(60)).mean() > 0.95

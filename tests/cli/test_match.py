@@ -2,6 +2,7 @@ import csv
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 
@@ -72,6 +73,18 @@ def test_a_model_matches_the_next_batch_and_checked_answers_decide(folder, tmp_p
     code, text = said(*model, "--out", out, "--answers", tmp_path / "checked.csv", "--require", "0.99")
     assert code == 3 and "WARN: 100 % of 20 first choices were right" in text
     assert [row["match"] for row in read(out)] == WANTED
+
+
+def test_a_batch_of_one_row_is_matched_by_what_the_model_compares_though_it_looks_like_ids(folder, tmp_path):
+    shutil.copytree(folder / "model", tmp_path / "model")
+    page = tmp_path / "model" / "linkage.json"
+    page.write_text(page.read_text().replace('"x0"', '"number"'))
+    names, row = ["number", "x1", "x2", "x3", "x4"], Table.of(STORED).values[ORIGINS[0]] + 1
+    row[0] = round(row[0])
+    write(dict(zip(names, row[:, None].tolist(), strict=True)), tmp_path / "one.csv")
+    code, text = said(tmp_path / "one.csv", "--model", tmp_path / "model", "--out", tmp_path / "out.csv")
+    assert code == 0 and "1 row, 5 columns of numbers; ids: row numbers, from 0" in text
+    assert [row["match"] for row in read(tmp_path / "out.csv")] == WANTED[:1]
 
 
 @pytest.fixture

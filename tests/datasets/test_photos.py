@@ -49,7 +49,7 @@ def test_sheets_of_photographs(known, monkeypatch):
         photos.cifar10()
     (folder / "test_00.webp").unlink()
     monkeypatch.setitem(photos._PIXELS, "cifar10", sums)
-    with pytest.raises(ValueError, match="is damaged: 0 sheets of test images, not the full number"):
+    with pytest.raises(ValueError, match="is damaged: 0 sheets of test images, fewer than expected"):
         photos.cifar10()
 
 

@@ -143,7 +143,7 @@ def test_a_step_of_training_sees_a_part_of_a_large_bag(monkeypatch):
     assert {len(bag) for step in seen for bag in step} == {10, 2}
 
 
-def test_a_training_that_diverges_is_told():
+def test_a_training_that_diverges_is_an_error():
     with pytest.raises(ValueError, match="training diverged, its loss is nan; try a smaller learning_rate"):
         HopfieldBagClassifier(scaling=None, random_state=0, epochs=1).fit(1e38 * np.ones((4, 2, 2)), [0, 1, 0, 1])
 

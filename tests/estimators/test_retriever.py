@@ -97,7 +97,7 @@ def test_options_that_cannot_be():
         HopfieldRetriever("a-hop").fit(np.eye(3), origins=[0])
     with pytest.raises(ValueError, match="Input queries contains NaN"):
         HopfieldRetriever("b-hop").fit(np.eye(3), queries=np.full((2, 3), np.nan))
-    with pytest.raises(ValueError, match="observed must leave something to learn from"):
+    with pytest.raises(ValueError, match="observed must leave some entries to learn from"):
         HopfieldRetriever("b-hop", missing=True).fit(np.eye(3), queries=np.full((2, 3), np.nan))
 
 

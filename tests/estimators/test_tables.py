@@ -248,7 +248,7 @@ def test_labels_that_are_held_out_are_not_learned_from():
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["as they come", "sorted"])
 def test_the_order_of_rows_does_not_matter(order, monkeypatch):
-    monkeypatch.setattr("ahop.estimators.training._TRIED", 50)
+    monkeypatch.setattr("ahop.estimators.training._EVALUATED_ROWS", 50)
     draw = np.random.default_rng(0)
     rows = draw.normal(size=(2000, 2))
     labels = (draw.random(2000) < 1 / (1 + np.exp(-3 * rows[:, 0]))).astype(int)
@@ -428,7 +428,7 @@ def test_a_regressor():
     ("options", "message"),
     [
         ({"similarity": "guess"}, "unknown similarity 'guess'; known: "),
-        ({"similarity": Adaptive(3)}, "similarity was made for 3 dimensions, but is to compare in 128"),
+        ({"similarity": Adaptive(3)}, "similarity must be for 128 dimensions, got one for 3"),
         ({"readout": "vote"}, "readout must be one of 'labels', 'mlp', got 'vote'"),
         ({"readout": "mlp"}, 'cases must be "sampled" or "kmeans" for readout "mlp"'),
         ({"cases": "some"}, "cases must be one of 'all', 'sampled', 'kmeans', got 'some'"),
@@ -478,5 +478,5 @@ def test_what_cannot_be_asked(fitted):
         fitted.predict(frame.assign(age=np.inf))
     with pytest.raises(ValueError, match=r"X must have rows and columns, got shape \(0, 5\)"):
         fitted.predict(frame[:0])
-    with pytest.raises(ValueError, match="at least 2 rows that count, got n_samples = 1"):
+    with pytest.raises(ValueError, match="at least 2 rows of positive weight, got n_samples = 1"):
         HopfieldClassifier().fit(frame, labels, sample_weight=np.eye(20)[0])

@@ -66,14 +66,14 @@ def test_a_piece_heeds_its_window_and_nothing_else():
 
 
 def without_memories(monkeypatch):
-    monkeypatch.setattr(module, "_CAUSES", ())
+    monkeypatch.setattr(module, "_RANKS", ())
 
 
 @pytest.fixture(scope="module")
 def few():
     """A transfer that eight pairs were known for, with a memory of one hidden cause among those it was chosen from."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_CAUSES", (1,))
+        patch.setattr(module, "_RANKS", (1,))
         return CalibrationTransfer().fit(SECOND[:8], FIRST[:8], library=FIRST[LIBRARY])
 
 

@@ -151,7 +151,7 @@ def test_shards_grow_and_shrink_as_one_memory_does(ray, prior):
 
 
 def test_many_changes_are_forgotten_but_for_what_they_led_to(ray, monkeypatch):
-    monkeypatch.setattr("ahop.index.shards._CHANGES", 4)
+    monkeypatch.setattr("ahop.index.shards._MOST_CHANGES", 4)
     memory = memory_of()
     shards = Shards(memory, 2)
     for number in range(6):
@@ -263,7 +263,7 @@ def test_threads_learn_ask_add_and_let_whole_shards_go_at_once(ray):
             thread.join(120)
     assert not wrong and len(shards) == 150 and len(shards.actors) == 1
     shards.close()
-    with pytest.raises(ShardError, match="these shards were closed"):
+    with pytest.raises(ShardError, match="these shards are closed"):
         shards.recall(kept.queries)
 
 

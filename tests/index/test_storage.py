@@ -72,7 +72,7 @@ def test_damaged_folders_get_one_clear_error(tmp_path, damage):
         unsigned = {key: value for key, value in told["small"].items() if key != "sha256"}
         changes = {"format": {"format": "9"}, "recipe": {"recipe": 3}, "unsigned": {"small": unsigned}}
         page.write_text(json.dumps({**told, **changes[damage]}))
-    with pytest.raises((ValueError, FileNotFoundError), match=r"damaged|holds no whole index|format"):
+    with pytest.raises((ValueError, FileNotFoundError), match=r"damaged|holds no complete index|format"):
         ahop.load(tmp_path)
 
 

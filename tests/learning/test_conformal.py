@@ -28,7 +28,7 @@ def test_a_rate_that_so_many_labels_cannot_promise_is_refused():
     with pytest.raises(
         ValueError, match=r"coverage must be at most 0\.800: 2 of 9 labelled queries come from no stored"
     ):
-        threshold(torch.cat([torch.zeros(2), some[2:]]), 0.85)
+        threshold(torch.cat([torch.full((2,), -torch.inf), some[2:]]), 0.85)
     assert threshold(some, 0.0) == pytest.approx(0.9) and realised(9, 0.95) == (0.0, 1.0)
 
 

@@ -12,6 +12,7 @@ from ahop.linkage import holdout
 from ahop.linkage.answers import answers
 from ahop.linkage.linking import NOTHING
 from ahop.memories.checking import Certificate
+from ahop.tables import Table
 
 
 def judged(right, labels):
@@ -81,7 +82,9 @@ def test_strangers_are_refused_and_say_why(found):
     table = told.table()
     assert told.strangers[3] and table["match"][3] is None and table["probability"][3] == 0
     assert table["reason"][3].startswith("stranger")
-    assert dict(linkage.lines(told))["strangers"] == "1 of 30 rows; about 5 % of genuine rows are refused as well"
+    low, high = (f"{100 * end:.0f}" for end in told.memory.similarity.refusal(0.05).kept)
+    kept = f"of genuine rows, {low} to {high} % are kept (90 % confidence interval)"
+    assert dict(linkage.lines(told))["strangers"] == f"1 of 30 rows; {kept}" and 80 < int(low) < 95 <= int(high)
     assert dict(linkage.lines(found))["strangers"] == (
         "not looked for: --reject 0.05 refuses rows that are less familiar than 95 % of genuine ones"
     )
@@ -105,6 +108,24 @@ def test_values_far_from_zero_keep_their_digits():
     found = linkage.link(stored, incoming, known, verbose=False)
     assert found.memory.patterns.dtype == torch.float64
     assert found.memory.report.accuracy > 0.9
+
+
+@pytest.mark.parametrize("names", ["abcde", "vwxyzu"])
+def test_columns_have_units_of_their_own_where_both_tables_have_them(monkeypatch, names):
+    """Two spaces have none in common: a map between them takes the values as they are."""
+    told = []
+
+    def fit(self, queries, origins, **options):
+        told.append(options["standardise"])
+        raise StopIteration
+
+    monkeypatch.setattr(BayesianHopfield, "fit", fit)
+    draw = np.random.default_rng(0)
+    stored = Table.of({name: 10**place * draw.normal(size=30) for place, name in enumerate("abcde")})
+    incoming = Table.of({name: 10**place * draw.normal(size=9) for place, name in enumerate(names)})
+    with pytest.raises(StopIteration):
+        linkage.link(stored, incoming, verbose=False)
+    assert told == [names == "abcde"]
 
 
 def test_plain_alternatives_are_judged_by_the_same_pairs_and_preferred_where_they_are_as_good(taught):

@@ -1,5 +1,6 @@
 import copy
 import re
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,6 +10,7 @@ import torch
 from tests.linkage.data import tables
 
 from ahop import linkage
+from ahop.linkage.holdout import Labels
 
 pytest.importorskip("matplotlib")
 
@@ -102,6 +104,37 @@ def test_what_decided_is_said_of_the_match_and_the_runner_up_that_stand_beside_i
     sure[7] = 0.01
     told = " ".join(Seen(linkage.page(replace(found, indices=indices, second=second, probabilities=sure))).words)
     assert f"nats for {found.stored.ids[int(indices[7])]} against {found.stored.ids[int(second[7])]}" in told
+
+
+def test_what_is_drawn_over_each_other_is_the_match_and_not_what_a_row_would_have_by_itself(found, monkeypatch):
+    drawn = []
+    # The function is called as its module.
+    module = sys.modules[linkage.page.__module__]
+    monkeypatch.setattr(module, "order_of", lambda patterns: (1,))
+    monkeypatch.setattr(module, "matches_of", lambda *given, **options: drawn.append((given, options)))
+    indices, second, sure = found.second.clone(), found.indices.clone(), found.probabilities.clone()
+    sure[7] = 0.01
+    linkage.page(replace(found, indices=indices, second=second, probabilities=sure))
+    ((_, queries, pairs, told, names), options) = drawn[0]
+    assert pairs[0].tolist() == [int(indices[7]), int(second[7])] and len(pairs) == len(told) == 6
+    assert told[0] == f"o7\n{found.stored.ids[int(indices[7])]}, 1 %" and options["first"] == "match"
+    assert queries[0].tolist() == pytest.approx(found.incoming.values[7]) and names == found.incoming.columns
+
+
+def test_known_pairs_alone_show_whether_probabilities_hold(taught, monkeypatch):
+    """First choices are judged while learning; a page asks pairs that are hidden once more, a half at a time."""
+    assert taught.labels is None and "Do the probabilities hold?" not in linkage.page(taught)
+    hidden = Labels(torch.full((30,), 0.9), torch.arange(30) < 27)
+    asked = []
+    monkeypatch.setattr("ahop.linkage.linking.held_out", lambda *given, **how: asked.append((given, how)) or hidden)
+    shown = linkage.with_reliability(taught)
+    ((_, queries, origins), how) = asked[0]
+    assert origins.equal(taught.origins) and len(queries) == 30 and not how["one_to_one"]
+    told = " ".join(Seen(linkage.page(shown)).words)
+    assert "Do the probabilities hold?" in told and "held out, half of them at a time" in told
+    # Too few pairs show nothing, and labels that are there are kept.
+    few = replace(taught, judged=replace(taught.judged, labels=19, right=19))
+    assert linkage.with_reliability(few) is few and linkage.with_reliability(shown) is shown and len(asked) == 1
 
 
 def test_what_happened_is_said_in_words_with_the_names_of_columns(found, monkeypatch):

@@ -48,7 +48,7 @@ def test_it_can_go_on_until_the_state_converges():
     torch.testing.assert_close(memory.retrieve(settled), settled, atol=1e-4, rtol=1e-4)
 
 
-def test_a_state_that_never_settles_is_told_of():
+def test_a_state_that_never_settles_raises_a_warning():
     # Overlaps grow without bound when nothing separates them.
     memory = UniversalHopfield(2 * torch.eye(2), similarity="dot", separation="identity")
     with pytest.warns(RuntimeWarning, match="the state still moved after 7 steps"):
@@ -257,8 +257,8 @@ def test_a_hundred_thousand_patterns():
         (lambda m: ModernHopfield([[1.0, math.nan]]), "patterns must be finite, got 1 NaN"),
         (
             lambda m: ModernHopfield([[1.0, math.nan], [math.inf, math.nan], [1.0, 2.0]]),
-            r"got 3 NaN or infinite values in 2 of 3 rows: impute them, drop their columns, or give only the rows that "
-            r'are whole; only queries may have missing values \(observed="not-nan"\)',
+            r"got 3 NaN or infinite values in 2 of 3 rows: impute them, drop their columns, or give only complete "
+            r'rows; only queries may have missing values \(observed="not-nan"\)',
         ),
         (lambda m: ModernHopfield("abc"), "patterns must be a tensor or an array of numbers, got str"),
         (lambda m: ModernHopfield(torch.ones(2, 2, dtype=torch.complex64)), "patterns must be real"),
@@ -279,7 +279,7 @@ def test_a_hundred_thousand_patterns():
         (lambda m: m.remove([7]), "indices must lie in 0 to 4"),
         (
             lambda m: m.fit(torch.ones(2, 4), [0, 5]),
-            "or be -1 where nobody knows, ahop.STRANGER where it is none of them; got 0 to 5",
+            "or be -1 where unknown, ahop.STRANGER where it is none of them; got 0 to 5",
         ),
         (lambda m: m.fit(torch.ones(2, 4), [0.5, 1]), "origins must be whole numbers"),
         (lambda m: m.fit(torch.ones(2, 4), [0]), r"origins must be one index per query, shape \(2,\)"),
@@ -290,7 +290,7 @@ def test_a_hundred_thousand_patterns():
         (lambda m: AssociativeMemory(torch.eye(3), "decomposable", "softmax"), "unknown similarity 'decomposable'"),
         (
             lambda m: AssociativeMemory(torch.eye(3), ahop.similarity.Adaptive(4), "softmax"),
-            "similarity was made for 4 dimensions, but is to compare in 3",
+            "similarity must be for 3 dimensions, got one for 4",
         ),
         (lambda m: AssociativeMemory(torch.eye(3), "dot", "softmax", modulation="kernel"), "modulation must be a Mod"),
         (lambda m: ModernHopfield(torch.eye(3), beta=math.inf), "beta must be a number in 1e-20 to 1e\\+20, got inf"),

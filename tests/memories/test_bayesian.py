@@ -102,7 +102,7 @@ def test_whole_queries_can_belong_to_regimes(tmp_path):
 
 
 @pytest.mark.slow
-def test_probabilities_mean_what_they_say_and_strangers_are_told():
+def test_probabilities_mean_what_they_say_and_strangers_are_detected():
     world = Mixed(0.4, 0.4, 0.4)
     memory = BayesianHopfield(PATTERNS).fit(*world.sample(PATTERNS, 400))
     stored, strange = world.sample(PATTERNS, 400), world.sample(uniform(200, 32, seed=9), 400)
@@ -122,7 +122,7 @@ def test_probabilities_mean_what_they_say_and_strangers_are_told():
 
 @pytest.mark.parametrize("labelled", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("floored", [pytest.param(True, marks=pytest.mark.slow), False])
-def test_strangers_are_told_after_learning_around_missing_values(labelled, floored):
+def test_strangers_are_detected_after_learning_around_missing_values(labelled, floored):
     random = torch.Generator().manual_seed(0)
     patterns, others = torch.rand(2, 60, 16, generator=random) * (torch.rand(60, 16, generator=random) < 0.5)
     patterns, others = (patterns, others) if floored else (uniform(60, 16), uniform(60, 16, seed=9))
@@ -140,14 +140,14 @@ def test_strangers_are_told_after_learning_around_missing_values(labelled, floor
 
 
 @pytest.mark.parametrize("origins", [[0] * 12, [0] * 9 + [1], None])
-def test_strangers_are_told_whatever_origins_were_learned_from(origins):
+def test_strangers_are_detected_whatever_origins_were_learned_from(origins):
     queries = PATTERNS[:10] if origins is None else PATTERNS[origins]
     memory = BayesianHopfield(PATTERNS).fit(queries + 0.1 * uniform(*queries.shape, seed=3), origins)
     assert (memory.recall(torch.full((1, 32), 9.0), reject=0.1).indices == -1).all()
 
 
 @pytest.mark.parametrize("learn", [BayesianHopfield.fit, BayesianHopfield.partial_fit])
-def test_too_few_queries_to_hold_any_out_are_named_as_the_reason_that_no_stranger_is_told(learn, tmp_path):
+def test_too_few_queries_to_hold_any_out_are_named_as_the_reason_that_no_stranger_is_detected(learn, tmp_path):
     memory = learn(BayesianHopfield(PATTERNS), PATTERNS[:3] + 0.1)
     memory.save(tmp_path)
     for one in (memory, ahop.load(tmp_path)):
@@ -226,13 +226,13 @@ def test_one_origin_is_too_few_for_hidden_causes_but_not_to_learn():
     queries = PATTERNS[3] + torch.randn(40, 1, generator=torch.Generator().manual_seed(0)).expand(-1, 32)
     memory = BayesianHopfield(PATTERNS).fit(queries, torch.full((40,), 3))
     assert torch.isfinite(memory.scores(queries)).all()
-    with pytest.raises(ValueError, match="origins must be of at least two patterns to look for hidden causes"):
+    with pytest.raises(ValueError, match="origins must include at least two patterns, for one to be held out"):
         BayesianHopfield(PATTERNS).fit(queries, torch.full((40,), 3), hidden_causes=1)
 
 
 def test_a_fit_that_fails_loses_no_prior():
     memory = BayesianHopfield(PATTERNS, prior=torch.arange(1, 201))
-    with pytest.raises(ValueError, match="origins must be of at least two patterns"):
+    with pytest.raises(ValueError, match="origins must include at least two patterns"):
         memory.fit(PATTERNS[:20], torch.zeros(20, dtype=torch.long), hidden_causes=1, learn_prior=True)
     assert torch.equal(memory.prior, torch.arange(1, 201).float())
 

@@ -6,6 +6,7 @@ import torch
 
 from ahop import STRANGER, BayesianHopfield
 from ahop._recall import Recall
+from ahop.learning.conformal import realised
 from ahop.learning.report import FitReport
 from ahop.memories.checking import Certificate, certified, questions
 from ahop.variants import Noisy
@@ -68,6 +69,7 @@ def test_a_verdict_says_what_would_decide():
     assert open_still.verdict == "WARN"
     decided = 20 + open_still.more
     assert Certificate(round(0.9 * decided), decided, wanted=0.8).verdict == "PASS"
+    assert "; 99.9 % is wanted" in Certificate(20, 20, wanted=0.999).outcome
     assert Certificate(18, 20, wanted=0.9).more is None
     assert Certificate(18, 20).verdict == "PASS" and "wanted" not in str(Certificate(18, 20))
 
@@ -76,13 +78,13 @@ def test_a_verdict_says_what_would_decide():
     ("answers", "message"),
     [
         ([0], "answers must be 2, one for each query; got 1"),
-        ([0, 50], "answers must be origins from 0 to 49, ahop.STRANGER for none of them or None .* got 50"),
+        ([0, 50], "answers must be origins from 0 to 49, ahop.STRANGER for none of them, or None .* got 50"),
         ([0, 0.5], "got 0.5"),
         # Where origins are learned from, it means that nobody knows.
         ([0, -1], "got -1"),
         ([0, "sku-7"], "got 'sku-7'"),
         ([0, float("nan")], "got nan"),
-        ([None, None], "answers must have at least one that somebody knows"),
+        ([None, None], "answers must hold at least one that is known"),
     ],
 )
 def test_bad_answers_are_refused_and_change_nothing(answers, message):
@@ -112,6 +114,47 @@ def test_sets_hold_the_origin_at_the_rate_that_labels_promise():
         assert bool((sets.probabilities[sets.indices < 0] == 0).all()) and sets.verified
         held.append(float((sets.indices == origins[200:, None]).any(1).float().mean()))
     assert 0.84 < sum(held) / 2 < 0.97
+
+
+def test_of_ten_queries_exactly_eight_are_held_by_what_the_nine_others_prove_of_them():
+    # Split conformal prediction is exact where no score depends on who else has judged, and a temperature would.
+    queries, origins = hard(6, 10)
+    held = 0
+    for one in range(10):
+        others = torch.arange(10) != one
+        memory = BayesianHopfield(PATTERNS)
+        memory.verify(queries[others], origins[others])
+        held += int(origins[one] in memory.recall(queries[one], coverage=0.8).indices)
+    assert held == 8
+
+
+def test_sets_say_what_so_many_labels_can_promise():
+    for count, expected in ((10, (0.741, 0.995)), (100, (0.848, 0.945))):
+        memory = BayesianHopfield(PATTERNS)
+        memory.verify(PATTERNS[torch.arange(count) % 50], torch.arange(count) % 50)
+        assert memory.recall(PATTERNS[:2], coverage=0.9).coverage == pytest.approx(expected, abs=1e-3)
+    assert memory.recall(PATTERNS[:2]).coverage is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answers", [10, 20])
+def test_sets_hold_the_origin_after_the_same_answers_have_said_how_sure_to_be(answers):
+    share, inside = [], 0
+    for seed in range(150):
+        queries, origins = hard(seed, answers + 200)
+        # Some are hit so hard that they tell nothing, and the memory was far too sure.
+        lost = torch.rand(len(queries), generator=torch.Generator().manual_seed(seed)) < 0.05
+        queries = torch.where(lost[:, None], queries.flip(0), queries)
+        memory = BayesianHopfield(PATTERNS)
+        memory.similarity.log_beta += 1.0
+        memory.verify(queries[:answers], origins[:answers])
+        sets = memory.recall(queries[answers:], coverage=0.8).indices
+        share.append(float((sets == origins[answers:, None]).any(1).double().mean()))
+        low, high = realised(answers, 0.8)
+        inside += low <= share[-1] <= high
+    # No less than promised, less two standard errors; and no more than so many answers cannot help.
+    assert 0.8 - 0.018 < sum(share) / len(share) < 0.8 + 1 / answers + 0.018
+    assert inside >= 0.9 * 150 - 2 * 3.7
 
 
 @pytest.mark.slow
@@ -214,4 +257,4 @@ def test_answers_alone_are_a_report():
     memory = BayesianHopfield(patterns)
     memory.verify(patterns[:40], range(40))
     told = str(memory.report)
-    assert "nothing was learned" in told and "40 labels" in told and "nan" not in told
+    assert "nothing was learned" in told and "40 answers that were checked" in told and "nan" not in told

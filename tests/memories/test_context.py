@@ -227,8 +227,11 @@ def test_weights_that_are_no_probabilities_refuse_it(memory):
         (torch.ones(4), r"one number for each query and pattern, shape \(2, 4\), got shape \(4,\)"),
         (torch.ones(2, 3).to_sparse(), r"shape \(2, 4\), got shape \(2, 3\)"),
         (lambda rows: torch.ones(1, 4), r"shape \(2, 4\), got shape \(1, 4\)"),
-        ([[1, 1, 1, 1], [0, 0, 0, 0]], "prior must leave every query a pattern; it leaves none to queries 1$"),
-        (torch.zeros(2, 4).to_sparse(), "leaves none to queries 0, 1$"),
+        (
+            [[1, 1, 1, 1], [0, 0, 0, 0]],
+            "prior must leave every query at least one pattern; it leaves none for queries 1$",
+        ),
+        (torch.zeros(2, 4).to_sparse(), "leaves none for queries 0, 1$"),
         ([[1, 1, 1, 1], [1, -2, 0, 0]], "must be counts or probabilities, not negative; got -2"),
         ([[1, 1, 1, 1], [1, float("nan"), 0, 0]], "prior must be finite, got 1 NaN or infinite values"),
         (torch.ones(2, 4) * 1j, "prior must be real"),
@@ -240,9 +243,9 @@ def test_a_prior_that_makes_no_sense_is_refused(prior, told):
         ModernHopfield(noise(4, 3)).recall(noise(2, 3), prior=prior)
 
 
-def test_two_priors_that_leave_nothing_between_them_are_told_of():
+def test_two_priors_that_leave_nothing_between_them_are_refused():
     memory = ModernHopfield(noise(4, 3), prior=[0, 1, 1, 1])
-    with pytest.raises(ValueError, match="beside the memory's own; it leaves none to queries 1"):
+    with pytest.raises(ValueError, match="beside the memory's own; it leaves none for queries 1"):
         memory.recall(noise(2, 3), prior=[[1, 1, 0, 0], [1, 0, 0, 0]])
 
 

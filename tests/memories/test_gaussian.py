@@ -248,7 +248,7 @@ def test_the_mean_of_few_measurements_is_uncertain_itself():
 @pytest.mark.parametrize(
     ("groups", "told"),
     [
-        ([0, 1, 2], "groups must have two rows of one item at least"),
+        ([0, 1, 2], "groups must hold at least one item with two rows"),
         ([0, 0], r"groups must be whole numbers, one for each of the 3 rows; got torch.int64 of shape \(2,\)"),
         ([0.0, 0.0, 1.0], "groups must be whole numbers"),
     ],

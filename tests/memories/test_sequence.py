@@ -89,7 +89,7 @@ def test_several_steps_of_retrieval_first_find_where_they_are():
 
 
 @pytest.mark.parametrize("dwell", [1, 3, 5])
-def test_states_stay_as_long_as_they_are_told_to(dwell):
+def test_states_stay_as_long_as_the_dwell_says(dwell):
     tune = signs(6, 100)
     memory = ahop.SequenceHopfield(tune)
     places = memory.recall(memory.replay(tune[0], 6 * dwell, dwell=dwell)).indices.squeeze(1)

@@ -186,6 +186,6 @@ def test_a_shallow_copy_grows_by_itself():
 
 def test_what_nobody_would_ever_ask_for_is_not_all_that_is_left():
     memory = ahop.ModernHopfield(FIRST[:3], prior=[1.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="indices must leave a pattern that is ever asked for"):
+    with pytest.raises(ValueError, match="indices must leave at least one pattern of positive prior"):
         memory.remove([0])
     assert len(memory) == 3

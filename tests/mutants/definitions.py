@@ -96,9 +96,9 @@ DEFINITIONS = (
     Mutant(
         "q-hop is not pushed on once it has dwelt",
         "src/ahop/memories/sequence.py",
-        "_PUSH * over @ self.values",
+        "_TRANSITION_WEIGHT * over @ self.values",
         "over @ self.values",
-        (SEQUENCE + "test_states_stay_as_long_as_they_are_told_to",),
+        (SEQUENCE + "test_states_stay_as_long_as_the_dwell_says",),
     ),
     Mutant(
         "patterns scatter by their variances",
@@ -149,8 +149,8 @@ DEFINITIONS = (
     Mutant(
         "an energy transformer asks itself",
         "src/ahop/nn/transformer.py",
-        "nobody = torch.eye(length, dtype=torch.bool, device=tokens.device)",
-        "nobody = torch.zeros(length, length, dtype=torch.bool, device=tokens.device)",
+        "blocked = torch.eye(length, dtype=torch.bool, device=tokens.device)",
+        "blocked = torch.zeros(length, length, dtype=torch.bool, device=tokens.device)",
         ("tests/nn/test_transformer.py::test_the_energy_is_the_formula",),
     ),
 )

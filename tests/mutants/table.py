@@ -213,14 +213,14 @@ MUTANTS = (
         (MODELS,),
     ),
     Mutant(
-        "the scored items tell where it is crowded",
+        "the scored items have a share in hubness",
         "paper/src/ahop_paper/real_models.py",
         'return baselines.csls(baselines.centred(data.patterns, queries, "cosine"), queries)',
         'return baselines.csls(baselines.centred(data.patterns, queries, "cosine"), data.queries)',
         (MODELS,),
     ),
     Mutant(
-        "ridge is told by the scored items where it is crowded",
+        "ridge is corrected for hubness by the scored items",
         "paper/src/ahop_paper/real_models.py",
         "return baselines.csls(found, data.queries[data.learn])",
         "return baselines.csls(found, data.queries)",
@@ -400,8 +400,8 @@ MUTANTS = (
     Mutant(
         "the best pass is chosen by rows that were learned from",
         "src/ahop/estimators/training.py",
-        "_held_out_loss(network, rows[held[:_TRIED]], rows[shown])",
-        "_held_out_loss(network, rows[learned[:_TRIED]], rows[shown])",
+        "_held_out_loss(network, rows[held[:_EVALUATED_ROWS]], rows[shown])",
+        "_held_out_loss(network, rows[learned[:_EVALUATED_ROWS]], rows[shown])",
         (HELD_OUT,),
     ),
     Mutant(

@@ -250,7 +250,7 @@ def test_the_stopping_rule_looks_at_the_state():
         assert bool((states - state).abs().max() > 1) == moved
 
 
-def test_a_state_that_never_rests_is_told(monkeypatch):
+def test_a_state_that_never_rests_raises_a_warning(monkeypatch):
     monkeypatch.setattr("ahop.nn.hopfield._MOST_STEPS", 3)
     layer = Hopfield(update_steps_max=None, update_steps_eps=0.0, scaling=0.5)
     with pytest.warns(RuntimeWarning, match="still moved after 3 steps"):

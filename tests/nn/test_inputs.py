@@ -28,11 +28,11 @@ def inputs():
         ({"similarity": "guess"}, "unknown similarity 'guess'"),
         ({"separation": "guess"}, "unknown separation 'guess'"),
         ({"similarity": [Dot()] * 3, "num_heads": 2}, "one for each of 2 heads; got"),
-        ({"similarity": Likelihood(3)}, "similarity was made for 3 dimensions, but is to compare in 8"),
+        ({"similarity": Likelihood(3)}, "similarity must be for 8 dimensions, got one for 3"),
         ({"scaling": -1.0}, "scaling must be positive, one number or one for each of 1 heads; got -1.0"),
         ({"scaling": torch.ones(3)}, "scaling must be positive, one number or one for each of 1 heads"),
         ({"dropout": 1.0}, "dropout must be a number of at least 0 and below 1, got 1.0"),
-        ({"modulation": Kernel(5)}, "modulation was made for 5 dimensions, but hidden_size is 8"),
+        ({"modulation": Kernel(5)}, "modulation must be for 8 dimensions, the hidden_size; got one for 5"),
         ({"similarity": None}, "similarity must be a name, a Similarity, or one for each of 1 heads; got"),
         (
             {"pattern_projection_as_static": True, "pattern_projection_size": 20},
@@ -150,7 +150,7 @@ def test_input_bias_governs_every_bias(bias):
 
 
 def test_what_needs_a_size_says_so():
-    with pytest.raises(ValueError, match="'adaptive' must be made for a number of dimensions"):
+    with pytest.raises(ValueError, match="'adaptive' needs a number of dimensions"):
         Hopfield(similarity="adaptive")
     with pytest.raises(ValueError, match="input_size must be given for inputs to be normalised"):
         Hopfield(normalize_state_pattern=True)

@@ -6,7 +6,7 @@ from ahop.playground import views, widgets
 from ahop.playground.damage import Sliders
 from ahop.playground.pictures import Pictures
 from ahop.playground.recall import Answer, Task
-from ahop.playground.yours import Row
+from ahop.playground.yours import B_HOP, METHODS, Row
 
 
 def card(right, refused, tied=False):
@@ -45,11 +45,11 @@ def test_names_of_files_are_no_code_in_the_template_of_a_picker():
 
 def test_the_best_figures_of_a_table_are_bold_and_a_problem_is_said():
     rows = [
-        Row("m-hop", "nothing", 0.5, 0.1, 0.6),
-        Row("b-hop", "queries", 0.9, 0.2, 0.8),
-        Row("a-hop", "x", problem="no <b>"),
+        Row(METHODS[2], 0.5, 0.1, 0.6),
+        Row(B_HOP, 0.9, 0.2, 0.8),
+        Row(METHODS[3], problem="no <b>"),
     ]
     text = views.table(rows, total=4)
-    assert views.table([Row("ridge regression", "x", 0.95)], 1).count("&ndash;") == 2
+    assert views.table([Row(METHODS[1], 0.95)], 1).count("&ndash;") == 2
     assert "<b>0.900</b>" in text and "<b>0.100</b>" in text and "<b>0.500</b>" not in text
     assert "no &lt;b&gt;" in text and "3 of 4 methods done" in text

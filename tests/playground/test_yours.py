@@ -55,10 +55,15 @@ def test_too_little_to_hold_out_is_refused_in_a_sentence():
         yours.split(torch.full((60,), -1))
 
 
+def methods(*names):
+    known = {method.name: method for method in yours.METHODS}
+    return [known[name] for name in names]
+
+
 @pytest.mark.slow
 def test_every_method_has_a_line_and_b_hop_learns_the_shift(found):
-    rows = {row.name: row for row in yours.rows(found, yours.split(ORIGINS))}
-    assert list(rows) == list(yours.MODELS) and not any(row.problem for row in rows.values())
+    rows = {row.method.name: row for row in yours.rows(found, yours.split(ORIGINS))}
+    assert list(rows) == [method.name for method in yours.METHODS] and not any(row.problem for row in rows.values())
     assert rows["b-hop"].right > 0.9 > rows["m-hop"].right
     for name, row in rows.items():
         assert np.isnan(row.calibration) if name in (NEAREST, RIDGE) else 0 <= row.calibration <= 1
@@ -66,7 +71,7 @@ def test_every_method_has_a_line_and_b_hop_learns_the_shift(found):
 
 
 def test_plain_methods_stand_beside_and_learn_from_the_first_half_alone(found, monkeypatch):
-    monkeypatch.setattr(yours, "MODELS", {name: yours.MODELS[name] for name in (NEAREST, RIDGE)})
+    monkeypatch.setattr(yours, "METHODS", methods(NEAREST, RIDGE))
     halves = yours.split(ORIGINS)
     nearest, ridge = yours.rows(found, halves)
     assert nearest.right > 0.9 and not nearest.problem and not ridge.problem
@@ -78,11 +83,18 @@ def test_plain_methods_stand_beside_and_learn_from_the_first_half_alone(found, m
     assert misled.right == float((choices == origins[halves.score]).double().mean())
 
 
+def test_a_method_does_the_same_whatever_it_is_called(found, monkeypatch):
+    known = methods(RIDGE, "m-hop")
+    monkeypatch.setattr(yours, "METHODS", [*known, *(method._replace(name="something") for method in known)])
+    one, two, *others = yours.rows(found, yours.split(ORIGINS))
+    assert [row.right for row in others] == [one.right, two.right] and not any(row.problem for row in others)
+
+
 def test_a_method_that_cannot_take_part_says_why_and_the_others_go_on(found, monkeypatch):
     def create(name, patterns):
         raise ValueError("it cannot") if name == "u-hop" else LookupError
 
-    monkeypatch.setattr(yours, "MODELS", {"u-hop": "nothing", NEAREST: "means of columns"})
+    monkeypatch.setattr(yours, "METHODS", methods("u-hop", NEAREST))
     monkeypatch.setattr(yours, "create", create)
     first, second = yours.rows(found, yours.split(ORIGINS))
     assert first.problem == "it cannot" and not second.problem
@@ -90,7 +102,7 @@ def test_a_method_that_cannot_take_part_says_why_and_the_others_go_on(found, mon
 
 def test_what_takes_long_with_many_stored_values_stays_out(found, monkeypatch):
     monkeypatch.setattr(yours, "_MANY", 79)
-    monkeypatch.setattr(yours, "MODELS", {"a-hop": "queries and origins"})
+    monkeypatch.setattr(yours, "METHODS", methods("a-hop"))
     (row,) = yours.rows(found, yours.split(ORIGINS))
     assert row.problem == "left out: it takes long with more than 79 stored values"
 

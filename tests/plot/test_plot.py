@@ -211,6 +211,17 @@ def test_the_corruption_is_what_the_likelihood_tells_of_each_column():
     assert [label.get_text() for label in ax.get_xticklabels()] == list("abcdefgh")
 
 
+def test_of_many_columns_those_are_named_for_which_there_is_room():
+    names = [str(1100 + 5 * place) for place in range(100)]
+    memory = ahop.BayesianHopfield(torch.rand(20, 100), similarity=Likelihood(100))
+    for ax in (
+        ahop.plot.corruption(memory, names, ax=own()),
+        ahop.plot.matches(memory, torch.rand(2, 100), names=names, ax=own()),
+    ):
+        assert [label.get_text() for label in ax.get_xticklabels()] == names[::3]
+        assert ax.get_xticks().tolist() == list(range(0, 100, 3))
+
+
 def test_of_several_kinds_of_queries_the_most_common_is_drawn():
     kinds = [Likelihood(8), Likelihood(8)]
     with torch.no_grad():

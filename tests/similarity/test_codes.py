@@ -92,7 +92,7 @@ def test_what_has_no_codes(memory):
     with pytest.raises(ValueError, match=r"tolerance must be a positive and finite number, got 0.0"):
         memory.as_inner_product(0.0)
     several = ahop.BayesianHopfield(PATTERNS, similarity=Regimes([Likelihood(16), Likelihood(16)]))
-    with pytest.raises(ValueError, match="codes of Regimes are not known"):
+    with pytest.raises(ValueError, match="Regimes has no codes"):
         several.as_inner_product()
 
 

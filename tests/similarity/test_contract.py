@@ -100,9 +100,9 @@ def test_it_compares_rows_and_bags(kind, by_name):
 def test_one_resolver_says_what_it_needs():
     assert Similarity.of("dot", 5).name == "dot"
     assert Similarity.of("adaptive", 5).dim == 5
-    with pytest.raises(ValueError, match="'mahalanobis' must be made for a number of dimensions"):
+    with pytest.raises(ValueError, match="'mahalanobis' needs a number of dimensions"):
         Similarity.of("mahalanobis")
-    with pytest.raises(ValueError, match="similarity was made for 4 dimensions, but is to compare in 5"):
+    with pytest.raises(ValueError, match="similarity must be for 5 dimensions, got one for 4"):
         Similarity.of(Adaptive(4), 5)
     with pytest.raises(ValueError, match=r"unknown similarity 'guess'; known: .*adaptive"):
         Similarity.of("guess")
@@ -144,7 +144,7 @@ def test_every_family_of_likelihoods_learns_by_itself(name, labelled):
 
 def test_a_covariance_asks_for_pairs():
     similarity = Mahalanobis(6)
-    with pytest.raises(ValueError, match="origins must be given, of at least two queries"):
+    with pytest.raises(ValueError, match="origins must be given for at least two queries"):
         similarity.fit(PATTERNS, SEEN.queries)
     with pytest.raises(ValueError, match="a covariance is learned from whole queries"):
         similarity.fit(PATTERNS, *SEEN, observed=torch.ones(60, 6, dtype=torch.bool))

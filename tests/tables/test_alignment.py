@@ -66,6 +66,18 @@ def test_whole_numbers_that_differ_are_compared_and_noted():
     assert not aligned(many, many).notes
 
 
+def test_what_may_hold_the_ids_of_rows_without_any_is_said():
+    draw = np.random.default_rng(0)
+    columns = {"x": draw.random(30), "tablet": draw.permutation(900)[:30]}
+    incoming = Table.of({"x": draw.random(4)})
+    assert aligned(Table.of(columns), incoming).notes == (
+        "left out, only in stored: 'tablet'",
+        "rows of stored go by their numbers, and 'tablet' may hold their ids: --id names one",
+    )
+    named = Table.of({"sku": [f"A{row}" for row in range(30)], **columns})
+    assert aligned(named, incoming).notes == ("left out, only in stored: 'tablet'",)
+
+
 def test_tables_that_share_ids_alone_say_so():
     codes = [10021, 30407, 20333]
     stored, incoming = Table.of({"sku": codes, "x": [1.0, 2.5, 4.0]}), Table.of({"sku": codes, "y": [1.5, 2.0, 3.0]})
@@ -86,3 +98,25 @@ def test_a_model_takes_its_own_columns_and_says_which_are_lacking():
         fitted(table, ("column 1", "column 2"), named=False)
     with pytest.raises(ValueError, match="made with: 'number'; 'number' was taken for its ids, and --id names others"):
         fitted(Table.of({"x": [1.0], "number": [7]}), ("x", "number"), named=True)
+    with pytest.raises(ValueError, match="made with: 'key'; text or ids here: 'key'"):
+        fitted(Table.of({"x": [1.0], "number": [7], "key": [3]}), ("x", "key"), named=True)
+
+
+def test_what_a_model_compares_is_never_taken_for_ids_however_few_rows_there_are():
+    columns = ("x", "number", "lot_code")
+    for rows in (1, 30):
+        frame = {name: [*range(rows)] for name in columns}
+        table = Table.of(frame, measured=columns)
+        assert table.id is None and fitted(table, columns, named=True).values.shape == (rows, 3)
+    assert Table.of({**frame, "order_id": [*range(30)]}, measured=columns).id == "order_id"
+    lost = Table.of({"x": [1.0], "number": [None], "lot_code": [2]}, measured=columns)
+    assert np.isnan(fitted(lost, columns, named=True).values).tolist() == [[False, True, False]]
+
+
+def test_a_column_that_holds_the_ids_of_one_table_and_measures_in_the_other_is_said():
+    stored = Table.of({"time": [*range(30)], "x": np.linspace(0, 1, 30)})
+    found = aligned(stored, Table.of({"time": [1.5, 2.5], "x": [0.5, 0.7]}))
+    assert found.notes == (
+        "left out, only in incoming: 'time'",
+        "'time' was taken for the ids of stored; --id names others",
+    )

@@ -120,19 +120,36 @@ def test_ids_that_are_not_in_order_are_refused(tmp_path, text, id, message):
 
 
 def test_a_count_of_the_rows_is_no_measurement_but_their_id(tmp_path):
-    values = np.random.default_rng(0).random(30)
-    table = Table.of({"x": values, "place": np.random.default_rng(1).permutation(30) + 5})
-    assert (table.id, table.columns) == ("place", ("x",))
-    assert Table.of({"x": values, "place": [*range(29), 40]}).columns == ("x", "place")
+    values, places = np.random.default_rng(0).random(30), np.random.default_rng(1).permutation(30) + 5
     rows = [f"{place},{value}" for place, value in enumerate(values)]
-    assert read(made(tmp_path, "\n".join(["place,x", *rows]))).ids.tolist() == list(range(30))
+    for name in ("place", "", "Unnamed: 0", "No", "temperature"):
+        assert read(made(tmp_path, "\n".join([f"{name},x", *rows]))).ids.tolist() == list(range(30))
+    table = Table.of({"x": values, "index": places})
+    assert (table.id, table.columns) == ("index", ("x",))
+    assert Table.of({"x": values, "index": [*places[:29], 0.5]}).columns == ("x", "index")
+
+
+def test_a_count_that_neither_stands_first_nor_is_called_so_is_a_measurement():
+    """Thirty elements in the order of their atomic numbers, or a sample at each of thirty temperatures."""
+    columns = {"symbol": [f"E{row}" for row in range(30)], "mass": np.linspace(1, 9, 30)}
+    for name in ("atomic_number", "temperature", "year"):
+        table = Table.of({**columns, name: np.arange(30) + 1})
+        assert (table.id, table.columns, table.ignored) == ("symbol", ("mass", name), ())
+
+
+def test_who_names_the_column_of_ids_has_said_that_others_are_measured_but_for_row_numbers():
+    columns = {"temperature": np.arange(30), "sku": [f"A{row}" for row in range(30)], "x": np.linspace(0, 1, 30)}
+    assert Table.of(columns).columns == ("x",)
+    assert Table.of(columns, "sku").columns == ("temperature", "x")
+    assert Table.of({"Unnamed: 0": np.arange(30), **columns}, "sku").columns == ("temperature", "x")
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("id", "ID", "customer_id", "customerId", "Customer ID", "sku", "code", "product-code", "key", "nr", "no"),
-        *("Artikel-Nr.", "part no", "item_number", "number", "ean", "CAS_number", "sample_key"),
+        *("id", "ID", "customer_id", "customerId", "Customer ID", "sku", "code", "product-code", "key", "nr", "No."),
+        *("Artikel-Nr.", "part no", "item_number", "number", "ean", "CAS_number", "sample_key", "index", "OrderNo"),
+        *("tablet_no", "ORDER_NO", "row_index"),
     ],
 )
 def test_whole_numbers_that_differ_are_ids_where_the_column_is_called_so(tmp_path, name):
@@ -151,6 +168,8 @@ def test_whole_numbers_that_differ_are_ids_where_the_column_is_called_so(tmp_pat
         {"number": [3.0, None, 5.0]},
         {"id": [3, 3, 5]},
         *({name: [10021, 30407, 20333]} for name in ("width", "grid", "nonid", "humid", "keynote", "no2", "paranoid")),
+        *({name: [7, 26, 8]} for name in ("NO", "no", "inlet NO", "atomic_number", "AtomicNumber", "octane number")),
+        *({name: [7, 26, 8]} for name in ("glycemic_index", "number of bids", "wave_number", "body mass index")),
     ],
 )
 def test_what_repeats_or_is_called_something_else_is_a_measurement(columns):

@@ -34,21 +34,22 @@ def test_every_kind_of_file_and_frame_gives_the_same_table(tmp_path):
         same(table)
 
 
+@pytest.mark.slow
 def test_frames_of_polars_are_tables():
     polars = pytest.importorskip("polars")
     table = Table.of(polars.DataFrame(COLUMNS))
     same(table)
     assert type(table.ids[0]) is str
+    lost = Table.of(polars.DataFrame({"x": [1.5, 2.5], "lost": [None, None], "key": [3, 9]}), measured=("key",))
+    assert lost.columns == ("x", "lost", "key") and np.isnan(lost.values[:, 1]).all()
 
 
 def test_a_sheet_is_a_table(tmp_path):
-    pytest.importorskip("openpyxl")
     pandas.DataFrame(COLUMNS).to_excel(tmp_path / "a.xlsx", index=False)
     same(read(tmp_path / "a.xlsx"))
 
 
 def test_a_sheet_keeps_leading_zeros_and_reads_numbers_that_are_text(tmp_path):
-    pytest.importorskip("openpyxl")
     codes = {"sku": ["007", "008", "009"], "x": ["1.5", "-", "2"], "when": pandas.to_datetime(["2020-01-01"] * 3)}
     pandas.DataFrame(codes).to_excel(tmp_path / "a.xlsx", index=False)
     table = read(tmp_path / "a.xlsx")

@@ -50,7 +50,15 @@ def tuned(
     origins: Tensor,
     seed: int,
 ) -> Compared:
-    """``make(patterns, queries, origins, *option)`` by the option that is right most often on origins held out.
+    """Fit a baseline with the option that is right most often on origins held out.
+
+    Args:
+        make: Called as ``make(patterns, queries, origins, *option)``.
+        options: What to choose from.
+        patterns: ``(N, d)``.
+        queries: ``(n, d')``.
+        origins: The pattern of each query, ``(n,)``.
+        seed: Seed of the hold-out split.
 
     Example:
         >>> patterns, origins = torch.eye(10), torch.arange(10)
@@ -76,7 +84,12 @@ def tuned(
 
 
 def centred(patterns: Tensor, queries: Tensor, metric: str) -> Compared:
-    """Each side around its own mean."""
+    """Each side around its own mean.
+
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d)``.
+        metric: A name of ``METRICS``.
+    """
     return _standardised(patterns.double(), queries.double(), metric, lambda rows: torch.ones_like(rows[0]))
 
 
@@ -97,7 +110,15 @@ def _standardised(patterns: Tensor, queries: Tensor, metric: str, unit: Move) ->
 
 
 def ridge(patterns: Tensor, queries: Tensor, origins: Tensor, strength: float, metric: str) -> Compared:
-    """The linear map from query to pattern, drawn to zero in units of the queries' mean square."""
+    """The linear map from query to pattern, drawn to zero in units of the queries' mean square.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d')``.
+        origins: The pattern of each query, ``(n,)``.
+        strength: How strongly the map is drawn to zero.
+        metric: A name of ``METRICS``.
+    """
     wanted, centre, mean = patterns[origins], queries.mean(0), patterns[origins].mean(0)
     gaps = queries - centre
     gram = gaps.T @ gaps
@@ -110,12 +131,24 @@ RIDGES = list(product((1e-6, 1e-4, 1e-2, 1e-1, 1.0), METRICS))
 
 
 def whitened(patterns: Tensor, queries: Tensor, origins: Tensor) -> AssociativeMemory:
-    """The usual metric learning: distances after whitening by the shrunk covariance of what queries differ by."""
+    """The usual metric learning: distances after whitening by the shrunk covariance of what queries differ by.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d)``.
+        origins: The pattern of each query, ``(n,)``.
+    """
     return AssociativeMemory(patterns.double(), "mahalanobis", "softmax").fit(queries, origins)
 
 
 def whitening(patterns: Tensor, queries: Tensor, origins: Tensor) -> Compared:
-    """The nearest neighbour of that."""
+    """The nearest neighbour after whitening, as :func:`whitened` has it.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d)``.
+        origins: The pattern of each query, ``(n,)``.
+    """
     memory = whitened(patterns, queries, origins)
     return Compared(memory.patterns, lambda asked: asked, memory.similarity)
 
@@ -128,6 +161,12 @@ def csls(found: Compared, queries: Tensor, origins: Tensor | None = None, count:
     A hub, which is near to many queries, is the nearest of too many. How near patterns are to the query is the same
     for all of them, and left out. With ``origins`` a pattern's own query does not count: else patterns of learned
     items are worse off than those of scored ones, which is no help but how the items were split.
+
+    Args:
+        found: The comparison to correct.
+        queries: ``(n, e)``.
+        origins: The pattern of each query, ``(n,)``, if its own query is not to count.
+        count: k, the number of nearest queries.
     """
     near = torch.cat([rows.topk(min(count, rows.shape[1]), 1).values.mean(1) for rows in _to(found, queries, origins)])
     return found._replace(score=lambda patterns, asked: 2 * found.score(patterns, asked) - near)
@@ -139,8 +178,8 @@ def inverted_softmax(found: Compared, queries: Tensor, origins: Tensor | None, t
     .. math:: s(\xi, x) - \tau \log \sum_{x'} e^{s(\xi, x') / \tau}
     """
     sums = [(rows / temperature).logsumexp(1) for rows in _to(found, queries, origins)]
-    crowd = temperature * torch.cat(sums)
-    return found._replace(score=lambda patterns, asked: found.score(patterns, asked) - crowd)
+    hubness = temperature * torch.cat(sums)
+    return found._replace(score=lambda patterns, asked: found.score(patterns, asked) - hubness)
 
 
 def _to(found: Compared, queries: Tensor, origins: Tensor | None) -> Iterator[Tensor]:
@@ -184,7 +223,13 @@ PLAIN["ridge"] = Plain(lambda *given: tuned(ridge, RIDGES, *given), BOTH)
 
 
 def procrustes(patterns: Tensor, queries: Tensor, origins: Tensor) -> Compared:
-    """The rotation (between spaces of unlike width: the matrix of orthonormal rows or columns) nearest to the pairs."""
+    """The rotation (between spaces of unlike width: the matrix of orthonormal rows or columns) nearest to the pairs.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d')``.
+        origins: The pattern of each query, ``(n,)``.
+    """
     left, _, right = torch.linalg.svd(queries.T @ patterns[origins], full_matrices=False)
     rotation = left @ right
     return Compared(patterns, lambda asked: asked @ rotation, METRICS["cosine"])
@@ -193,7 +238,17 @@ def procrustes(patterns: Tensor, queries: Tensor, origins: Tensor) -> Compared:
 def perceptron(
     patterns: Tensor, queries: Tensor, origins: Tensor, strength: float, steps: int, seed: int, width: int = 256
 ) -> Compared:
-    """Ridge, and a small network trained to say what it leaves of the pattern."""
+    """Ridge, and a small network trained to say what it leaves of the pattern.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d')``.
+        origins: The pattern of each query, ``(n,)``.
+        strength: That of the ridge regression.
+        steps: The number of training steps.
+        seed: Seed of initial weights and batches.
+        width: The width of the hidden layer.
+    """
     start = ridge(patterns, queries, origins, strength, "cosine")
     unit = queries.std()
     inputs, targets = (queries / unit).float(), (patterns[origins] - start.move(queries)).float()
@@ -232,13 +287,27 @@ def derivatives(spectra: Tensor) -> Tensor:
 
 
 def prepared(patterns: Tensor, queries: Tensor, prepare: Move, metric: str) -> Compared:
-    """Each side around its own mean after this was done to its rows."""
+    """Each side around its own mean, after its rows were prepared.
+
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d)``.
+        prepare: What is done to rows.
+        metric: A name of ``METRICS``.
+    """
     found = centred(prepare(patterns), prepare(queries), metric)
     return found._replace(move=lambda asked: found.move(prepare(asked)))
 
 
 def direct(patterns: Tensor, queries: Tensor, origins: Tensor, rank: int, metric: str) -> Compared:
-    """Direct standardisation (Wang and others, 1991): regression on the leading components of the queries."""
+    """Direct standardisation (Wang and others, 1991): regression on the leading components of the queries.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d')``.
+        origins: The pattern of each query, ``(n,)``.
+        rank: The number of components.
+        metric: A name of ``METRICS``.
+    """
     wanted, centre, mean = patterns[origins], queries.mean(0), patterns[origins].mean(0)
     left, values, right = (part[..., :rank] for part in _components(queries - centre))
     slope = right / values @ (left.T @ (wanted - mean))
@@ -246,7 +315,15 @@ def direct(patterns: Tensor, queries: Tensor, origins: Tensor, rank: int, metric
 
 
 def piecewise(patterns: Tensor, queries: Tensor, origins: Tensor, reach: int, strength: float, metric: str) -> Compared:
-    """Piecewise direct standardisation: each channel from those of the queries within ``reach`` of it."""
+    """Piecewise direct standardisation: each channel from those of the queries within ``reach`` of it.
+
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d)``.
+        origins: The pattern of each query, ``(n,)``.
+        reach: How many channels to either side are looked at.
+        strength: How strongly each map is drawn to zero.
+        metric: A name of ``METRICS``.
+    """
     wanted, mean = patterns[origins], patterns[origins].mean(0)
 
     def windows(rows: Tensor) -> Tensor:
@@ -264,7 +341,14 @@ def piecewise(patterns: Tensor, queries: Tensor, origins: Tensor, reach: int, st
 
 
 def orthogonal(patterns: Tensor, queries: Tensor, origins: Tensor, count: int, metric: str) -> Compared:
-    """Transfer by orthogonal projection (Andrew and Fearn, 2004): both sides without what differs most in pairs."""
+    """Transfer by orthogonal projection (Andrew and Fearn, 2004): both sides without what differs most in pairs.
+
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d)``.
+        origins: The pattern of each query, ``(n,)``.
+        count: The number of directions to project out.
+        metric: A name of ``METRICS``.
+    """
     gaps = queries - patterns[origins]
     bias = gaps.mean(0)
     away = _components(gaps - bias)[2][:, :count]
@@ -313,7 +397,12 @@ def ranked(patterns: Tensor) -> Compared:
 
 
 def weighted_cosine(patterns: Tensor, mass: float, intensity: float) -> Compared:
-    """The cosine of m/z^mass * intensity^intensity, from square roots of intensities at nominal masses."""
+    """The cosine of m/z^mass * intensity^intensity, from square roots of intensities at nominal masses.
+
+    Args:
+        patterns: Square roots of intensities, ``(N, d)``.
+        mass, intensity: Both exponents.
+    """
     masses = torch.arange(1, patterns.shape[1] + 1).to(patterns).double()
 
     def weigh(roots: Tensor) -> Tensor:

@@ -67,7 +67,15 @@ class Blends(NamedTuple):
 
 
 def draw(patterns: Tensor, size: int, noise: float, count: int, generator: torch.Generator) -> Blends:
-    """Means of ``size`` patterns each, and Gaussian noise."""
+    """Means of ``size`` patterns each, and Gaussian noise.
+
+    Args:
+        patterns: ``(N, d)``.
+        size: The number of patterns in a blend.
+        noise: The standard deviation of the noise.
+        count: The number of queries.
+        generator: Where random numbers come from.
+    """
     members = torch.rand(count, len(patterns), generator=generator).topk(size).indices
     means = patterns[members].mean(1)
     return Blends(means + noise * torch.randn(means.shape, generator=generator), members)
@@ -91,7 +99,13 @@ def run(config: Config) -> dict[str, Any]:
 
 
 def score(patterns: Tensor, train: Blends, test: Blends) -> dict[str, float]:
-    """The share of whole sets by each way; temperatures and the likelihood are learned from those that were seen."""
+    """The share of blends whose whole set is found, by each method.
+
+    Args:
+        patterns: ``(N, d)``.
+        train: Blends that temperatures and the likelihood are learned from.
+        test: Blends to score.
+    """
     # One member of each set is the origin that a likelihood learns from.
     learned = BayesianHopfield(patterns).fit(train.queries, train.members[:, 0], hidden_causes=0)
     nearest = AssociativeMemory(patterns, "dot", Softmax())

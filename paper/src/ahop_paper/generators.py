@@ -96,6 +96,15 @@ def run(
     """Every preset, difficulty and network; each run has its own patterns, bias and queries.
 
     What ``out`` already holds is not done again, and each part is kept when ready. None begins after ``until``.
+
+    Args:
+        config: What to run.
+        out: The report to go on with and to write, after every part; None writes none.
+        workers: The number of processes; -1 takes one a core.
+        until: When no further part begins, by the monotonic clock.
+
+    Returns:
+        The report.
     """
     head = reports.stamp("generators", asdict(config), __file__)
     free, code = ("presets", "runs", "seed", "device"), partial(code_of, asdict(config))
@@ -119,7 +128,14 @@ def code_of(config: dict[str, Any], one: dict[str, Any]) -> str:
 
 
 def score(seed: int, preset: str, level: float, config: Config) -> list[dict[str, Any]]:
-    """What each network finds among queries that were drawn in one way."""
+    """What each network finds among queries that were drawn in one way.
+
+    Args:
+        seed: Seed of patterns, bias and queries.
+        preset: How queries are drawn.
+        level: The difficulty.
+        config: What to run.
+    """
     source = retrieval.Config(data=config.data, patterns=config.patterns, device=config.device)
     patterns = retrieval.draw_patterns(source, seed)
     test = Mixed(level, level, level, preset=preset, seed=seed).sample(patterns, config.queries)  # type: ignore[arg-type]
@@ -132,7 +148,13 @@ def score(seed: int, preset: str, level: float, config: Config) -> list[dict[str
 
 
 def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
-    """The report: one row for a preset, difficulty and network, with the paper's figures beside ours."""
+    """The report: one row for a preset, difficulty and network, with the paper's figures beside ours.
+
+    Args:
+        config: What to run.
+        head: What the report says besides its rows.
+        done: All that was run.
+    """
     rows = []
     for preset, level, model in product(config.presets, LEVELS[config.data], MODELS):
         place = (preset, level, model)

@@ -98,6 +98,15 @@ def run(config: Config, out: Path | None = None, workers: int = 1, until: float 
     """Train and test every model with every seed; what ``out`` already holds is not done again.
 
     Processes may share a GPU, which a small network does not fill. No training begins after ``until``.
+
+    Args:
+        config: What to run.
+        out: The report to go on with and to write, after every part; None writes none.
+        workers: The number of processes; -1 takes one a core.
+        until: When no further part begins, by the monotonic clock.
+
+    Returns:
+        The report.
     """
     head = reports.stamp("images", {**asdict(config), **asdict(RECIPES[config.protocol])}, __file__)
     code = partial(code_of, head["config"])
@@ -130,7 +139,9 @@ def part(photos: Photos, config: Config) -> Photos:
         order = order[: config.subset + config.holdout]
     train, held = order[config.holdout :], order[: config.holdout]
     if not len(train):
-        raise ValueError(f"holdout must leave images to train with: {len(photos.train)}; got {config.holdout}")
+        raise ValueError(
+            f"holdout must be less than {len(photos.train)}, the number of training images; got {config.holdout}"
+        )
     test, labels = photos.test, photos.test_labels
     if config.holdout:
         test, labels = photos.train[held], photos.train_labels[held]
@@ -140,7 +151,14 @@ def part(photos: Photos, config: Config) -> Photos:
 
 
 def train(model: str, seed: int, config: Config, show: bool = True) -> dict[str, Any]:
-    """One network, trained and tested."""
+    """One network, trained and tested.
+
+    Args:
+        model: The layer's name.
+        seed: Seed of initial weights and batches.
+        config: What to run.
+        show: Whether to show each epoch.
+    """
     photos = part(datasets.load(config.data), config)
     torch.manual_seed(seed)
     recipe, device = RECIPES[config.protocol], torch.device(config.device)
@@ -170,7 +188,13 @@ def train(model: str, seed: int, config: Config, show: bool = True) -> dict[str,
 
 
 def build(model: str, config: Config, photos: Photos) -> vision.ImageTransformer | vision.PublishedNetwork:
-    """The network of a protocol for images of this size."""
+    """The network of a protocol for images of this size.
+
+    Args:
+        model: The layer's name.
+        config: What to run.
+        photos: The images.
+    """
     size, classes = photos.train.shape[1], len(photos.names)
     if config.protocol == "transformer":
         return vision.ImageTransformer(model, size, classes)
@@ -278,7 +302,14 @@ class Step:
 
 @torch.no_grad()
 def test(network: nn.Module, photos: Photos, spread: tuple[Tensor, Tensor], device: torch.device) -> float:
-    """The share of test images whose class is found."""
+    """The share of test images whose class is found.
+
+    Args:
+        network: What classifies.
+        photos: The images.
+        spread: Mean and standard deviation of each channel.
+        device: Where the network is.
+    """
     network.eval()
     right = 0
     for images, labels in zip(photos.test.split(1000), photos.test_labels.split(1000), strict=True):
@@ -294,7 +325,13 @@ def _in_half(device: torch.device) -> bool:
 
 
 def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
-    """The report: one row a model, and all that was run."""
+    """The report: one row a model, and all that was run.
+
+    Args:
+        config: What to run.
+        head: What the report says besides its rows.
+        done: All that was run.
+    """
     rows = []
     for model in config.models:
         seeds = range(config.seed, config.seed + config.runs)

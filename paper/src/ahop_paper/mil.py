@@ -106,6 +106,15 @@ def run(
     """Every model on every data set; what ``out`` already holds is not done again, and each part is kept when ready.
 
     None begins after ``until``.
+
+    Args:
+        config: What to run.
+        out: The report to go on with and to write, after every part; None writes none.
+        workers: The number of processes; -1 takes one a core.
+        until: When no further part begins, by the monotonic clock.
+
+    Returns:
+        The report.
     """
     from ahop.estimators import HopfieldBagClassifier
 
@@ -164,7 +173,16 @@ def cross_validate(name: str, model: str, seed: int, config: Config) -> dict[str
 def select(
     bags: Sequence[np.ndarray], labels: np.ndarray, train: np.ndarray, model: str, seed: int, config: Config
 ) -> Candidate:
-    """The candidate that does best on bags held out of the training part, which is all that is looked at."""
+    """The candidate that does best on bags held out of the training part, which is all that is looked at.
+
+    Args:
+        bags: Arrays ``(n_i, d)``.
+        labels: One a bag.
+        train: Indices of the training bags.
+        model: The pooling's name.
+        seed: Seed of the folds and of training.
+        config: What to run.
+    """
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import StratifiedKFold
 
@@ -204,7 +222,13 @@ def _arrays(data: Bags) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
-    """The report: one row for a data set and model, Hopfield poolings beside the best other, and all that was run."""
+    """The report: one row for a data set and model, Hopfield poolings beside the best other, and all that was run.
+
+    Args:
+        config: What to run.
+        head: What the report says besides its rows.
+        done: All that was run.
+    """
     rows = []
     seeds = range(config.seed, config.seed + config.runs)
     for name in config.data:
@@ -244,6 +268,12 @@ def run_checks(
 
     In the test what speaks for a label has changed, and what makes it has not: a model that learned what makes a label
     keeps its area, one that learned what goes with it falls below one half. Resumed like :func:`run`.
+
+    Args:
+        models: Names of poolings.
+        runs: The number of seeds.
+        seed: The first of them.
+        out, workers, until: As in :func:`run`.
     """
     fixed = {"bags": 400, "poolings": POOLINGS, "settings": CHECK_SETTINGS}
     head = reports.stamp("mil-checks", {"models": models, "runs": runs, "seed": seed, **fixed}, __file__)
@@ -268,7 +298,13 @@ def made_for(name: str) -> Callable[..., Bags]:
 
 
 def check(name: str, model: str, seed: int) -> dict[str, Any]:
-    """The areas of one model in one check."""
+    """The areas of one model in one check.
+
+    Args:
+        name: The check.
+        model: The pooling's name.
+        seed: Seed of bags and of training.
+    """
     train, test = (made_for(name)(400, train=part, seed=2 * seed + (not part)) for part in (True, False))
     network = classifier(model, CANDIDATES[0], seed, Config(settings=CHECK_SETTINGS)).fit(*_arrays(train))
     learned, held = (_area(network, *_arrays(part)) for part in (train, test))

@@ -91,7 +91,14 @@ def run(config: Config) -> dict[str, Any]:
 
 
 def retrieve(first: str, second: str, count: int, seed: int, config: Config) -> float:
-    """The share of queries whose concept is found in the end."""
+    """The share of queries whose concept is found in the end.
+
+    Args:
+        first, second: The names of both memories.
+        count: The number of concepts.
+        seed: Seed of patterns and corruption.
+        config: What to run.
+    """
     generator = torch.Generator().manual_seed(seed)
     pictures, sounds = (
         (torch.rand(count, config.dim, generator=generator) * 2 - 1).to(config.device) for _ in range(2)

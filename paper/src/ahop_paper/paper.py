@@ -26,7 +26,13 @@ def command(file: str, device: str) -> tuple[str, str]:
 
 
 def require_startable(parts: Sequence[Part], run: Run, minutes: float) -> None:
-    """Refuse, before the work, too little time, and what is there but comes from a quick run or from other code."""
+    """Refuse, before the work, too little time, and what is there but comes from a quick run or from other code.
+
+    Args:
+        parts: What is to be made.
+        run: How, and where.
+        minutes: The time there is.
+    """
     for part in parts:
         if run.full and part.minutes > minutes:
             raise ValueError(f"minutes must be at least {part.minutes}, as {part.file} takes; got {minutes:g}")
@@ -37,8 +43,8 @@ def require_startable(parts: Sequence[Part], run: Run, minutes: float) -> None:
     if other:
         now = provenance.at(provenance.commit())
         raise ValueError(
-            f"{run.folder} has {', '.join(other)} by other code than that of commit {now}; delete them to make them"
-            " again, choose another folder, or go on at their own commit"
+            f"{run.folder} has {', '.join(other)}, made by code other than that of commit {now}; delete them to make"
+            " them again, choose another folder, or go on at their own commit"
         )
 
 

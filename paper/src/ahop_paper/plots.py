@@ -126,7 +126,15 @@ def _lanes(
 def recalled(
     origins: Tensor, queries: Tensor, answers: dict[str, Tensor], shape: Sequence[int], path: str | os.PathLike[str]
 ) -> None:
-    """Rows of images: the originals, their corrupted queries, and what each model recalled."""
+    """Rows of images: the originals, their corrupted queries, and what each model recalled.
+
+    Args:
+        origins: The originals, ``(n, d)``.
+        queries: ``(n, d)``.
+        answers: What each model read out, ``(n, d)``.
+        shape: That of one image.
+        path: Where to write.
+    """
     rows = {"original": origins, "query": queries, **answers}
     with canvas(1.1 * len(origins) + 1.2, 1.15 * len(rows)) as figure:
         grid = figure.subplots(len(rows), len(origins), squeeze=False)

@@ -27,14 +27,14 @@ _OURS = tuple(f"{package}." for package in SOURCES)
 def commit() -> dict[str, Any]:
     """The commit of the sources, and whether they are as committed; both None where nobody can know.
 
-    A copy that has no history, or another, is told by the variable AHOP_COMMIT, as ``git describe --always --dirty``
+    A copy that has no history, or another, takes it from the variable AHOP_COMMIT, as ``git describe --always --dirty``
     would say it.
     """
-    told = os.environ.get("AHOP_COMMIT")
-    if told is not None:
-        if not re.fullmatch(r"[0-9a-f]{7,40}(-dirty)?", told):
-            raise ValueError(f"AHOP_COMMIT must be the hash of a commit, with -dirty behind it or not; got {told!r}")
-        return {"commit": told.removesuffix("-dirty"), "clean": not told.endswith("-dirty")}
+    given = os.environ.get("AHOP_COMMIT")
+    if given is not None:
+        if not re.fullmatch(r"[0-9a-f]{7,40}(-dirty)?", given):
+            raise ValueError(f"AHOP_COMMIT must be the hash of a commit, optionally followed by -dirty; got {given!r}")
+        return {"commit": given.removesuffix("-dirty"), "clean": not given.endswith("-dirty")}
     if (ROOT / ".git").exists():
         try:
             changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src", "paper/src", "benchmarks")
@@ -148,7 +148,7 @@ def stands_alone(node: Any) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def told(report: dict[str, Any]) -> str:
+def commits(report: dict[str, Any]) -> str:
     """The commits that a report's figures were made at, in words."""
     sittings = report["sittings"]
     if any("sitting" in one for one in report.get("done", [])):

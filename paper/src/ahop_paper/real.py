@@ -82,7 +82,13 @@ def load(name: str, config: Config) -> Measured:
 
 
 def small(data: Measured, items: int, queries: int) -> Measured:
-    """So many of the items, and so many queries for them, at most."""
+    """A part of a data set.
+
+    Args:
+        data: All of it.
+        items: The most items to keep.
+        queries: The most queries to keep.
+    """
     generator = torch.Generator().manual_seed(0)
     known = data.origins.unique()
     kept = known[torch.randperm(len(known), generator=generator)[:items]].sort().values
@@ -107,6 +113,15 @@ def run(
     """How often the first choice is right on items that were not learned from, by data set, model and split.
 
     What ``out`` already holds is not done again, and each part is kept when ready; none begins after ``until``.
+
+    Args:
+        config: What to run.
+        out: The report to go on with and to write, after every part; None writes none.
+        workers: The number of processes; -1 takes one a core.
+        until: When no further part begins, by the monotonic clock.
+
+    Returns:
+        The report.
     """
     head = reports.stamp("real", asdict(config), __file__)
     journal = reports.Journal(out, head, FREE, partial(summary, config), partial(code_of, asdict(config)))
@@ -138,7 +153,14 @@ def _suited(data: Measured, name: str, config: Config) -> list[str]:
 
 
 def score(name: str, model: str, number: int, config: Config) -> Done:
-    """What one model finds on one split of one data set, and how sure it is where it learned to be."""
+    """What one model finds on one split of one data set, and how sure it is where it learned to be.
+
+    Args:
+        name: The data set.
+        model: The memory's or baseline's name.
+        number: The split.
+        config: What to run.
+    """
     data = Measured(*(part.to(config.device) for part in split(load(name, config), number)))
     learned, scored = (len(data.origins[rows].unique()) for rows in (data.learn, ~data.learn))
     queries, origins = data.queries[~data.learn], data.origins[~data.learn]
@@ -152,15 +174,21 @@ def score(name: str, model: str, number: int, config: Config) -> Done:
     if made.learns:
         found["confidence"] = float(sure.double().mean())
         found["calibration_error"] = calibration_gap(sure, right)
-    return {**found, "learned": _told(made.similarity)}
+    return {**found, "learned": _description(made.similarity)}
 
 
-def _told(similarity: Similarity) -> str:
+def _description(similarity: Similarity) -> str:
     return similarity.describe() if isinstance(similarity, Density) else ""
 
 
 def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str, Any]:
-    """The report: one row for a data set and model, ours beside the best other that is given no more labels."""
+    """The report: one row for a data set and model, ours beside the best other that is given no more labels.
+
+    Args:
+        config: What to run.
+        head: What the report says besides its rows.
+        done: All that was run.
+    """
     rows = []
     for name in config.data:
         found: dict[str, dict[int, Done]] = {model: {} for model in config.models}

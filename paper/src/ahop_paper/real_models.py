@@ -72,7 +72,17 @@ MODELS: Registry[Model] = Registry("model")
 
 
 def model(name: str, *, learns: str, ours: bool = False, for_data: ForData = every_set) -> Callable[[Builder], Builder]:
-    """Let a memory or a baseline take part under this name, in ``ahop-paper real`` and in its tables."""
+    """Register a memory or a baseline for ``ahop-paper real`` and its tables.
+
+    Args:
+        name: Its name.
+        learns: What it learns from, one of ``LABELS``.
+        ours: Whether it is this library's own.
+        for_data: Whether it is meant for a data set; by default for all.
+
+    Returns:
+        A decorator for what builds it.
+    """
     if learns not in LABELS:
         raise ValueError(f"learns must be one of {', '.join(map(repr, LABELS))}, got {learns!r}")
 
@@ -95,7 +105,13 @@ def _either(first: ForData, second: ForData) -> ForData:
 
 
 def pairs(data: Measured, seed: int, count: int | None = None) -> tuple[Tensor, Tensor]:
-    """Queries to learn from and their origins, all or so many of them."""
+    """Queries to learn from, and their origins.
+
+    Args:
+        data: The data set.
+        seed: Seed of their order.
+        count: How many; None is all.
+    """
     rows = data.learn.nonzero().squeeze(1)
     rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:count]]
     return data.queries[rows], data.origins[rows]

@@ -22,7 +22,7 @@ from ahop_paper import provenance
 # Some libraries take whole numbers of 31 bits, and seeds are counted up from the first.
 MOST_SEED = 10**9
 # What tells the parts of a run apart.
-_WHICH = ("data", "check", "world", "model", "split", "seed", "trial")
+_WHICH = ("data", "check", "world", "model", "way", "split", "seed", "trial")
 # Of that, what makes parts repetitions of each other.
 _AGAIN = ("split", "seed", "trial")
 # The fingerprint of the code that makes a row, from what the row says of itself.
@@ -85,7 +85,7 @@ def resume(
         config.get(key) == value for key, value in now["config"].items() if key not in free
     )
     if not alike:
-        raise ValueError(f"{path} holds a run with other settings; choose another file")
+        raise ValueError(f"{path} holds a run with different settings; choose another file")
     if other:
         at = ", ".join(dict.fromkeys(provenance.at(sitting) for _, sitting in other))
         old = [one for one, _ in other if code is not None and "code" not in one]
@@ -186,7 +186,7 @@ def join(
             now["device"] = settings["device"]
         kept = {key: value for key, value in now.items() if key not in free}
         if name != experiment or quick or {key: settings.get(key) for key in kept} != kept:
-            raise ValueError(f"{path} holds a run with other settings than those to join")
+            raise ValueError(f"{path} holds a run with different settings from those to join")
         sittings += [sitting for sitting in own if sitting not in sittings]
         for one, sitting in zip(done, made, strict=True):
             one["sitting"] = sittings.index(sitting)
@@ -203,7 +203,7 @@ def join(
         codes.setdefault(which, set()).add(made_by)
     if any(len(known) > 1 or None in known for known in codes.values()):
         at = ", ".join(dict.fromkeys(provenance.at(sittings[one["sitting"]]) for one in done))
-        raise ValueError(f"the files to join are not the work of one code: commits {at}")
+        raise ValueError(f"files to join must come from the same code; got commits {at}")
     return {"experiment": experiment, "quick": False, "config": now, "versions": versions, "sittings": sittings}, done
 
 

@@ -141,7 +141,16 @@ MODELS: Registry[Model] = Registry("model")
 
 
 def model(name: str, title: str | None = None, *, ours: bool = False) -> Callable[[Builder], Builder]:
-    """Let a memory take part under this name: it is made of patterns, samples, the world they come from and a seed."""
+    """Register a memory for the benchmark.
+
+    Args:
+        name: Its name.
+        title: What tables call it; the name by default.
+        ours: Whether it is this library's own.
+
+    Returns:
+        A decorator for what builds it, from patterns, samples, the world they come from and a seed.
+    """
 
     def join(build: Builder) -> Builder:
         MODELS.add(name, Model(build, title or name, ours))
@@ -223,17 +232,40 @@ def loader(data: str) -> Callable[[], Any] | None:
 def prepare(
     model: str, patterns: Tensor, train: Samples, world: Variant, seed: int = 0
 ) -> AssociativeMemory | Compared:
-    """A fitted memory or baseline by the benchmark's name for it."""
+    """A fitted memory or baseline by the benchmark's name for it.
+
+    Args:
+        model: Its name in the benchmark.
+        patterns: ``(N, d)``.
+        train: What it may learn from.
+        world: The corruption, which an Oracle knows.
+        seed: Seed of what is drawn.
+    """
     return builder(model)(patterns, train, world, seed)
 
 
 def answers(made: AssociativeMemory | Compared, patterns: Tensor, queries: Tensor) -> Tensor:
-    """What a memory reads out; a baseline has the pattern of its first choice."""
+    """What a memory reads out; a baseline has the pattern of its first choice.
+
+    Args:
+        made: A memory or a baseline.
+        patterns: ``(N, d)``.
+        queries: ``(n, d)``.
+
+    Returns:
+        Readouts, ``(n, d)``.
+    """
     return made.retrieve(queries) if isinstance(made, AssociativeMemory) else patterns[made.first(queries)]
 
 
 def scored(made: AssociativeMemory | Compared, patterns: Tensor, test: Samples) -> Evaluation:
-    """:func:`~ahop.metrics.evaluate`, for baselines, too: theirs are first choices throughout."""
+    """:func:`~ahop.metrics.evaluate`, also of baselines, whose readouts are their first choices.
+
+    Args:
+        made: A memory or a baseline.
+        patterns: ``(N, d)``.
+        test: Queries and their origins.
+    """
     if isinstance(made, AssociativeMemory):
         return evaluate(made, test)
     found, wanted = answers(made, patterns, test.queries), patterns[test.origins]
@@ -242,7 +274,13 @@ def scored(made: AssociativeMemory | Compared, patterns: Tensor, test: Samples) 
 
 
 def fitted(memory: AssociativeMemory, train: Samples, **options: Any) -> AssociativeMemory:
-    """A memory after its fit, if it learns; by the paper's number of steps, whether or not these are enough."""
+    """A memory after its fit, if it learns; by the paper's number of steps, whether or not these are enough.
+
+    Args:
+        memory: What is to learn.
+        train: Queries and their origins.
+        **options: Arguments of ``fit``.
+    """
     if not memory.learns:
         return memory
     from sklearn.exceptions import ConvergenceWarning
@@ -269,6 +307,15 @@ def run(
     """Run the benchmark; the report holds accuracy, error and the fraction of the Oracle for every cell.
 
     What ``out`` already holds is not done again, and each part is kept when ready. None begins after ``until``.
+
+    Args:
+        config: What to run.
+        out: The report to go on with and to write, after every part; None writes none.
+        workers: The number of processes; -1 takes one a core.
+        until: When no further part begins, by the monotonic clock.
+
+    Returns:
+        The report.
     """
     head = reports.stamp("retrieval", asdict(config), __file__)
     free, code = ("models", "settings", "runs", "seed", "device"), partial(code_of, asdict(config))
@@ -294,7 +341,14 @@ def code_of(config: dict[str, Any], one: dict[str, Any]) -> str:
 
 
 def score(seed: int, setting: Setting, models: Sequence[str], config: Config) -> list[dict[str, Any]]:
-    """What some models find in one setting of one seed."""
+    """What some models find in one setting of one seed.
+
+    Args:
+        seed: Seed of patterns, world and models.
+        setting: The intensities of the corruption.
+        models: Their names.
+        config: What to run.
+    """
     patterns = draw_patterns(config, seed)
     world = Mixed(*setting, preset=config.preset, seed=seed)
     train, test = world.sample(patterns, config.samples), world.sample(patterns, config.queries)
@@ -311,7 +365,13 @@ def _models(config: Config) -> list[str]:
 
 
 def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
-    """The report: one row for a setting and model, and all that was run."""
+    """The report: one row for a setting and model, and all that was run.
+
+    Args:
+        config: What to run.
+        head: What the report says besides its rows.
+        done: All that was run.
+    """
     found = {(tuple(one["intensities"]), one["model"], one["seed"]): one for one in done}
     rows = []
     for setting in config.settings:
@@ -332,7 +392,13 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
 
 
 def draw(config: Config, path: str | os.PathLike[str], columns: int = 8) -> None:
-    """A picture of what the first run's models recall in the first setting."""
+    """A picture of what the first run's models recall in the first setting.
+
+    Args:
+        config: What to run.
+        path: Where to write.
+        columns: The number of queries.
+    """
     patterns = draw_patterns(config, config.seed)
     world = Mixed(*config.settings[0], preset=config.preset, seed=config.seed)
     train, test = world.sample(patterns, config.samples), world.sample(patterns, columns)

@@ -10,7 +10,7 @@ from ahop_paper.baselines import METRICS, Compared, centred, csls, orthogonal
 
 # How often both take turns, at most; answers that stay as they are end it before.
 _TURNS = 20
-# Of Artetxe and others (2018): items that make a start, neighbours that say how crowded a place is, the share of
+# Of Artetxe and others (2018): items that make a start, neighbours by which hubness is measured, the share of
 # pairs that a turn keeps at first and how it grows, by which least gain, after how many turns without one.
 _START, _NEIGHBOURS = 4000, 10
 _KEPT, _GROWTH, _GAIN, _PATIENCE = 0.1, 2.0, 1e-6, 10
@@ -18,6 +18,11 @@ _KEPT, _GROWTH, _GAIN, _PATIENCE = 0.1, 2.0, 1e-6, 10
 
 def projected(patterns: Tensor, queries: Tensor, count: int, metric: str) -> Compared:
     """Orthogonal projection without pairs: nearest patterns around both means make them, and then its own answers.
+
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d)``.
+        count: The number of directions to project out.
+        metric: A name of ``METRICS``.
 
     Example:
         >>> patterns = torch.eye(6).double()
@@ -37,15 +42,25 @@ def projected(patterns: Tensor, queries: Tensor, count: int, metric: str) -> Com
 
 
 def rotated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
-    """The rotation that turns end in (:func:`_turned`), and cosines."""
+    """The rotation that turns end in (:func:`_turned`), and cosines.
+
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d)``.
+        seed: Seed of what is drawn.
+    """
     rotation, _ = _turned(_unit(patterns.float()), _unit(queries.float()), seed)
     found = centred(patterns, queries, "cosine")
     return found._replace(move=lambda asked: found.move(asked) @ rotation.double())
 
 
 def translated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
-    """Self-learning of a map between spaces without pairs, as a whole (Artetxe, Labaka and Agirre, 2018): what
-    :func:`mapped` finds, crowded places counting for less."""
+    """Self-learning of a map between spaces without pairs (Artetxe, Labaka and Agirre, 2018): what :func:`mapped`
+    finds, corrected for hubness.
+
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d')``.
+        seed: Seed of what is drawn.
+    """
     return csls(mapped(patterns, queries, seed), queries, count=_NEIGHBOURS)
 
 
@@ -53,6 +68,10 @@ def mapped(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
     """Both sides in one space, by cosines; after the turns, directions in which pairs agree count for more.
 
     They take all pairs of the last turn; those that choose each other find more where the sides have unlike sizes.
+
+    Args:
+        patterns, queries: ``(N, d)`` and ``(n, d')``.
+        seed: Seed of what is drawn.
     """
     stored, asked = _unit(patterns.float()), _unit(queries.float())
     _, pairs = _turned(stored, asked, seed)
@@ -69,7 +88,7 @@ def _turned(stored: Tensor, asked: Tensor, seed: int) -> tuple[Tensor, tuple[Ten
     """A rotation, and the pairs that it is nearest to.
 
     Items whose sorted similarities to their own side are alike are the first pairs. Then turns: the rotation nearest
-    to the pairs, and for each item of both sides the nearest of the other, crowded places counting for less. A turn
+    to the pairs, and for each item of both sides the nearest of the other, corrected for hubness. A turn
     looks only at some pairs, at random, and at ever more of them as turns stop to gain.
     """
     generator = torch.Generator(stored.device).manual_seed(seed)
@@ -135,10 +154,10 @@ def _root(rows: Tensor) -> Tensor:
 
 def _pairs(scores: Tensor, kept: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """For each item of both sides the nearest of the other, of the scores ``(n, N)`` that are looked at."""
-    crowded = [
+    hubness = [
         scores.topk(min(_NEIGHBOURS, scores.shape[side]), side).values.mean(side, keepdim=True) for side in (0, 1)
     ]
-    scores = 2 * scores - crowded[0] - crowded[1]
+    scores = 2 * scores - hubness[0] - hubness[1]
     if kept < 1:
         unseen = torch.rand(scores.shape, generator=generator, device=scores.device) >= kept
         scores = scores.masked_fill(unseen, -torch.inf)

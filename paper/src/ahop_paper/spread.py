@@ -19,12 +19,16 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float], ratio: float) -> dict[str, float | None]:
-    r"""The mean difference of figures from the same splits, and where it lies in 95 % of cases.
+    r"""The mean difference of figures from the same splits, with its 95 % confidence interval.
 
     .. math:: \bar d \pm t_{.975,\, k-1} \sqrt{\left(\tfrac1k + r\right) s^2_d}
 
     Splits of one set share items, so that their spread alone says too little: r, how many items are scored for one
     that is learned from, makes up for that (Nadeau and Bengio, 2003). One split has no interval.
+
+    Args:
+        ours, theirs: One figure for each split.
+        ratio: r.
 
     Example:
         >>> paired([0.9, 0.8, 0.7], [0.6, 0.5, 0.4], ratio=1.0)

@@ -48,7 +48,12 @@ class Model:
 
 
 def log(draw: Draw, low: float, high: float) -> float:
-    """A number, each order of magnitude as likely as another."""
+    """A random number, each order of magnitude as likely as another.
+
+    Args:
+        draw: Where random numbers come from.
+        low, high: The bounds.
+    """
     return float(np.exp(draw.uniform(np.log(low), np.log(high))))
 
 

@@ -30,7 +30,16 @@ def chances(model: Any, frame: Any) -> np.ndarray:
 def tune(
     model: str, frame: Any, labels: np.ndarray, learn: np.ndarray, check: np.ndarray, trial: int, device: str
 ) -> dict[str, Any]:
-    """One trial: its settings and how likely the validation rows are under it."""
+    """One trial: its settings and how likely the validation rows are under it.
+
+    Args:
+        model: Its name.
+        frame: The table.
+        labels: One a row.
+        learn, check: Indices of the rows to learn from, and of those to validate on.
+        trial: The number of the trial; the first takes the default settings.
+        device: Where to train.
+    """
     from sklearn.metrics import log_loss
 
     entry = named(model)
@@ -44,7 +53,16 @@ def tune(
 
 
 def final(model: str, settings: Settings, frame: Any, labels: np.ndarray, seed: int, device: str) -> Any:
-    """The model with the settings that were chosen, from all training rows."""
+    """Fit a model with the chosen settings to all training rows.
+
+    Args:
+        model: Its name.
+        settings: What was chosen.
+        frame: The training rows.
+        labels: One a row.
+        seed: Seed of the training.
+        device: Where to train.
+    """
     return named(model).fit(settings, frame, labels, seed, device)
 
 

@@ -102,6 +102,15 @@ def run(
     """Tune, then train and test; what ``out`` already holds is not done again, and each part is kept when ready.
 
     None begins after ``until``.
+
+    Args:
+        config: What to run.
+        out: The report to go on with and to write, after every part; None writes none.
+        workers: The number of processes; -1 takes one a core.
+        until: When no further part begins, by the monotonic clock.
+
+    Returns:
+        The report.
     """
     head = reports.stamp("tabular", _settings(config), __file__, ["sklearn", *libraries(config.models)])
     journal = reports.Journal(out, head, FREE, partial(summary, config), partial(code_of, head["config"]))
@@ -193,7 +202,16 @@ def _trials(model: str, config: Config) -> int:
 def compare(
     name: str, model: str, split: int, chosen: dict[str, Any], reference: dict[str, Any] | None, config: Config
 ) -> dict[str, Any]:
-    """Test figures of a model on one split, and its time beside the reference's, which is trained just before it."""
+    """Test figures of a model on one split, and its time beside the reference's, which is trained just before it.
+
+    Args:
+        name: The table.
+        model: Its name.
+        split: The split.
+        chosen: The model's settings.
+        reference: Those of the reference; None takes no times.
+        config: What to run.
+    """
     frame, labels, train, test = parts(name, split, config)
     # Reading a library takes a while, which is no part of a fit.
     from sklearn.metrics import roc_auc_score
@@ -220,7 +238,13 @@ def compare(
 
 
 def parts(name: str, split: int, config: Config) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-    """The table, its labels, and the places of training and test rows: those published for split 0, else drawn anew."""
+    """The table, its labels, and the places of training and test rows: those published for split 0, else drawn anew.
+
+    Args:
+        name: The table.
+        split: The split.
+        config: What to run.
+    """
     frame, labels, train = datasets.table(name, features=config.features)
     if split:
         from sklearn.model_selection import train_test_split
@@ -235,7 +259,13 @@ def parts(name: str, split: int, config: Config) -> tuple[Any, np.ndarray, np.nd
 
 
 def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
-    """The report: one row for a table and model, memories beside the best of the others, and all that was run."""
+    """The report: one row for a table and model, memories beside the best of the others, and all that was run.
+
+    Args:
+        config: What to run.
+        head: What the report says besides its rows.
+        done: All that was run.
+    """
     rows = []
     for name in config.data:
         found: dict[str, dict[int, dict[str, Any]]] = {model: {} for model in config.models}

@@ -33,6 +33,13 @@ class PublishedNetwork(nn.Module):
 
     With patches of 32 x 32 an image of CIFAR is one patch. One stored pattern has all the weight whatever the
     similarity, the separation and the state, so that nothing of the Hopfield layer is left but its projections.
+
+    Args:
+        model: The layer's name.
+        size: The height and width of an image.
+        classes: The number of classes.
+        patch: The height and width of a patch.
+        width: The width of a token.
     """
 
     def __init__(self, model: str, size: int, classes: int, patch: int = 32, width: int = 512) -> None:
@@ -56,6 +63,16 @@ class ImageTransformer(nn.Module):
     """A small vision transformer: patches of 4 x 4, learned positions, blocks of Hopfield attention and an MLP.
 
     The classifier reads the mean of all tokens. About 2.25 million parameters.
+
+    Args:
+        model: The layer's name.
+        size: The height and width of an image.
+        classes: The number of classes.
+        patch: The height and width of a patch.
+        width: The width of a token.
+        depth: The number of blocks.
+        heads: The number of heads.
+        ratio: How many times as wide as a token the perceptron is.
     """
 
     def __init__(
@@ -121,7 +138,15 @@ def patches(images: Tensor, size: int) -> Tensor:
 
 
 def prepare(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """Bytes ``(B, height, width, 3)`` as standardised numbers ``(B, 3, height, width)``."""
+    """Images as standardised numbers.
+
+    Args:
+        images: Bytes, ``(B, height, width, 3)``.
+        mean, std: Those of each channel, ``(3,)``.
+
+    Returns:
+        ``(B, 3, height, width)``.
+    """
     return ((images.float() / 255 - mean) / std).permute(0, 3, 1, 2)
 
 

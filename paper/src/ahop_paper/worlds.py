@@ -226,6 +226,15 @@ def run(
     """Accuracy, first choices against the Oracle's, calibration and the AUROC of telling strangers, by cell.
 
     What ``out`` already holds is not done again, and each part is kept when ready. None begins after ``until``.
+
+    Args:
+        config: What to run.
+        out: The report to go on with and to write, after every part; None writes none.
+        workers: The number of processes; -1 takes one a core.
+        until: When no further part begins, by the monotonic clock.
+
+    Returns:
+        The report.
     """
     free = ("worlds", "models", "runs", "seed", "device")
     head = reports.stamp("worlds", asdict(config), __file__)
@@ -251,7 +260,14 @@ def code_of(config: dict[str, Any], one: Done) -> str:
 
 
 def score(name: str, model: str, seed: int, config: Config) -> Done:
-    """What one model finds in one world of one seed."""
+    """What one model finds in one world of one seed.
+
+    Args:
+        name: The world.
+        model: The memory's or baseline's name.
+        seed: Seed of patterns, corruption and queries.
+        config: What to run.
+    """
     found: Done = {"world": name, "model": model, "seed": seed}
     generator = torch.Generator().manual_seed(seed)
     # The second half is never stored: its variants are the strangers.
@@ -272,7 +288,13 @@ def score(name: str, model: str, seed: int, config: Config) -> Done:
 
 
 def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str, Any]:
-    """The report: one row for a world and model, of the runs whose ceiling is known."""
+    """The report: one row for a world and model, of the runs whose ceiling is known.
+
+    Args:
+        config: What to run.
+        head: What the report says besides its rows.
+        done: All that was run.
+    """
     found: dict[tuple[str, str], dict[int, Done]] = {}
     for one in done:
         found.setdefault((one["world"], one["model"]), {})[one["seed"]] = one

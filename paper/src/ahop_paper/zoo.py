@@ -77,6 +77,15 @@ def run(
     """First choices, calibration and strangers by world, and capacity.
 
     What ``out`` already holds is not done again, and each part is kept when ready. None begins after ``until``.
+
+    Args:
+        config: What to run.
+        out: The report to go on with and to write, after every part; None writes none.
+        workers: The number of processes; -1 takes one a core.
+        until: When no further part begins, by the monotonic clock.
+
+    Returns:
+        The report.
     """
     head = reports.stamp("zoo", asdict(config), __file__)
     journal = reports.Journal(out, head, FREE, partial(summary, config), partial(code_of, asdict(config)))
@@ -111,7 +120,14 @@ def code_of(config: dict[str, Any], one: Done) -> str:
 
 
 def score(world: str, model: str, seed: int, config: Config) -> Done:
-    """What one model makes of one world of one seed, or what it holds."""
+    """What one model makes of one world of one seed, or what it holds.
+
+    Args:
+        world: The world, or the capacity.
+        model: The memory's name.
+        seed: Seed of patterns and queries.
+        config: What to run.
+    """
     found: Done = {"world": world, "model": model, "seed": seed}
     if world in TRIALS:
         return found | tried(world, model, seed, config.size)
@@ -119,7 +135,14 @@ def score(world: str, model: str, seed: int, config: Config) -> Done:
 
 
 def tried(world: str, model: str, seed: int, size: Size) -> Done:
-    """Right first choices among genuine queries, how far off their probabilities are, and how strangers are told."""
+    """Right first choices among genuine queries, how far off their probabilities are, and how strangers are told.
+
+    Args:
+        world: The world.
+        model: The memory's name.
+        seed: Seed of patterns and queries.
+        size: How many patterns, samples and queries.
+    """
     trial = TRIALS[world].draw(seed, size)
     if model == CEILING:
         assert trial.ceiling is not None
@@ -146,7 +169,13 @@ def _auroc(genuine: Tensor, familiar: Tensor) -> float:
 
 
 def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str, Any]:
-    """The report: one row for a world and a model, with the 95 % confidence interval of each mean over seeds."""
+    """The report: one row for a world and a model, with the 95 % confidence interval of each mean over seeds.
+
+    Args:
+        config: What to run.
+        head: What the report says besides its rows.
+        done: All that was run.
+    """
     found: dict[tuple[str, str], dict[int, Done]] = {}
     for one in done:
         found.setdefault((one["world"], one["model"]), {})[one["seed"]] = one

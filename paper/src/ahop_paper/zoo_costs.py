@@ -40,6 +40,11 @@ def capacity(model: Model, seed: int, most: int) -> int:
 
     A tenth of a query's values are flipped; it fails where a sign of what is read out in one step is wrong. What
     learns, learns from 256 patterns. Found by doubling, and then to a sixteenth by bisection.
+
+    Args:
+        model: What stores them.
+        seed: Seed of patterns and flips.
+        most: The most patterns to try.
     """
     draw = torch.Generator().manual_seed(seed)
     patterns = torch.randint(0, 2, (most, DIM), generator=draw) * 2.0 - 1

@@ -126,7 +126,13 @@ def _is_ours(kind: type) -> bool:
 
 
 def network(name: str, patterns: Tensor, train: Samples) -> Made:
-    """By its short name, taught where it learns; of signs around the mean where it takes nothing else."""
+    """A network by its short name, fitted where it learns; on signs around the mean where it takes nothing else.
+
+    Args:
+        name: The short name.
+        patterns: ``(N, d)``.
+        train: What it may learn from.
+    """
     centre = None
     try:
         memory = create(name, patterns)
@@ -146,7 +152,13 @@ def unlabelled(patterns: Tensor, train: Samples) -> Made:
 
 
 def parts(similarity: str, separation: str, patterns: Tensor, train: Samples) -> Made:
-    """A similarity and a separation; its temperature, if it has one, is that of the best Brier score on labels."""
+    """A similarity and a separation; its temperature, if it has one, is that of the best Brier score on labels.
+
+    Args:
+        similarity, separation: Their names.
+        patterns: ``(N, d)``.
+        train: What the temperature is chosen on.
+    """
     kind = Separation.named(separation)
     if "beta" not in inspect.signature(kind).parameters:
         return Made(AssociativeMemory(patterns, similarity, separation))
@@ -164,7 +176,13 @@ def parts(similarity: str, separation: str, patterns: Tensor, train: Samples) ->
 
 
 def nearest(similarity: str, patterns: Tensor, train: Samples) -> Made:
-    """The single nearest pattern."""
+    """The single nearest pattern.
+
+    Args:
+        similarity: Its name.
+        patterns: ``(N, d)``.
+        train: Not used.
+    """
     return Made(AssociativeMemory(patterns, similarity, "argmax"), by_score=True)
 
 

@@ -80,7 +80,13 @@ TRIALS: Registry[Place] = Registry("world")
 
 
 def uniform(count: int, dim: int, seed: int) -> Tensor:
-    """Patterns whose values lie between -1 and 1."""
+    """Random patterns with values between -1 and 1.
+
+    Args:
+        count: How many.
+        dim: The number of values of each.
+        seed: Seed of the draw.
+    """
     return torch.rand(count, dim, generator=torch.Generator().manual_seed(seed)) * 2 - 1
 
 

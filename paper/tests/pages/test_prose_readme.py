@@ -58,7 +58,7 @@ def laboratories():
     labels, without = (on_real_data("ms2", model) for model in ("b-hop", "b-hop*"))
     return (
         f"| {tuned} by a weighted cosine tuned on 2,000 labels, {entropy} by spectral entropy without | {labels} with"
-        f" all labels, ahead on all five splits, but not significantly; {without} without: level |"
+        f" all labels, ahead on all five splits, but not significantly; {without} without: on a par |"
     )
 
 

@@ -36,7 +36,7 @@ def test_without_labels_b_hop_misses_what_the_page_says_it_misses():
         assert right(world)["b-hop*"] > max(fixed) - 0.03, world
 
 
-def test_strangers_are_told_by_familiarity_far_better_than_by_probabilities():
+def test_strangers_are_detected_by_familiarity_far_better_than_by_probabilities():
     assert says(PAGE, "The first probability of the others tells strangers far less well")
     told = {row["model"]: row["strangers_auroc"]["mean"] for row in rows("zoo") if "strangers_auroc" in row}
     ours = min(told.pop("b-hop"), told.pop("b-hop*"))

@@ -54,7 +54,7 @@ def adapt(
             told = found.lines
         else:
             metric = metric or "cosine"
-            columns, vectors, told = held.columns, linkage.adapted(held, asked, known, metric), ()
+            columns, (vectors, told) = held.columns, linkage.adapted(held, asked, known, metric)
             made = f"queries for an index by {metric}"
     for note in dict.fromkeys(str(one.message) for one in warned):
         say("note", note)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -61,12 +61,13 @@ def say(key: str, text: str) -> None:
         console.print(f"{key:13}  {text}", highlight=False, markup=False, soft_wrap=True)
 
 
-def read_incoming(path: Path, id: str | None, incoming_id: str | None) -> tables.Table:
-    """A table whose column of ids has the name that the stored one has, unless it was given one of its own."""
+def read_incoming(path: Path, id: str | None, incoming_id: str | None, measured: Collection[str] = ()) -> tables.Table:
+    """A table whose column of ids has the name that the stored one has, unless it was given one of its own; columns
+    that are ``measured`` hold none, whatever they look like."""
     from ahop import tables
 
     try:
-        return tables.read(path, id if incoming_id is None else incoming_id)
+        return tables.read(path, id if incoming_id is None else incoming_id, measured)
     except tables.MissingColumnError as error:
         raise ValueError(f"{error}; --incoming-id names another") from None
 

@@ -81,12 +81,16 @@ def match(
         checked = linkage.checked_answers(answers, table, incoming, known)
     if ask is not None and not (left := _left(incoming, known, checked)) >= ask >= 1:
         raise ValueError(f"--ask must be 1 to {left}, as many rows as nobody knows; got {ask}")
-    if wait := _wait(stored, incoming):
+    # One to one, pairs judge by themselves; a page asks for it where no answers do.
+    judging = known is not None and (one_to_one or (report is not None and checked is None))
+    if wait := _wait(stored, incoming, one_to_one=one_to_one, judging=judging):
         say("time to come", wait)
 
     found = linkage.link(stored, incoming, known, one_to_one=one_to_one, reject=reject)
     if checked is not None:
         found = linkage.answered(found, checked)
+    elif report is not None:
+        found = linkage.with_reliability(found)
     asked = None if ask is None else linkage.asked(found, ask)
     shown = None if report is None else linkage.page(found, require, asked)
     tables.write(found.table(), out)
@@ -120,13 +124,14 @@ def _left(incoming: Table, *known: Tensor | None) -> int:
     return len(incoming) - len(told)
 
 
-def _wait(stored: Table | Model, incoming: Table) -> str:
+def _wait(stored: Table | Model, incoming: Table, *, one_to_one: bool, judging: bool) -> str:
     """About how long it will take, where that is long."""
     from ahop import linkage
 
     table = stored.stored if isinstance(stored, linkage.Model) else stored
     rows, columns = table.values.shape
-    return linkage.in_words(linkage.forecast(rows, len(incoming), columns, learning=table is stored))
+    how = {"learning": table is stored, "one_to_one": one_to_one, "judging": judging}
+    return linkage.in_words(linkage.forecast(rows, len(incoming), columns, **how))
 
 
 def _read(
@@ -138,13 +143,14 @@ def _read(
     if len(files) != (1 if folder else 2):
         wanted = "INCOMING alone, since --model holds what is stored" if folder else "two, STORED and INCOMING"
         raise ValueError(f"files must be {wanted}; got {' '.join(map(str, files))}")
-    incoming = read_incoming(files[-1], id, incoming_id)
-    stored: Table | Model
-    if folder:
-        stored = linkage.Model.load(folder)
-        say("stored", f"{stored.stored}; as saved in {folder}")
-    else:
-        stored = tables.read(files[0], id)
-        say("stored", str(stored))
+    if folder is None:
+        table = tables.read(files[0], id)
+        say("stored", str(table))
+        incoming = read_incoming(files[1], id, incoming_id)
+        say("incoming", str(incoming))
+        return table, incoming
+    model = linkage.Model.load(folder)
+    say("stored", f"{model.stored}; as saved in {folder}")
+    incoming = read_incoming(files[0], id, incoming_id, model.columns)
     say("incoming", str(incoming))
-    return stored, incoming
+    return model, incoming

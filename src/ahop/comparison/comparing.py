@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ahop._checks import Observed, as_matrix, as_origins, as_queries, as_tensor
 from ahop._progress import progress
-from ahop.comparison.plain import BASELINES, RIDGE, Fold
+from ahop.comparison.plain import BASELINES, Baseline, Fold
 from ahop.comparison.table import Comparison, Row
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
@@ -59,29 +59,29 @@ def compare(
     labels = as_origins(origins, len(asked), len(stored)).to(stored.device)
     items = labels.unique()
     if len(items) < _FOLDS:
-        raise ValueError(f"origins must be of at least {_FOLDS} patterns, for some to be held out; got {len(items)}")
+        raise ValueError(f"origins must include at least {_FOLDS} patterns, for some to be held out; got {len(items)}")
     items = items[torch.randperm(len(items), generator=torch.Generator().manual_seed(seed)).to(items.device)]
     judges = [torch.isin(labels, items[fold::_FOLDS]) for fold in range(_FOLDS)]
     folds = [Fold(stored, asked[~judge], labels[~judge], asked[judge]) for judge in judges]
     truth = torch.cat([labels[judge] for judge in judges])
-    memories = sorted(known_names(), key=lambda name: name != "b-hop")
-    answers: dict[str, _Answer] = {name: partial(_baseline, name) for name in BASELINES}
-    answers |= {name: partial(_memory, name, seed) for name in memories}
+    memories = sorted(known_names(), key=lambda name: name != BayesianHopfield.name)
+    answers: list[tuple[str, _Answer]] = [(one.name, partial(_baseline, one)) for one in BASELINES]
+    answers += [(name, partial(_memory, name, seed)) for name in memories]
     # What is timed is work, not the imports of whoever comes first.
     import_module("sklearn.linear_model")
     rows = []
     with progress("compare", len(answers), show=verbose) as bar:
-        for name, answer in answers.items():
+        for name, answer in answers:
             bar.advance(name, by=0)
             rows.append(_judged(name, answer, folds, truth))
             bar.advance(name)
     return Comparison(tuple(rows), len(stored))
 
 
-def _baseline(name: str, fold: Fold) -> tuple[Tensor, None]:
-    if not fold.same_width and name != RIDGE:
+def _baseline(one: Baseline, fold: Fold) -> tuple[Tensor, None]:
+    if not fold.same_width and not one.maps:
         raise ValueError("queries have another width than patterns")
-    return BASELINES[name](fold), None
+    return one.answer(fold), None
 
 
 def _memory(name: str, seed: int, fold: Fold) -> tuple[Tensor, Tensor]:
@@ -92,8 +92,8 @@ def _memory(name: str, seed: int, fold: Fold) -> tuple[Tensor, Tensor]:
     if isinstance(memory, KernelHopfield) and memory.loss == "separation":
         memory.fit()
     elif memory.learns:
-        told = {"seed": seed, "verbose": False} if isinstance(memory, BayesianHopfield) else {}
-        memory.fit(fold.queries.rows, fold.origins, observed=fold.queries.observed, **told)
+        options = {"seed": seed, "verbose": False} if isinstance(memory, BayesianHopfield) else {}
+        memory.fit(fold.queries.rows, fold.origins, observed=fold.queries.observed, **options)
     found = memory.recall(fold.asked.rows, observed=fold.asked.observed)
     return found.indices[:, 0], found.probabilities[:, 0]
 

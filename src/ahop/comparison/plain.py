@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -68,12 +69,24 @@ def _by_regression(fold: Fold) -> Tensor:
     return nearest(fold.patterns - centre, regressed(fold.train, fold.patterns[fold.origins], fold.wanted) - centre)
 
 
-RIDGE = "ridge regression, cosine"
-# The first choice for each query to answer, ``(n,)``.
-BASELINES: dict[str, Callable[[Fold], Tensor]] = {
-    "nearest by L2": _by_distance,
-    "nearest by cosine": _by_cosine,
-    "nearest by centred cosine": _by_centred_cosine,
-    "nearest by correlation": _by_correlation,
-    RIDGE: _by_regression,
-}
+class Baseline(NamedTuple):
+    """One of them.
+
+    Attributes:
+        name: What a table calls it.
+        answer: The first choice for each query to answer, ``(n,)``.
+        maps: Whether queries may have another width than patterns.
+    """
+
+    name: str
+    answer: Callable[[Fold], Tensor]
+    maps: bool = False
+
+
+BASELINES = (
+    Baseline("nearest by L2", _by_distance),
+    Baseline("nearest by cosine", _by_cosine),
+    Baseline("nearest by centred cosine", _by_centred_cosine),
+    Baseline("nearest by correlation", _by_correlation),
+    Baseline("ridge regression, cosine", _by_regression, maps=True),
+)

@@ -117,11 +117,11 @@ class Comparison:
         lines = [f"{'':{width}}  right  interval   confidence  calibration error  seconds"]
         for row in self.rows:
             low, high = (100 * end for end in row.interval)
-            told = (
+            text = (
                 f"{_percent(row.accuracy):>5}  {f'{low:.0f} to {high:.0f}':9}  {_percent(row.confidence):>10}"
                 f"  {_percent(row.calibration):>17}  {row.seconds:7.1f}"
             )
-            lines.append(f"{row.name:{width}}  {row.note or told}")
+            lines.append(f"{row.name:{width}}  {row.note or text}")
         count = len(self.best.right)
         return "\n".join([*lines, f"{count:,} queries, each held out once; 90 % confidence intervals", self.verdict])
 

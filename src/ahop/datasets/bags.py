@@ -155,6 +155,12 @@ def frequency_check(count: int, *, train: bool, seed: int = 0, dim: int = 16) ->
 
     Positive bags hold an instance near 2 and one near 3; negative bags hold one of the two kinds alone: once in
     training, 35 to 44 times in the test (Raff & Holt 2023). Arguments as in :func:`standard_check`.
+
+    Args:
+        count: The number of bags, every other one positive.
+        train: Draw bags to learn from, or else to test with.
+        seed: Seed of the random numbers.
+        dim: The number of values of an instance.
     """
     generator = torch.Generator().manual_seed(seed)
     bags, labels = [], torch.arange(count) % 2

@@ -79,7 +79,19 @@ def register(
     title: str | None = None,
     origin: Origin | None = None,
 ) -> Callable[[Loader], Loader]:
-    """Make a loader known under ``name``, and to every experiment on the kind of data that it says it returns."""
+    """Register a loader under ``name``, and with every experiment on the kind of data that it returns.
+
+    Args:
+        name: What the data set is loaded by.
+        about: What it is, in a sentence.
+        files: What to download, if anything.
+        copy: A file that serves as well as those.
+        title: Its name in tables; ``name`` by default.
+        origin: Where it comes from, and under which terms.
+
+    Returns:
+        A decorator for the loader, which must say what kind of data it returns.
+    """
 
     def enter(function: Loader) -> Loader:
         kind = get_type_hints(function).get("return")

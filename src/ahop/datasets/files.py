@@ -56,8 +56,8 @@ def fetch(file: DataFile) -> Path:
             f"({cache_folder()}), and"
         )
         if file.url is None:
-            told = "ahop datasets NAME says where it is published, if it is, and how to get it"
-            raise FileNotFoundError(f"{missing} cannot be downloaded in this form ({file.source}): {told}")
+            advice = "ahop datasets NAME says where it is published, if it is, and how to get it"
+            raise FileNotFoundError(f"{missing} cannot be downloaded in this form ({file.source}): {advice}")
         path = cache_folder() / file.path
         try:
             download(file.url, path, file.sha256)
@@ -71,7 +71,13 @@ def fetch(file: DataFile) -> Path:
 
 
 def download(url: str, path: Path, sha256: Sequence[str] = ()) -> None:
-    """Download a file, whole or not at all; of checksums, where some are given, it must have one."""
+    """Download a file, whole or not at all; of checksums, where some are given, it must have one.
+
+    Args:
+        url: Where the file is.
+        path: Where it goes; folders are made.
+        sha256: The checksums of which it must have one; none are asked for where none are given.
+    """
     # Not by pooch: it would bring eight packages to every user of the core, and knows one checksum for a file.
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -83,7 +89,7 @@ def download(url: str, path: Path, sha256: Sequence[str] = ()) -> None:
                     target.write(chunk)
                     bar.advance()
             if size and target.tell() != size:
-                raise OSError(f"only {target.tell():,} of {size:,} bytes came")
+                raise OSError(f"received only {target.tell():,} of {size:,} bytes")
             if sha256 and digest.hexdigest() not in sha256:
                 found = f"has sha256 {digest.hexdigest()}, not the one expected"
                 raise ValueError(f"the download of {url} {found}; nothing was kept")

@@ -128,7 +128,7 @@ def _compact_cifar(name: str, labels: DataFile) -> Photos:
     for part, digest in zip(("train", "test"), _PIXELS[name], strict=True):
         sheets = sorted(path.parent.glob(f"{part}_*.webp"))
         if len(sheets) != len(given[part]) // 1000:
-            raise ValueError(f"{path.parent} is damaged: {len(sheets)} sheets of {part} images, not the full number")
+            raise ValueError(f"{path.parent} is damaged: {len(sheets)} sheets of {part} images, fewer than expected")
         tiles = [
             np.asarray(Image.open(sheet).convert("RGB")).reshape(25, 32, 40, 32, 3).swapaxes(1, 2) for sheet in sheets
         ]

@@ -40,7 +40,7 @@ class _Source:
         categories: Columns whose values have no order; text is taken for categories without being named.
         unsound: Columns that only the benchmarks keep.
         unused: Columns that only the benchmarks leave out.
-        dropped: Columns that nobody uses.
+        dropped: Columns that are not used.
         all_categories: The benchmarks take every column for categories.
     """
 
@@ -149,7 +149,7 @@ def table(name: str, features: str = "sound") -> Table:
 
 
 def _split(rows: int) -> np.ndarray:
-    """The four fifths that earlier benchmarks train with, by their generator and seed."""
+    """The 80 % of rows that earlier benchmarks train with, by their generator and seed."""
     chosen = np.random.RandomState(1).choice(rows, size=int(rows * 0.8), replace=False)
     train = np.zeros(rows, dtype=bool)
     train[chosen] = True

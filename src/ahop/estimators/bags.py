@@ -125,7 +125,13 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
 
     @whole_or_not
     def fit(self, X: Any, y: Any, bags: Any = None) -> HopfieldBagClassifier:  # noqa: N803
-        """Learn from bags and a label for each."""
+        """Learn from bags and a label for each.
+
+        Args:
+            X: A sequence of bags, an array ``(n_i, d)`` each; or all instances in one array, with ``bags``.
+            y: One label a bag.
+            bags: The bag of each instance, if ``X`` is one array.
+        """
         self._check_settings()
         labels = as_targets(y, "HopfieldBagClassifier")
         rows, sizes = self._instances(X, bags, reset=True)
@@ -161,7 +167,13 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[likely.argmax(1)]
 
     def score(self, X: Any, y: Any, bags: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
-        """The share of bags whose class is found."""
+        """The share of bags whose class is found.
+
+        Args:
+            X, bags: As in :meth:`fit`.
+            y: One label a bag.
+            sample_weight: How much each bag counts; None counts all alike.
+        """
         return float(accuracy_score(y, self.predict(X, bags), sample_weight=sample_weight))
 
     def _instances(self, X: Any, bags: Any, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803

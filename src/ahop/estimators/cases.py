@@ -81,14 +81,33 @@ class CaseNetwork(nn.Module):
         return vectors if self.kernel is None else self.kernel(vectors)
 
     def scores(self, queries: Tensor, cases: Tensor, weights: Tensor | None) -> Tensor:
-        """``(Q, N)``, of rows in that space."""
+        """How alike embedded rows and cases are.
+
+        Args:
+            queries: Embedded rows, ``(Q, width)``.
+            cases: Embedded cases, ``(N, width)``.
+            weights: How much each case counts, ``(N,)``; None counts all alike.
+
+        Returns:
+            Scores ``(Q, N)``, with the log weights added.
+        """
         table = self.similarity(cases, queries)
         if self.embedding.kind == "columns":
             table = self.log_beta.exp() * table
         return table if weights is None else table + weights.log()
 
     def forward(self, queries: Tensor, vectors: Tensor, cases: Rows, hidden: Tensor | None = None) -> Tensor:
-        """Answers ``(Q, outputs)`` from cases and their vectors; ``hidden``: what a query may not see, ``(Q, N)``."""
+        """Read answers out of the cases.
+
+        Args:
+            queries: Embedded rows, ``(Q, width)``.
+            vectors: Embedded cases, ``(N, width)``.
+            cases: The cases themselves, with their targets and weights.
+            hidden: True where a query may not use a case, ``(Q, N)``; None hides none.
+
+        Returns:
+            Answers, ``(Q, outputs)``.
+        """
         table = self.scores(queries, vectors, cases.weights)
         if self.perceptron is not None:
             return self.conclude(self.perceptron(table))
@@ -128,7 +147,16 @@ class CaseMemory:
         self._kept: list[Tensor] | None = None
 
     def embed(self, numbers: Tensor, codes: Tensor, hidden: Sequence[int] = ()) -> Tensor:
-        """Rows in the space where they are compared; ``hidden`` columns have what cases have on average."""
+        """Rows in the space where they are compared.
+
+        Args:
+            numbers: The columns of numbers, ``(n, count)``.
+            codes: The categorical columns as codes.
+            hidden: Columns to marginalise out: they contribute what they contribute for cases on average.
+
+        Returns:
+            Vectors ``(n, width)``.
+        """
         like, embedding = self.network.log_beta, self.network.embedding
         if hidden:
             # Of some of the cases, where they are very many.

@@ -139,7 +139,13 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
 
     @whole_or_not
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldClassifier:  # noqa: N803
-        """Store rows and their classes, and learn what is alike; a row of weight 2 counts as two."""
+        """Store rows and their classes, and learn what is alike; a row of weight 2 counts as two.
+
+        Args:
+            X: The table, ``(n, columns)``.
+            y: The class of each row.
+            sample_weight: How much each row counts; None counts all alike.
+        """
         table, labels, weights = self._checked(X, y, sample_weight)
         self.classes_, codes = as_classes(labels)
         if self.class_weight is not None:

@@ -14,9 +14,9 @@ from ahop._checks import choice
 from ahop.estimators.targets import is_missing
 
 # Beyond this a scaled number says no more than that it lies far out.
-_FAR = 4.0
+_CLIP = 4.0
 # More categories than this in a column: the rarest share one.
-_MOST = 256
+_MOST_CATEGORIES = 256
 # As in columns of a date's own type; the last would lose its imaginary part.
 _DATES = (date, timedelta, np.datetime64, np.timedelta64, complex, np.complexfloating)
 
@@ -48,7 +48,7 @@ class Columns:
         self.number_places = [place for place in range(count) if place not in chosen]
         numbers = self._numbers(table)
         missing = np.isnan(numbers)
-        self.told = np.flatnonzero(missing.any(0))
+        self.had_missing = np.flatnonzero(missing.any(0))
         seen = [column[~np.isnan(column)] for column in numbers.T]
         self.medians = np.array([np.median(some) if len(some) else 0.0 for some in seen])
         numbers = np.where(missing, self.medians, numbers)
@@ -60,16 +60,16 @@ class Columns:
         self.encoder = OrdinalEncoder(
             handle_unknown="use_encoded_value",
             unknown_value=-1,
-            max_categories=_MOST,
+            max_categories=_MOST_CATEGORIES,
             dtype=np.int64,
         )
         sizes: list[int] = []
         if self.category_places:
             codes = self.encoder.fit_transform(self._categories(table))
             sizes = (codes.max(0) + 2).tolist()
-        self.sizes = [*sizes, *[3] * len(self.told)]
+        self.sizes = [*sizes, *[3] * len(self.had_missing)]
         places = np.array(self.number_places, dtype=int)
-        self.owners = np.array([*places, *self.category_places, *places[self.told]], dtype=int)
+        self.owners = np.array([*places, *self.category_places, *places[self.had_missing]], dtype=int)
         return self
 
     def transform(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -79,14 +79,14 @@ class Columns:
         numbers = np.where(missing, self.medians, numbers)
         with np.errstate(over="ignore"):
             if self.scaler is not None:
-                numbers = self.scaler.transform(numbers).clip(-_FAR, _FAR)
+                numbers = self.scaler.transform(numbers).clip(-_CLIP, _CLIP)
             numbers = numbers.astype(np.float32)
         if not np.isfinite(numbers).all():
             raise ValueError("X has numbers too large to be scaled or compared")
         codes = np.zeros((len(numbers), 0), dtype=np.int64)
         if self.category_places:
             codes = self.encoder.transform(self._categories(table)) + 1
-        return numbers, np.hstack([codes, missing[:, self.told] + 1]).astype(np.int64)
+        return numbers, np.hstack([codes, missing[:, self.had_missing] + 1]).astype(np.int64)
 
     def _categorical(self, table: Any) -> set[int]:
         names = list(getattr(table, "columns", range(table.shape[1])))

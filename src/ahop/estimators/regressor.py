@@ -41,7 +41,13 @@ class HopfieldRegressor(RegressorMixin, TableEstimator):
 
     @whole_or_not
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldRegressor:  # noqa: N803
-        """Store rows and their values, and learn what is alike; a row of weight 2 counts as two."""
+        """Store rows and their values, and learn what is alike; a row of weight 2 counts as two.
+
+        Args:
+            X: The table, ``(n, columns)``.
+            y: The value of each row.
+            sample_weight: How much each row counts; None counts all alike.
+        """
         table, values, weights = self._checked(X, y, sample_weight)
         try:
             values = values.astype(float)
@@ -50,7 +56,7 @@ class HopfieldRegressor(RegressorMixin, TableEstimator):
         weights = self._relative(weights)
         share = np.ones(len(values)) if weights is None else weights
         if not share.any():
-            raise ValueError("X must have at least 2 rows that count, got n_samples = 0")
+            raise ValueError("X must have at least 2 rows of positive weight, got n_samples = 0")
         with np.errstate(over="ignore", invalid="ignore"):
             self.mean_ = float(np.average(values, weights=share))
             self.spread_ = float(np.sqrt(np.average((values - self.mean_) ** 2, weights=share))) or 1.0

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     import pandas
 
 # With fewer rows none are held out.
-_FEW = 100
-# How long it learns, if nobody says.
+_FEWEST_ROWS = 100
+# How long it learns by default.
 _PASSES, _STEPS = 8, 150
 # Rows that k-means looks at.
-_CLUSTERED = 50_000
+_KMEANS_ROWS = 50_000
 
 
 class Recalled(NamedTuple):
@@ -65,11 +65,11 @@ class Recalled(NamedTuple):
             raise ValueError(f"table must be the DataFrame that fit was given, with all of its rows; got {kind}")
         asked, places = self.indices.shape
         index = pandas.MultiIndex.from_product([range(asked), range(places)], names=["row", "place"])
-        said = pandas.DataFrame({"weight": self.weights.ravel(), "target": self.targets.ravel()}, index)
+        used = pandas.DataFrame({"weight": self.weights.ravel(), "target": self.targets.ravel()}, index)
         cases = (
-            table.iloc[self.indices.ravel()].set_axis(index).rename(columns={name: f"{name}_of_case" for name in said})
+            table.iloc[self.indices.ravel()].set_axis(index).rename(columns={name: f"{name}_of_case" for name in used})
         )
-        return pandas.concat([said, cases], axis=1)
+        return pandas.concat([used, cases], axis=1)
 
 
 class TableEstimator(BaseEstimator, metaclass=ABCMeta):
@@ -132,13 +132,13 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         """Learn from checked rows and targets ``(n, t)``; a held-out part has the same share of each stratum."""
         counted = np.arange(len(targets)) if weights is None else np.flatnonzero(weights)
         if len(counted) < 2:
-            raise ValueError(f"X must have at least 2 rows that count, got n_samples = {len(counted)}")
+            raise ValueError(f"X must have at least 2 rows of positive weight, got n_samples = {len(counted)}")
         draw = check_random_state(self.random_state)
         self.columns_ = Columns(self.scaling, self.categorical_features).fit(_take(X, counted))
         numbers, codes = self.columns_.transform(_take(X, counted))
         share = None if weights is None else torch.as_tensor(weights[counted], dtype=torch.float32)
-        said = torch.as_tensor(targets[counted], dtype=torch.float32)
-        rows = Rows(torch.as_tensor(numbers), torch.as_tensor(codes), said, share).to(as_device(self.device))
+        kept = torch.as_tensor(targets[counted], dtype=torch.float32)
+        rows = Rows(torch.as_tensor(numbers), torch.as_tensor(codes), kept, share).to(as_device(self.device))
         folds = self._folds(len(counted), None if strata is None else strata[counted], draw)
         places = self._cases(rows, draw)
         self.case_indices_ = counted[places]
@@ -205,7 +205,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         if self.cases == "sampled":
             return np.sort(draw.choice(len(rows), count, replace=False))
         plain = RowEmbedding(rows.numbers.shape[1], self.columns_.sizes, kind="columns")
-        most = min(_CLUSTERED, budget() // (4 * plain.width), len(rows))
+        most = min(_KMEANS_ROWS, budget() // (4 * plain.width), len(rows))
         looked = np.sort(draw.choice(len(rows), most, replace=False))
         count = min(count, most)
         vectors = plain(rows.numbers[looked].cpu(), rows.codes[looked].cpu()).numpy()
@@ -217,7 +217,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _folds(self, count: int, strata: np.ndarray | None, draw: np.random.RandomState) -> Iterator[np.ndarray | None]:
         """For each member, the rows held out; members take turns, so that together they learn from all."""
-        if not self.validation_fraction or count < _FEW:
+        if not self.validation_fraction or count < _FEWEST_ROWS:
             yield from [None] * self.members
             return
         turns = min(count, max(2, round(1 / self.validation_fraction)))

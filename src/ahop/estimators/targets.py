@@ -24,7 +24,13 @@ def as_targets(y: Any, estimator: str) -> np.ndarray:
 
 
 def as_column(values: Any, name: str, *, warn: bool = False) -> np.ndarray:
-    """One value each, ``(n,)``, as it came: an array of words would make 1, True and NaN words as well."""
+    """One value each, ``(n,)``, as it came: an array of words would make 1, True and NaN words as well.
+
+    Args:
+        values: What came.
+        name: The argument's name, for errors.
+        warn: Warn of a column vector, ``(n, 1)``, as scikit-learn does.
+    """
     column = column_or_1d(values, warn=warn)
     if column.dtype.kind in "US" and not hasattr(values, "dtype"):
         kinds = {type(value).__name__ for value in np.array(values, dtype=object).ravel()}

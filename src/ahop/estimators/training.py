@@ -15,10 +15,10 @@ from ahop._progress import Bar
 from ahop.estimators.cases import CaseMemory, CaseNetwork, Rows
 
 # After a pass no more held-out rows are asked, and no more cases seen, than this.
-_TRIED = 8192
+_EVALUATED_ROWS = 8192
 # So many pairs of held-out row and case say which temperature is right.
-_PAIRS = 500_000_000
-_DOUBT = 5.0
+_TEMPERATURE_PAIRS = 500_000_000
+_PRIOR_ROWS = 5.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Training:
         steps = self.epochs * math.ceil(len(learned) / self.batch)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: cycle(step, steps))
         best, waited, kept = math.inf, 0, copy.deepcopy(network.state_dict())
-        shown = learned[torch.randperm(len(learned))[:_TRIED]] if cases is None else cases
+        shown = learned[torch.randperm(len(learned))[:_EVALUATED_ROWS]] if cases is None else cases
         note = ""
         for _ in range(self.epochs):
             network.train()
@@ -78,7 +78,7 @@ class Training:
             if not math.isfinite(loss.item()):
                 raise ValueError(f"training diverged, its loss is {loss.item()}; try a smaller learning_rate")
             if held is not None:
-                found = float(_held_out_loss(network, rows[held[:_TRIED]], rows[shown]))
+                found = float(_held_out_loss(network, rows[held[:_EVALUATED_ROWS]], rows[shown]))
                 best, waited = (found, 0) if found < best else (best, waited + 1)
                 if not waited:
                     kept = copy.deepcopy(network.state_dict())
@@ -125,12 +125,12 @@ def _held_out_loss(network: CaseNetwork, held: Rows, cases: Rows) -> Tensor:
 @torch.no_grad()
 def temperature(memory: CaseMemory, held: Rows) -> float:
     """By what to soften a classifier's log-probabilities so that held-out rows are likeliest."""
-    held = held[: max(500, _PAIRS // len(memory.rows))]
+    held = held[: max(500, _TEMPERATURE_PAIRS // len(memory.rows))]
     likely = memory.answer(memory.embed(held.numbers, held.codes)).clamp_min(1e-12).log()
 
     def loss(log_temperature: float) -> float:
         found = memory.network.loss((likely / math.exp(log_temperature)).log_softmax(1), held)
         # As if a few more rows had said that nothing is to be changed: a handful of held-out rows proves little.
-        return float(found) + _DOUBT * log_temperature**2 / len(held)
+        return float(found) + _PRIOR_ROWS * log_temperature**2 / len(held)
 
     return math.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x)

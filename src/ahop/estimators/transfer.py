@@ -20,7 +20,7 @@ from ahop.similarity import Correlated, Moved
 # Strengths of ridge regression that are tried, in units of the largest variance.
 _STRENGTHS = np.logspace(-8, 1, 10)
 # Hidden causes that are tried, and folds that judge.
-_CAUSES, _FOLDS = (1, 4, 16), 5
+_RANKS, _FOLDS = (1, 4, 16), 5
 _TINY = 1e-9
 
 
@@ -230,7 +230,7 @@ class CalibrationTransfer(_Transfer):
         found["DS"] = DirectStandardization()
         if not same_width:
             return {**found, "b-hop, a map": _Restored(0, library)}
-        for causes in sorted({min(causes, most) for causes in _CAUSES} - {0}):
+        for causes in sorted({min(causes, most) for causes in _RANKS} - {0}):
             found[f"b-hop, {causes} hidden cause{'s' * (causes > 1)}"] = _Restored(causes, library)
         return found
 

@@ -104,7 +104,13 @@ class Index:
 
     @torch.no_grad()
     def agreement(self, queries: Any, k: int = 10, *, candidates: int = CANDIDATES) -> Agreement:
-        """How far answers to these queries agree with exact scoring of all patterns, which takes its time."""
+        """How far answers to these queries agree with exact scoring of all patterns, which takes its time.
+
+        Args:
+            queries: ``(..., d)``.
+            k: How many answers to compare.
+            candidates: How many candidates the index scores exactly.
+        """
         with self._asking() as (now, view):
             k = min(k, len(view))
             found, exact = view.recall(queries, k, candidates=candidates), now.recall_exactly(queries, k)
@@ -137,14 +143,19 @@ class Index:
             if not self.view.is_of(self.memory):
                 if not self.engine.local:
                     raise ValueError(
-                        "the memory has changed in a way that its database was not told of: "
-                        "call over(memory, store) again"
+                        "the memory has changed and its database has not followed: call over(memory, store) again"
                     )
                 self.view = View(self.memory, views.made(self.memory))
             return self.view
 
     def follow(self, before: Tensor, kept: Tensor, added: int) -> None:
-        """Follow the memory: of the patterns before, these are kept, and so many were added behind them."""
+        """Follow the memory: of the patterns before, these are kept, and so many were added behind them.
+
+        Args:
+            before: The patterns before the change, ``(N, d)``.
+            kept: Indices of those that were kept, in their order.
+            added: How many were added behind them.
+        """
         alike = self.view.patterns is before and self.view.learned_as(self.memory)
         new = single(self.memory.patterns[len(kept) :]).float()
         # With a prior, the share of every pattern has changed; and the others may be unlike what codes were made for.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 # Runs before a recording, in which libraries set themselves up.
-_REHEARSALS = 2
+_WARM_UP_RUNS = 2
 
 
 class Recorded:
@@ -29,7 +29,7 @@ class Recorded:
         beside = torch.cuda.Stream()
         beside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(beside):
-            for _ in range(_REHEARSALS):
+            for _ in range(_WARM_UP_RUNS):
                 function(self.given)
         torch.cuda.current_stream().wait_stream(beside)
         self.graph = torch.cuda.CUDAGraph()

@@ -79,7 +79,13 @@ class Engine(Protocol):
         """Forget all but these, in their order."""
 
     def search(self, queries: Queries, count: int, log_prior: Tensor | None) -> Found:
-        """At least ``count`` candidates of each query, or all patterns there are."""
+        """Find candidates: at least ``count`` for each query, or all patterns there are.
+
+        Args:
+            queries: ``(Q, d)``.
+            count: How many candidates are wanted.
+            log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
+        """
 
 
 def sampled(patterns: Tensor, count: int = _SAMPLED) -> Tensor:

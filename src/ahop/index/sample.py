@@ -10,7 +10,7 @@ from torch import Tensor
 from ahop.index.rough import Rough
 from ahop.similarity.codes import Asked
 
-_SIZE = 2048
+_SAMPLE_SIZE = 2048
 
 
 class Sample:
@@ -26,11 +26,17 @@ class Sample:
         self.codes = torch.empty(0)
 
     def grown(self, patterns: Tensor, log_prior: Tensor | None, first: int) -> Sample:
-        """One in which further patterns, which stand behind ``first`` others, have their share."""
+        """One in which further patterns, which stand behind ``first`` others, have their share.
+
+        Args:
+            patterns: The further patterns, ``(n, d)``.
+            log_prior: The log prior of each of these, ``(n,)``; None is uniform.
+            first: How many patterns there were before.
+        """
         total = first + len(patterns)
         generator = torch.Generator().manual_seed(total)
         # The share of all patterns that is in it; fewer than there is room for, if others were removed.
-        share = min(_SIZE / total, len(self.places) / first if first else 1.0)
+        share = min(_SAMPLE_SIZE / total, len(self.places) / first if first else 1.0)
         old = torch.randperm(len(self.places), generator=generator)[: round(share * first)]
         new = torch.randperm(len(patterns), generator=generator)[: round(share * len(patterns))]
         (fresh,) = self.rough.encode(patterns[new])
@@ -49,14 +55,29 @@ class Sample:
         return self.holding(position[self.places[left]], self.codes[left], self.weighed[left])
 
     def holding(self, places: Tensor, codes: Tensor, weighed: Tensor) -> Sample:
-        """One of these patterns, scored alike; they are put in order."""
+        """One of these patterns, scored alike; they are put in order.
+
+        Args:
+            places: Indices of the patterns, ``(s,)``.
+            codes: Their codes, ``(s, width)``.
+            weighed: Their log priors, ``(s,)``.
+        """
         other = Sample(self.rough)
         other.places, order = places.sort()
         other.codes, other.weighed = codes[order], weighed[order]
         return other
 
     def log_rest(self, question: list[Asked], count: int, listed: Tensor) -> Tensor:
-        """The log of what those of ``count`` patterns sum up to that are not listed ``(Q, L)``."""
+        """Estimate the log of what the patterns that are not listed sum up to.
+
+        Args:
+            question: The queries as codes, by part.
+            count: How many patterns there are.
+            listed: Indices of those listed for each query, ``(Q, L)``.
+
+        Returns:
+            Log sums, ``(Q,)``; minus infinity where all are listed.
+        """
         if listed.shape[1] >= count:
             return listed.new_full((len(listed),), -math.inf, dtype=torch.float32)
         away = self.rough.logits(question, [question[0].codes @ self.codes.to(question[0].codes).mT])

@@ -55,7 +55,13 @@ class Scan:
 
     @classmethod
     def of(cls, rough: Rough, patterns: Tensor, log_prior: Tensor | None) -> Scan | None:
-        """One for patterns like these; None where their likelihood is no single sum over dimensions."""
+        """One for patterns like these; None where their likelihood is no single sum over dimensions.
+
+        Args:
+            rough: The codes.
+            patterns: Patterns like those to be searched, ``(n, d)``.
+            log_prior: The log prior of each of these, ``(n,)``; None is uniform.
+        """
         if len(rough.parts) > 1 or (steps := rough.parts[0][1].steps(patterns, LEVELS)) is None:
             return None
         if log_prior is not None and not bool(log_prior.isfinite().all()):

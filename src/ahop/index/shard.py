@@ -23,8 +23,8 @@ def cluster() -> Any:
     return ray
 
 
-class Lesson(NamedTuple):
-    """What all shards go by: which lesson it is, and where the similarity and its codes lie in the cluster.
+class Version(NamedTuple):
+    """What was learned: the number of the version, and where the similarity and its codes lie in the cluster.
 
     In a list, for Ray to hand on where they lie, and not what they are; so it is with patterns.
     """
@@ -48,16 +48,16 @@ class Change(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a question goes by: a start and all that changed since, and the last lesson."""
+    """What a question goes by: a start and all that changed since, and the last version learned."""
 
     changes: tuple[Change, ...]
-    lesson: Lesson
+    version: Version
 
 
 class Shard:
     """Some of the patterns, with codes that all shards share.
 
-    A shard that was started again has missed lessons and changes, and one may have been told of a change that was given
+    A shard that was started again has missed versions and changes, and one may have received a change that was given
     up. So each question brings what it goes by.
 
     Args:
@@ -69,10 +69,17 @@ class Shard:
         self.kind, self.device = kind, device
         self.memory: Any = None
         self.known: tuple[int, ...] = ()
-        self.lesson, self.rough = -1, None
+        self.version, self.rough = -1, None
 
     def answer(self, state: State, queries: Queries, count: int, k: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The k best here, their logits ``(Q, k)``, and the log of what all here sum to ``(Q,)``."""
+        """The k best here, their logits ``(Q, k)``, and the log of what all here sum to ``(Q,)``.
+
+        Args:
+            state: What was learned, and which version of it.
+            queries: ``(Q, d)``.
+            count: How many candidates to score exactly.
+            k: How many to return.
+        """
         view = self._view(state)
         with torch.no_grad():
             chosen, logits, total = view.scored(queries.to(self.device), min(count, len(view)))
@@ -95,10 +102,10 @@ class Shard:
 
     def _view(self, state: State) -> View:
         self._patterns(state)
-        if self.lesson != state.lesson.number:
-            similarity, self.rough = cluster().get(state.lesson.places)
+        if self.version != state.version.number:
+            similarity, self.rough = cluster().get(state.version.places)
             self.memory.similarity = copy.deepcopy(similarity).to(self.memory.patterns)
-            self.lesson = state.lesson.number
+            self.version = state.version.number
         index = self.memory._index
         # Where it could not follow, codes are made of what all shards share.
         if index is None or not index.view.is_of(self.memory):
@@ -120,7 +127,7 @@ class Shard:
         given, prior = cluster().get(change.places[0]), change.places[1]
         prior = None if prior is None else cluster().get(prior)
         if change.kind == "start":
-            self.memory, self.lesson = self.kind(given, prior=prior).to(self.device), -1
+            self.memory, self.version = self.kind(given, prior=prior).to(self.device), -1
             return
         if change.kind == "add":
             self.memory.add(given, prior=None if prior is None else torch.ones(len(given)))

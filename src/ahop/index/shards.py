@@ -18,15 +18,15 @@ from ahop._queries import Queries
 from ahop._recall import Recall, with_doubt
 from ahop.index.host import Host
 from ahop.index.rough import Rough, sampled
-from ahop.index.shard import Change, Lesson, Shard, State, cluster
+from ahop.index.shard import Change, Shard, State, Version, cluster
 from ahop.index.view import CANDIDATES, rough_of
 
 # What a fit learns from: so many patterns by chance, and so many that each query may have come from.
-_DRAWN, _LIKELY = 2048, 16
+_SAMPLED_PATTERNS, _CANDIDATES_EACH = 2048, 16
 # What codes are made for, of each shard, when patterns come that are unlike those before.
-_SAMPLED = 4096
+_CODED_PATTERNS = 4096
 # Changes after which a shard starts from what it has, and not from what it had.
-_CHANGES = 256
+_MOST_CHANGES = 256
 
 
 class ShardError(RuntimeError):
@@ -48,7 +48,7 @@ class Held(NamedTuple):
         actors: One for each shard.
         edges: Which of all patterns is the first of each shard, and how many there are.
         changes: What each shard's patterns come from.
-        lesson: What all were taught last.
+        version: What was learned last.
         similarity: The same, for what is done here.
         prior: How often each pattern is asked for, ``(N,)``, or None.
     """
@@ -56,13 +56,13 @@ class Held(NamedTuple):
     actors: tuple[Any, ...]
     edges: tuple[int, ...]
     changes: tuple[tuple[Change, ...], ...]
-    lesson: Lesson
+    version: Version
     similarity: Any
     prior: Tensor | None
 
     def state(self, number: int) -> State:
         """What a question to one shard brings."""
-        return State(self.changes[number], self.lesson)
+        return State(self.changes[number], self.version)
 
     def asked(self, what: str, *arguments: Any) -> dict[int, Any]:
         """A question that all shards have been asked, by their numbers."""
@@ -129,13 +129,13 @@ class Shards:
         actors = tuple(remote.remote(kind, "cuda" if gpus else "cpu") for _ in range(shards))
         edges = tuple(len(memory) * number // shards for number in range(shards + 1))
         prior = None if memory.prior is None else memory.prior.cpu()
-        self._held = Held(actors, edges, (), Lesson(-1, []), self.memory.similarity, prior)
+        self._held = Held(actors, edges, (), Version(-1, []), self.memory.similarity, prior)
         starts = (
             (self._change("start", memory.patterns[first:last].cpu(), self._held.counts(number)),)
             for number, (first, last) in enumerate(itertools.pairwise(edges))
         )
         self._held = self._held._replace(changes=tuple(starts))
-        self._teach(self._held, self.memory.similarity, sampled(single(memory.patterns).float()).cpu())
+        self._publish(self._held, self.memory.similarity, sampled(single(memory.patterns).float()).cpu())
 
     def __len__(self) -> int:
         return self._held.edges[-1]
@@ -194,7 +194,7 @@ class Shards:
 
         Args:
             queries: ``(n, d)``.
-            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any. ``ahop.STRANGER`` is
+            origins: ``(n,)``; -1 where unknown, None if none is known. ``ahop.STRANGER`` is
                 an error: a sample does not tell how familiar known strangers are.
             options: As in :meth:`ahop.BayesianHopfield.fit`.
         """
@@ -203,27 +203,27 @@ class Shards:
         # The sample is of one moment; what comes and goes while it is learned from does not matter to it.
         with self._turn:
             asked = as_queries(queries, self.memory.patterns, None, self.memory.query_dim).rows
-            drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(0))[:_DRAWN]
+            drawn = torch.randperm(len(self), generator=torch.Generator().manual_seed(0))[:_SAMPLED_PATTERNS]
             known = torch.full((len(asked),), -1)
             if origins is not None:
                 known = as_origins(origins, len(asked), len(self), least=UNKNOWN)
             likely = known[known >= 0]
             if bool((known < 0).any()):
-                found = self.recall(asked[known < 0], min(_LIKELY, len(self))).indices
+                found = self.recall(asked[known < 0], min(_CANDIDATES_EACH, len(self))).indices
                 likely = torch.cat([likely, found.flatten()])
             places = torch.cat([drawn, likely]).unique()
             memory = type(self.memory)(self._rows(places), similarity=copy.deepcopy(self.memory.similarity))
         new = torch.where(known >= 0, torch.searchsorted(places, known.clamp_min(0)), -1)
         memory.fit(asked, None if origins is None else new, **options)
         with self._turn:
-            self._teach(self._open(), memory.similarity, single(memory.patterns).float())
+            self._publish(self._open(), memory.similarity, single(memory.patterns).float())
             self.report = memory.report
         return self
 
     def _open(self) -> Held:
         """All that a question goes by now."""
         if not self._held.actors:
-            raise ShardError("these shards were closed: make new ones of the memory")
+            raise ShardError("these shards are closed: make new ones from the memory")
         return self._held
 
     def _rows(self, places: Tensor) -> Tensor:
@@ -259,8 +259,8 @@ class Shards:
             if all(codes.covers(single(new).float()) for _, codes in self._rough.parts):
                 self._take(larger, self._rough)
             else:
-                some = _gathered(held.asked("some", _SAMPLED), self.timeout)
-                self._teach(larger, held.similarity, single(torch.cat([*some.values(), new.cpu()])).float())
+                some = _gathered(held.asked("some", _CODED_PATTERNS), self.timeout)
+                self._publish(larger, held.similarity, single(torch.cat([*some.values(), new.cpu()])).float())
         return self
 
     def remove(self, indices: Any) -> Shards:
@@ -303,16 +303,16 @@ class Shards:
         ray = cluster()
         return Change(next(self._numbers), kind, [ray.put(given), None if prior is None else ray.put(prior)])
 
-    def _teach(self, held: Held, similarity: Any, patterns: Tensor) -> None:
+    def _publish(self, held: Held, similarity: Any, patterns: Tensor) -> None:
         """Let all shards go by what was learned; codes are made once, of patterns like these."""
         ray, rough = cluster(), rough_of(similarity, patterns)
-        lesson = Lesson(held.lesson.number + 1, [ray.put(similarity), ray.put(rough)])
-        self._take(held._replace(lesson=lesson, similarity=similarity), rough)
+        version = Version(held.version.number + 1, [ray.put(similarity), ray.put(rough)])
+        self._take(held._replace(version=version, similarity=similarity), rough)
         self.memory.similarity = similarity
 
     def _take(self, held: Held, rough: Rough) -> None:
         """Let all shards come to what is new; only when they have, questions go by it."""
-        if any(len(changes) > _CHANGES for changes in held.changes):
+        if any(len(changes) > _MOST_CHANGES for changes in held.changes):
             held = self._from_now(held)
         query = self.memory.patterns.new_zeros(1, held.similarity.query_dim or self.memory.patterns.shape[1])
         # Encoding all patterns takes its time.

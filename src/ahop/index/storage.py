@@ -34,11 +34,17 @@ FORMAT = "1"
 _STORED = ("patterns", "values", "prior")
 # The files of any index, and those that are being written.
 _TENSORS = r"(large|small)-[0-9a-f]{16}\.safetensors"
-_OURS = re.compile(rf"{_TENSORS}|\.{_TENSORS}-[0-9a-f]+\.part")
+_OWN_FILES = re.compile(rf"{_TENSORS}|\.{_TENSORS}-[0-9a-f]+\.part")
 
 
 def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
-    """Write a memory and its codes into ``folder``, which is made if need be; the one that it lies in must be there."""
+    """Write a memory and its codes into ``folder``, which is made if need be; the one that it lies in must be there.
+
+    Args:
+        memory: What is indexed.
+        engine: Its codes.
+        folder: Where to write.
+    """
     arguments = {key: to_plain(value) for key, value in memory.arguments().items() if key not in _STORED}
     small = {f"memory.{key}": value for key, value in memory.state_dict().items() if key not in _STORED}
     for number, (_, codes) in enumerate(engine.rough.parts):
@@ -94,7 +100,7 @@ def _tidy(place: Path, before: set[str]) -> None:
         now = page.stat().st_mtime if page.exists() else 0.0
         for path in list(place.iterdir()):
             with suppress(OSError):
-                ours = _OURS.fullmatch(path.name) and path.name not in named
+                ours = _OWN_FILES.fullmatch(path.name) and path.name not in named
                 if ours and (path.name in before or now - path.stat().st_mtime > OLD):
                     path.unlink()
 
@@ -156,7 +162,7 @@ def _read_once(place: Path) -> tuple[dict[str, Any], dict[str, Tensor], dict[str
         checksums = [page[name]["sha256"] for name in ("small", "large")]
         intact = digest(page["recipe"], found[0]) == checksums[0]
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"folder {str(place)!r} holds no whole index: {error}") from error
+        raise FileNotFoundError(f"folder {str(place)!r} holds no complete index: {error}") from error
     except Exception as error:  # Safetensors and JSON have errors of many kinds.
         raise ValueError(f"{place / PAGE} is damaged: {' '.join(str(error).split())}") from error
     if not intact:

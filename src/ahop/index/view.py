@@ -27,9 +27,9 @@ CANDIDATES = 100
 # Root mean square error of a rough score.
 TOLERANCE = 0.1
 # The log of the share of a sum from which on it has to be right.
-_MATTERS = math.log(2e-3)
+_LOG_NEGLIGIBLE = math.log(2e-3)
 # So few queries are asked by steps that a GPU has recorded.
-_FEW = 8
+_RECORDED_QUERIES = 8
 
 
 class View:
@@ -75,7 +75,14 @@ class View:
 
     @torch.no_grad()
     def recall(self, queries: Any, k: int = 1, *, candidates: int = CANDIDATES, observed: Observed = None) -> Recall:
-        """The k stored patterns that best explain each query; see :meth:`ahop.index.Index.recall`."""
+        """The k stored patterns that best explain each query; see :meth:`ahop.index.Index.recall`.
+
+        Args:
+            queries: ``(..., d)``.
+            k: How many patterns to return.
+            candidates: How many to score exactly.
+            observed: Which entries of the queries to trust, as in :meth:`ahop.index.Index.recall`.
+        """
         if integer(k, "k", 1) > len(self):
             raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
         count = min(max(integer(candidates, "candidates", 1), k), len(self))
@@ -91,14 +98,20 @@ class View:
         return with_doubt(Recall(indices, sure), self.similarity.doubt, self.log_prior, len(self))
 
     def best(self, queries: Queries, count: int, k: int) -> tuple[Tensor, Tensor]:
-        """The k best of so many candidates and their probabilities, ``(Q, k)`` each."""
+        """The k best of so many candidates and their probabilities, ``(Q, k)`` each.
+
+        Args:
+            queries: ``(Q, d)``.
+            count: How many candidates to score exactly.
+            k: How many to return.
+        """
 
         def steps(queries: Queries) -> tuple[Tensor, ...]:
             chosen, logits, total = self.scored(queries, count)
             first = logits.sort(dim=1, descending=True, stable=True).indices[:, :k]
             return chosen.gather(1, first), (logits.gather(1, first) - total[:, None]).exp()
 
-        if queries.observed is None and len(queries) <= _FEW and self.engine.recordable:
+        if queries.observed is None and len(queries) <= _RECORDED_QUERIES and self.engine.recordable:
             shape = len(queries), count, k
             with self._turn:
                 if shape not in self._recorded:
@@ -123,7 +136,7 @@ class View:
             return chosen, logits, torch.logaddexp(own, rest + off)
         others = rough[:, count:].logsumexp(1) + off
         # Where they matter, they are scored exactly as well.
-        hard = (others - torch.logaddexp(own, others) > _MATTERS).nonzero().squeeze(1)
+        hard = (others - torch.logaddexp(own, others) > _LOG_NEGLIGIBLE).nonzero().squeeze(1)
         if len(hard):
             others[hard] = self._exact(found.listed[hard, count:], queries[hard]).logsumexp(1)
         return chosen, logits, torch.logaddexp(torch.logaddexp(own, others), rest)

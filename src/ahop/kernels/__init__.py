@@ -99,7 +99,14 @@ def readout(
     bias: Tensor | None = None,
     observed: Tensor | None = None,
 ) -> Readout:
-    """As :func:`retrieve`, with the log-sum-exp of the scores beside it, ``(..., Q)``."""
+    """As :func:`retrieve`, with the log-sum-exp of the scores beside it, ``(..., Q)``.
+
+    Args:
+        patterns, queries, weights, bases: As in :func:`scores`.
+        values: What to blend, ``(..., N, v)``.
+        bias: Added to the scores, ``(..., N)``: log priors, say.
+        observed: Which entries of the queries count, ``(..., Q, d)``; None is all.
+    """
     groups = _grouped(patterns, queries, weights, bases, observed)
     if values.shape[:-1] != patterns.shape[:-1]:
         shapes = f"got values {tuple(values.shape)} for patterns {tuple(patterns.shape)}"
@@ -149,6 +156,10 @@ def recall(
 @torch.no_grad()
 def sorted_terms(patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Tensor:
     """What the weights multiply: the terms of every pair and base, best first. Not differentiable, and big.
+
+    Args:
+        patterns, queries: What is compared.
+        bases: Names of the similarities whose terms are sorted.
 
     Shape:
         ``(..., N, d)`` and ``(..., Q, d)`` to ``(..., Q, N, B, d)``.

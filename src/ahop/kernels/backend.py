@@ -62,7 +62,11 @@ class Needs(NamedTuple):
     weights: bool
 
     def only(self, patterns: Tensor, queries: Tensor, weights: Tensor) -> Gradients:
-        """Of all three gradients, those needed."""
+        """Of all three gradients, those needed.
+
+        Args:
+            patterns, queries, weights: The gradient of each.
+        """
         every = (patterns, queries, weights)
         return Gradients(*(gradient if needed else None for gradient, needed in zip(every, self, strict=True)))
 
@@ -94,16 +98,34 @@ class Backend(ABC):
         """From ``slopes (G, Q, N)`` of the scores to those of the inputs.
 
         Nothing is kept from the forward pass: the terms are made and sorted again.
+
+        Args:
+            pairs: What was scored.
+            slopes: The gradient of the loss with respect to each score, ``(G, Q, N)``.
+            needs: Which inputs need a gradient.
         """
 
     @abstractmethod
     def sorted_terms(self, patterns: Tensor, queries: Tensor, bases: Sequence[str]) -> Tensor:
-        """What the weights multiply, of ``(G, N, d)`` and ``(G, Q, d)``: ``(G, Q, N, B, d)``, best first."""
+        """What the weights multiply, best first.
+
+        Args:
+            patterns, queries: ``(G, N, d)`` and ``(G, Q, d)``.
+            bases: Names of the similarities whose terms are sorted.
+
+        Returns:
+            Terms, ``(G, Q, N, B, d)``.
+        """
 
     def retrieve(self, pairs: Pairs, values: Tensor, bias: Tensor | None) -> Readout:
         """The softmax of scores plus ``bias (G, N)``, times ``values (G, N, v)``, and its log-sum-exp.
 
         A query for which the bias excludes every pattern (minus infinity) reads out zero.
+
+        Args:
+            pairs: What is scored.
+            values: What to blend, ``(G, N, v)``.
+            bias: Added to the scores, ``(G, N)``, or None.
         """
         queries = pairs.queries
         blend, log_sums = queries.new_empty(*queries.shape[:2], values.shape[-1]), queries.new_empty(queries.shape[:2])
@@ -118,6 +140,15 @@ class Backend(ABC):
         """From the slopes of a readout to those of patterns, queries, weights, values and bias.
 
         The scores of some queries at a time are made again.
+
+        Args:
+            pairs, values, bias: As in :meth:`retrieve`.
+            found: What that returned.
+            slopes: The gradient of the loss with respect to it.
+            needs: Which of patterns, queries, weights, values and bias need a gradient.
+
+        Returns:
+            The five gradients, None for those not needed.
         """
         inputs, of_pairs = (*pairs[:3], values, bias), Needs(*needs[:3])
         # What each query has of its own is written in its place, and the rest summed over the queries.
@@ -139,7 +170,13 @@ class Backend(ABC):
         return totals
 
     def recall(self, pairs: Pairs, k: int, bias: Tensor | None) -> Ranking:
-        """The k best scores plus ``bias (G, N)``, best first, their indices, and the log-sum-exp of all scores."""
+        """The k best scores plus ``bias (G, N)``, best first, their indices, and the log-sum-exp of all scores.
+
+        Args:
+            pairs: What is scored.
+            k: How many to return.
+            bias: Added to the scores, ``(G, N)``, or None.
+        """
         queries = pairs.queries
         best = queries.new_empty(*queries.shape[:2], k)
         indices, log_sums = torch.empty_like(best, dtype=torch.long), queries.new_empty(queries.shape[:2])

@@ -33,9 +33,12 @@ _WORTH = 2**16
 
 
 def share(count: int, work: Callable[[int, int, int], None], terms: int = _WORTH) -> None:
-    """Call ``work(first, last, part)`` on ranges of ``count`` items, one for each of PyTorch's threads that has any.
+    """Spread work over PyTorch's threads.
 
-    ``terms`` says how much work an item is; a little is done by one thread.
+    Args:
+        count: The number of items.
+        work: Called as ``work(first, last, part)`` on ranges of items, one for each thread that has any.
+        terms: How much work an item is; a little is done by one thread.
     """
     parts = max(1, min(torch.get_num_threads(), count, count * terms // _WORTH))
     if parts == 1:

@@ -258,6 +258,15 @@ def gather(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Sums over pairs whose shares are known, ``(m,)``; the rest as in :func:`explain`, which gives odds and whole.
 
+    Args:
+        patterns: ``(m, d)``, one for each pair.
+        owner: The query of each pair, ``(m,)``.
+        queries: ``(n, d)``.
+        gain: The gain of each kind of noise, ``(J,)``.
+        odds, whole: As :func:`explain` gives them.
+        shares: How much each pair counts, ``(m,)``.
+        observed: Which entries of the queries count, ``(n, d)``; None is all.
+
     Returns:
         For each kind of noise j the amount it answers for, and that amount times the gap e and the pattern's value c in
         six ways, ``(J, 6, d)``: 1, e, e e, c, c c, e c. How much of each query's values is lost ``(n, d)``. The amount

@@ -96,7 +96,13 @@ def scores(pairs: Pairs) -> Tensor:
 
 @_operator(lambda pairs, slopes, needs: _shaped(_needed(pairs[:3], needs), slopes))
 def gradients(pairs: Pairs, slopes: Tensor, needs: Sequence[bool]) -> list[Tensor]:
-    """The gradients to patterns, queries and weights; an empty tensor for what is not needed."""
+    """The gradients to patterns, queries and weights; an empty tensor for what is not needed.
+
+    Args:
+        pairs: What was scored.
+        slopes: The gradient of the loss with respect to each score, ``(G, Q, N)``.
+        needs: Which of patterns, queries and weights need a gradient.
+    """
     return _filled(backend_for(pairs).gradients(pairs, slopes, Needs(*needs)), slopes)
 
 
@@ -123,7 +129,13 @@ def _readout_shapes(pairs: Pairs, values: Tensor, bias: Tensor | None) -> tuple[
 
 @_operator(_readout_shapes)
 def retrieve(pairs: Pairs, values: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The readout ``(G, Q, v)``, and the log-sum-exp of the scores ``(G, Q)``."""
+    """The readout ``(G, Q, v)``, and the log-sum-exp of the scores ``(G, Q)``.
+
+    Args:
+        pairs: What is scored.
+        values: What to blend, ``(G, N, v)``.
+        bias: Added to the scores, ``(G, N)``, or None.
+    """
     return backend_for(pairs).retrieve(pairs, values, bias)
 
 
@@ -185,5 +197,11 @@ def _ranking_shapes(pairs: Pairs, k: int, bias: Tensor | None) -> tuple[Tensor, 
 
 @_operator(_ranking_shapes)
 def recall(pairs: Pairs, k: int, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """The k best scores and their indices, ``(G, Q, k)`` each, and the log-sum-exp of all, ``(G, Q)``."""
+    """The k best scores and their indices, ``(G, Q, k)`` each, and the log-sum-exp of all, ``(G, Q)``.
+
+    Args:
+        pairs: What is scored.
+        k: How many to return.
+        bias: Added to the scores, ``(G, N)``, or None.
+    """
     return backend_for(pairs).recall(pairs, k, bias)

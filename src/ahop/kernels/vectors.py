@@ -52,7 +52,15 @@ def _pointer(context: Any, builder: Builder, kind: Any, value: Value) -> Value:
 
 @_written
 def exchange(builder: Builder, shape: Value, rows: Value, offsets: Value, group: Value, lanes: Value) -> None:
-    """Network ``row_shapes()[shape]`` on the rows that begin at ``offsets[group]``."""
+    """Run a network of comparisons on some rows.
+
+    Args:
+        builder: Writes the instructions.
+        shape: The number of the network in ``row_shapes()``.
+        rows: Where the block of rows begins.
+        offsets, group: The rows begin at ``offsets[group]``.
+        lanes: The length of a row.
+    """
     starts = _starts(builder, rows, offsets, group)
     for network in _cases(builder, shape, row_shapes()):
         for lane in _vectors(builder, lanes):
@@ -63,7 +71,17 @@ def exchange(builder: Builder, shape: Value, rows: Value, offsets: Value, group:
 
 @_written
 def form(builder: Builder, kind: Value, rows: Value, first: Value, block: Value, query: Value, lanes: Value) -> None:
-    """The terms of sixteen dimensions from ``first`` on, sorted, in the rows of the same numbers."""
+    """The terms of sixteen dimensions from ``first`` on, sorted, in the rows of the same numbers.
+
+    Args:
+        builder: Writes the instructions.
+        kind: The number of the base similarity.
+        rows: Where the block of terms begins.
+        first: The first of the sixteen dimensions.
+        block: Where the block of patterns begins, one dimension a row.
+        query: Where the query begins.
+        lanes: The length of a row.
+    """
     begin = builder.mul(first, lanes)
     starts, patterns = [builder.gep(rows, [begin])], [builder.gep(block, [begin])]
     for _ in range(1, WIRES):
@@ -89,7 +107,17 @@ def gather(
     total: Value,
     lanes: Value,
 ) -> None:
-    """Add to ``total`` what network ``last_shapes()[shape]`` makes of the rows, times the weights of the group."""
+    """Run the last network on the rows of a group, and add the outcome, weighted, to a total.
+
+    Args:
+        builder: Writes the instructions.
+        shape: The number of the network in ``last_shapes()``.
+        rows: Where the block of rows begins.
+        offsets, group: The rows begin at ``offsets[group]``.
+        weights: Where the weights begin, sixteen a group.
+        total: Where the sums begin, one a lane.
+        lanes: The length of a row.
+    """
     starts = _starts(builder, rows, offsets, group)
     spread = _spread(builder, weights, builder.mul(group, _INDEX(WIRES)))
     for network in _cases(builder, shape, last_shapes()):

@@ -168,6 +168,11 @@ class Features:
         r"""The Hessian of the penalised loss at ``u``, estimated from some samples, ``(F, F)``.
 
         .. math:: \sum_i a_i \mathrm{Cov}_{j \sim p_i}(\phi_{ij}) + 2 \lambda D^\top D
+
+        Args:
+            u: The weights, ``(F,)``.
+            smoothness: λ, how strongly neighbouring weights are drawn together.
+            shares: How much each sample counts, ``(n,)``.
         """
         most = min(_SKETCH, budget() // (self.width * self.patterns.element_size()))
         some = self.order[shares[self.order] > 0][: max(1, most // self.pairs)]
@@ -186,7 +191,13 @@ class Features:
         collect: Callable[[slice, Tensor, Tensor], None],
         shares: Tensor,
     ) -> Tensor:
-        """The loss of ``score(part, features)``, by shares; ``collect`` gets its slope by each score."""
+        """The loss, summed over all samples in parts.
+
+        Args:
+            score: Gives the scores ``(m, N)`` of a part from its features.
+            collect: Called with each part, the slope of the loss with respect to its scores, and its features.
+            shares: How much each sample counts, ``(n,)``.
+        """
         total = self.patterns.new_zeros(())
         for part in self.parts:
             block = self._make(part) if self.kept is None else self.kept[part]

@@ -55,7 +55,7 @@ def fit_adaptive(
         solver: ``"convex"``, or ``"adam"`` for the paper's own way: the weights ``w``, and U where it is
             learned, move along the gradient, with no smoothness.
         smoothness: :math:`\lambda`; neighbouring ranks have similar weights. None takes the one that does best
-            on a fifth of the samples, held out for that. Not used when nothing is sorted.
+            on one in five of the samples, held out for that. Not used when nothing is sorted.
         negatives: How many patterns besides the origin each query is told apart from: half of them the ones
             hardest to tell by the bases alone, half drawn at random. 0 takes all. None takes all while their
             features fit in four memory budgets (1 GiB), and 128 beyond.
@@ -103,7 +103,7 @@ def fit_adaptive(
 
 
 def _choose_smoothness(table: Features, start: Tensor, steps: int, seed: int) -> tuple[float, Tensor]:
-    """From smooth to rough, as long as the loss on a held-out fifth of the samples falls."""
+    """From smooth to rough, as long as the loss on held-out samples falls."""
     _, held_out = holdout_split(table.samples, seed)
     if not len(held_out):
         return _SMOOTHNESS[1], start

@@ -52,7 +52,17 @@ def adam(
 def lbfgs(
     function: Callable[[Tensor], tuple[Tensor, Tensor]], start: Tensor, steps: int, title: str
 ) -> tuple[Tensor, FitReport]:
-    """Minimise a smooth convex function that gives its own gradient."""
+    """Minimise a smooth convex function by L-BFGS.
+
+    Args:
+        function: Gives the value and the gradient at a point.
+        start: Where to start.
+        steps: The most iterations to make.
+        title: What the progress bar says.
+
+    Returns:
+        The minimum, and a report.
+    """
     point = start.detach().clone().requires_grad_()
     optimiser = torch.optim.LBFGS(
         [point],

@@ -10,7 +10,15 @@ _STREAM = 1_000_003
 
 
 def holdout_split(count: int, seed: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-    """The rows to learn from, and the fifth of them to judge by; all whole numbers below ``count``, drawn by chance.
+    """A random hold-out split, of one row in five.
+
+    Args:
+        count: The number of rows.
+        seed: Seed of the draw.
+        device: Where the indices are needed.
+
+    Returns:
+        Indices of the rows to learn from, and of those to judge by.
 
     Example:
         >>> learn, judge = holdout_split(10, seed=0)
@@ -40,7 +48,16 @@ def folds_by_origin(origins: Tensor, most: int, generator: torch.Generator) -> T
 
 
 def halves(count: int, seed: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Two halves of so many rows, by chance."""
+    """Two random halves.
+
+    Args:
+        count: The number of rows.
+        seed: Seed of the draw.
+        device: Where the indices are needed.
+
+    Returns:
+        Indices of both halves.
+    """
     order = torch.randperm(count, generator=torch.Generator().manual_seed(seed + _STREAM)).to(device)
     return order[: count // 2], order[count // 2 :]
 

@@ -9,11 +9,16 @@ from dataclasses import dataclass, replace
 @dataclass(frozen=True)
 class Trial:
     """A kind of model that was tried: the share of unseen queries it found the origin of, and the mean log of the
-    probability that it gave to that origin; NaN where nobody knows the origins."""
+    probability that it gave to that origin; NaN where nobody knows the origins.
+
+    Kinds are compared beside a sample of very many patterns, and the one that is chosen is judged beside all: ``among``
+    is the size of that sample, 0 where it was all of them.
+    """
 
     name: str
     accuracy: float = math.nan
     log_posterior: float = math.nan
+    among: int = 0
 
 
 # So many labels verify a model: fewer leave an interval that is too wide to be of use.
@@ -37,7 +42,9 @@ class FitReport:
     A fit that chooses among kinds of models says more: what it tried, simplest first, what it chose, how often its
     first choice should be right on further queries (``accuracy``), how sure it will be on average (``confidence``), and
     on how many ``labels`` that rests, each judged by a model that did not learn from it. Several queries of one origin
-    may be right or wrong together: labels are then worth fewer ``witnesses``. NaN where nobody knows.
+    may be right or wrong together: labels are then worth fewer ``witnesses``. NaN where nobody knows. Origins that a
+    fit was given say nothing of queries that come from no stored pattern, be they ever so many: the accuracy is that of
+    the others. Answers that were ``checked`` may say *none of these*, and theirs is that of all.
 
     Known strangers judge what is refused: of so many ``strangers``, how many are ``refused`` where a twentieth of
     genuine queries may be.
@@ -51,7 +58,7 @@ class FitReport:
         >>> print(FitReport("em", 12.5, 8, True, tried, "single dimensions", 0.7, 0.72, labels=200))
         what happened   single dimensions
         chosen from     single dimensions (70.0 %), hidden causes (68.0 %), by cross-validation
-        how right       70 % of first choices; 90 % confidence interval 64 to 75 %
+        how right       70 % of first choices, where the origin is stored; 90 % confidence interval 64 to 75 %
         rests on        200 labels, held out
         next            recall; queries like these need no further labels
         >>> print(FitReport("em", 12.5, 8, True, tried[:1], "single dimensions", 0.9, 0.77))
@@ -81,6 +88,7 @@ class FitReport:
     learned_from: int = 0
     queries: int = 0
     pairs_alone: bool = False
+    checked: bool = False
 
     @property
     def verified(self) -> bool:
@@ -116,7 +124,8 @@ class FitReport:
             return "unknown: too few queries or patterns to tell it from chance; not checked"
         low, high = (_percent(share).removesuffix(" %") for share in self.usual_range)
         told = f"{_percent(self.confidence)} of first choices, if this model is right"
-        return f"{told}; usually {low} to {high} %; not checked"
+        usual = f"{low} to {high} %" if low != high else f"about {high} %"
+        return f"{told}; usually {usual}; not checked"
 
     def shifted(self, amount: float) -> FitReport:
         """The same of a loss that is larger by so much, as in other units."""
@@ -133,7 +142,7 @@ class FitReport:
             "chosen from": self._tried() if self.tried else "",
             "learned from": self.sample,
             "how right": self._right(),
-            "rests on": f"{self.labels} labels, held out" if self.labels else "no labels",
+            "rests on": self._rests_on(),
             "strangers": self._strangers(),
             "next": self._next(),
         }
@@ -144,7 +153,7 @@ class FitReport:
         if not self.found:
             return "; nothing was found that is better than chance: probabilities are the prior"
         if self.labels:
-            return f"; {self._right()}, by {self.labels} labels, held out"
+            return f"; {self._right()}, by {self._rests_on()}"
         if math.isnan(self.confidence):
             return ""
         return f"; {_percent(self.confidence)} of first choices, if this model is right; not checked"
@@ -166,7 +175,10 @@ class FitReport:
             trial.name if math.isnan(trial.accuracy) else f"{trial.name} ({trial.accuracy:.1%})".replace("%", " %")
             for trial in self.tried
         ]
-        return ", ".join(names) + (", by cross-validation" if judged else ", by held-out queries")
+        if not judged:
+            return ", ".join(names) + ", by held-out queries"
+        among = max(trial.among for trial in judged)
+        return ", ".join(names) + ", by cross-validation" + (f" among {among:,} patterns" if among else "")
 
     def _right(self) -> str:
         if not self.found and not self.labels:
@@ -174,7 +186,13 @@ class FitReport:
         if not self.labels:
             return self.unchecked
         low, high = (_percent(share).removesuffix(" %") for share in self.interval)
-        return f"{_percent(self.accuracy)} of first choices; 90 % confidence interval {low} to {high} %"
+        which = "" if self.checked else ", where the origin is stored"
+        return f"{_percent(self.accuracy)} of first choices{which}; 90 % confidence interval {low} to {high} %"
+
+    def _rests_on(self) -> str:
+        if not self.labels:
+            return "no labels"
+        return f"{self.labels} answers that were checked" if self.checked else f"{self.labels} labels, held out"
 
     def _strangers(self) -> str:
         return of_strangers(self.refused, self.strangers, REJECT) if self.strangers else ""
@@ -192,7 +210,15 @@ class FitReport:
 
 
 def clopper_pearson(right: int, count: int, level: float = _LEVEL) -> tuple[float, float]:
-    """The exact confidence interval of a share of which ``right`` of ``count`` were seen.
+    """The exact confidence interval of a share.
+
+    Args:
+        right: How many were right.
+        count: Of how many.
+        level: The confidence level.
+
+    Returns:
+        Both ends of the interval.
 
     Example:
         >>> [round(end, 3) for end in clopper_pearson(18, 20)]
@@ -209,6 +235,11 @@ def clopper_pearson(right: int, count: int, level: float = _LEVEL) -> tuple[floa
 def of_strangers(refused: int, known: int, reject: float) -> str:
     """How many known strangers are refused, in words.
 
+    Args:
+        refused: How many were refused.
+        known: How many known strangers there are.
+        reject: The share of genuine queries that may be refused.
+
     Example:
         >>> of_strangers(18, 20, reject=0.05)
         '18 of 20 known strangers are refused at reject=0.05; 90 % confidence interval 72 to 98 %'
@@ -219,7 +250,13 @@ def of_strangers(refused: int, known: int, reject: float) -> str:
 
 
 def beats_chance(right: int, count: int, patterns: int) -> bool:
-    """Whether so many of ``count`` first choices among so many patterns are right that it is no chance."""
+    """Whether first choices are right more often than by chance.
+
+    Args:
+        right: How many were right.
+        count: The number of first choices.
+        patterns: Among how many patterns they chose.
+    """
     from scipy.stats import binom
 
     return bool(right and binom.sf(right - 1, count, 1 / patterns) < _CHANCE)

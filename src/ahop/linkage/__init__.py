@@ -1,18 +1,19 @@
 """Record linkage: which stored row each incoming row is, how sure that is, and what would do without a memory."""
 
-from ahop.linkage.adapt import adapted
+from ahop.linkage.adapt import Adapted, adapted
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.checks import answered, asked, check_page
 from ahop.linkage.correct import Corrected, corrected
 from ahop.linkage.duration import forecast, in_words
 from ahop.linkage.filled import answers_in, checked_answers
-from ahop.linkage.linking import Linkage, link
+from ahop.linkage.linking import Linkage, link, with_reliability
 from ahop.linkage.model import Judged, Model
 from ahop.linkage.page import page
 from ahop.linkage.pairs import known_pairs
 from ahop.linkage.words import lines, verdict
 
 __all__ = [
+    "Adapted",
     "Alternative",
     "Corrected",
     "Judged",
@@ -32,4 +33,5 @@ __all__ = [
     "link",
     "page",
     "verdict",
+    "with_reliability",
 ]

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from ahop.memories.bayesian import BayesianHopfield
+from ahop.memories.checking import Certificate
 from ahop.tables.table import Table
+
+
+class Adapted(NamedTuple):
+    """Vectors like the stored ones ``(n, d)``; and what happened to the rows and how right first choices are, a word
+    and a sentence each."""
+
+    vectors: np.ndarray
+    lines: tuple[tuple[str, str], ...]
 
 
 def adapted(
     stored: Table, incoming: Table, origins: Tensor | None, metric: str = "cosine", *, verbose: bool = True
-) -> np.ndarray:
-    """Vectors like the stored ones ``(n, d)``, which an index of these ranks by their nearness to the incoming rows.
+) -> Adapted:
+    """Vectors that an index of the stored rows ranks by their nearness to the incoming ones.
 
     Args:
         stored: What the index holds, all columns of it.
@@ -28,17 +39,25 @@ def adapted(
             raise ValueError(f"{table.name} has {lost:,} missing values; vectors of an index have none")
     patterns, queries = (torch.from_numpy(table.values).float() for table in (stored, incoming))
     memory = BayesianHopfield(patterns).fit(queries, origins, verbose=verbose)
+    report = memory.report
+    assert report is not None
     try:
         adapter = memory.query_adapter(metric)
     except ValueError as error:
-        assert memory.report is not None
-        if not memory.report.found:
+        if not report.found:
             raise ValueError(
                 f"nothing was found between {incoming.name} and {stored.name} that is better than chance: known pairs "
                 "help, from about twenty on"
             ) from error
         raise ValueError(
-            f"no moved space was found between {incoming.name} and {stored.name}, but {memory.report.chosen}: an index "
+            f"no moved space was found between {incoming.name} and {stored.name}, but {report.chosen}: an index "
             "of the stored rows cannot take it in, and ahop match can"
         ) from error
-    return adapter(queries).numpy()
+    right = report.unchecked
+    if count := report.witnesses or report.labels:
+        right = f"{Certificate(round(report.accuracy * count), count).outcome}, of known pairs that were held out"
+    lines = (
+        ("what happened", report.chosen),
+        ("how right", f"{right}; an index knows no covariances and may find fewer"),
+    )
+    return Adapted(adapter(queries).numpy(), lines)

@@ -75,7 +75,16 @@ def alternatives(
 
 
 def by_cosine(stored: np.ndarray, incoming: np.ndarray, judged: np.ndarray) -> Tensor:
-    """The nearest stored row by cosine, for the rows ``judged`` of ``incoming``."""
+    """The nearest stored row by cosine, for the rows ``judged`` of ``incoming``.
+
+    Args:
+        stored: The stored rows, ``(N, d)``.
+        incoming: The incoming rows, ``(n, d)``.
+        judged: Which of those to match, ``(m,)``.
+
+    Returns:
+        The stored row of each, ``(m,)``.
+    """
     spread = _spread(stored)
     return nearest(_rows(stored, stored.mean(0), spread), _rows(incoming[judged], _centre(incoming), spread))
 
@@ -83,7 +92,18 @@ def by_cosine(stored: np.ndarray, incoming: np.ndarray, judged: np.ndarray) -> T
 def by_ridge(
     stored: np.ndarray, incoming: np.ndarray, origins: Tensor, learned: np.ndarray, judged: np.ndarray
 ) -> Tensor:
-    """The stored row that a ridge regression leads to, for the rows ``judged``; it learns from the rows ``learned``."""
+    """The stored row that a ridge regression leads to, for the rows ``judged``; it learns from the rows ``learned``.
+
+    Args:
+        stored: The stored rows, ``(N, d)``.
+        incoming: The incoming rows, ``(n, d)``.
+        origins: The stored row of each incoming one, ``(n,)``; only those of ``learned`` are used.
+        learned: Which incoming rows to learn from.
+        judged: Which to match, ``(m,)``.
+
+    Returns:
+        The stored row of each, ``(m,)``.
+    """
     patterns = _rows(stored, stored.mean(0), _spread(stored))
     centre, spread = _centre(incoming), _spread(incoming)
     rows, asked = (_rows(incoming[part], centre, spread) for part in (learned, judged))
@@ -98,7 +118,16 @@ def nearest(patterns: Tensor, queries: Tensor) -> Tensor:
 
 
 def regressed(rows: Tensor, wanted: Tensor, asked: Tensor) -> Tensor:
-    """What ridge regression of ``wanted`` on ``rows`` says of ``asked``; leave-one-out errors choose its strength."""
+    """Ridge regression, its strength chosen by leave-one-out errors.
+
+    Args:
+        rows: The inputs to learn from, ``(n, d)``.
+        wanted: Their targets, ``(n, v)``.
+        asked: The inputs to predict for, ``(m, d)``.
+
+    Returns:
+        Predictions, ``(m, v)``.
+    """
     from sklearn.linear_model import RidgeCV
 
     model = RidgeCV(_STRENGTHS).fit(rows.cpu().numpy(), wanted.cpu().numpy())

@@ -1,11 +1,12 @@
 r"""About how long it will take to link very many rows, said before it begins.
 
-.. math:: t = d \, N \, \bigl(a \min(n, 2048) + b \, n\bigr) \, \tau
+.. math:: t = \bigl(d \, N \, (f \, a \min(n, 2048) + g \, b \, n) + g \, c \, n\bigr) \, \tau
 
-of n incoming and N stored rows of d columns: the looks at all stored rows while learning, and the answers.
-:math:`\tau` is the time that this machine takes for a multiplication in a product of two tables; a and b are by one
-match of a million rows, so that real data may take half as long, or twice. Of fewer rows than that, what takes
-long is the choice of a model, which nobody can foresee.
+of n incoming and N stored rows of d columns: f times the looks at all stored rows while learning, g times the answers
+and, one to one, sharing rows out among their candidates. Both happen once, and once more for each half of known pairs
+that is hidden to judge. :math:`\tau` is the time that this machine takes for a multiplication in a product of two
+tables; a, b and c are by a few matches of very many rows, so that real data may take half as long, or twice. Of fewer
+rows than that, what takes long is the choice of a model, which nobody can foresee.
 """
 
 from __future__ import annotations
@@ -15,29 +16,44 @@ import time
 
 import torch
 
-_LOOKED, _ANSWERED, _SAMPLE = 100.0, 4.0, 2048
+from ahop.linkage.holdout import FOLDS
+
+_LOOKED, _ANSWERED, _SHARED, _SAMPLE = 100.0, 4.0, 2e7, 2048
 # Seconds that nobody needs to be told of.
 _SOON = 60.0
 # A product that takes a moment, and how often the best of it is looked for.
 _PROBE, _TIMES = (256, 64, 2**14), 3
 
 
-def forecast(stored: int, incoming: int, columns: int, *, learning: bool = True) -> float:
+def forecast(
+    stored: int,
+    incoming: int,
+    columns: int,
+    *,
+    learning: bool = True,
+    one_to_one: bool = False,
+    judging: bool = False,
+) -> float:
     """About how many seconds it takes to match so many rows.
 
     Args:
         stored, incoming: How many rows there are.
         columns: How many columns are compared.
         learning: Whether it is to be learned what happened to them.
+        one_to_one: Whether each stored row is given away once.
+        judging: Whether halves of the known pairs are hidden, and found by what the others teach.
 
     Example:
-        >>> forecast(100, 50, 8) < forecast(10**6, 10**5, 64)
+        >>> forecast(100, 50, 8) < forecast(10**6, 10**5, 64) < forecast(10**6, 10**5, 64, one_to_one=True)
         True
     """
-    work = stored * _ANSWERED * incoming
-    if learning:
-        work += stored * _LOOKED * min(incoming, _SAMPLE)
-    return columns * work * _multiplication()
+    halves = FOLDS if judging else 0
+    # One to one, hidden pairs are matched together with all other rows.
+    fits, answers = (1 + halves if learning else 0), (1 + halves if one_to_one else 1)
+    work = columns * stored * (fits * _LOOKED * min(incoming, _SAMPLE) + answers * _ANSWERED * incoming)
+    if one_to_one:
+        work += answers * _SHARED * incoming
+    return work * _multiplication()
 
 
 def in_words(seconds: float) -> str:

@@ -12,7 +12,7 @@ from ahop.linkage.answers import answers
 from ahop.memories.bayesian import BayesianHopfield
 
 # Each costs a fit: half of the pairs judge what the other half teaches.
-_FOLDS = 2
+FOLDS = 2
 
 
 class Labels(NamedTuple):
@@ -49,8 +49,8 @@ def held_out(
     items = origins[origins >= 0].unique()
     items = items[torch.randperm(len(items), generator=torch.Generator().manual_seed(seed))]
     sure, right = [], []
-    for fold in range(_FOLDS):
-        hidden = torch.isin(origins, items[fold::_FOLDS])
+    for fold in range(FOLDS):
+        hidden = torch.isin(origins, items[fold::FOLDS])
         memory = BayesianHopfield(patterns)
         shown = origins.masked_fill(hidden, UNKNOWN)
         room = 1 if one_to_one else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -217,7 +217,7 @@ def _learned(
     queries = torch.from_numpy(incoming.values).to(dtype)
     observed: Any = "not-nan" if bool(queries.isnan().any()) else None
     memory = BayesianHopfield(torch.from_numpy(stored.values).to(dtype))
-    room, units = 1 if one_to_one else None, _has_units(stored)
+    room, units = 1 if one_to_one else None, shared and _has_units(stored)
     memory.fit(queries, origins, observed=observed, room=room, standardise=units, seed=seed, verbose=verbose)
     report = memory.report
     assert report is not None
@@ -227,11 +227,42 @@ def _learned(
         judged = Certificate(round(report.accuracy * count), count)
         # A fit judges first choices, not what is matched together.
         if one_to_one:
-            how = {"observed": observed, "standardise": units, "seed": seed, "verbose": verbose}
-            labels = held_out(memory.patterns, queries, origins, one_to_one=True, **how)
+            labels = _hidden(memory, units, queries, origins, one_to_one, seed, verbose)
             judged = Certificate(int(labels.right.sum()), len(labels.right), of=MATCHES)
     known = None if judged is None else Judged(judged)
     return Model(memory, stored, incoming.columns, incoming.named, shared, known), incoming, notes, labels
+
+
+def with_reliability(linkage: Linkage, *, seed: int = 0, verbose: bool = True) -> Linkage:
+    """The same with ``labels``, where known pairs have judged first choices while learning: each half of them is found
+    again by what the other half teaches, so that a page can show whether probabilities hold.
+
+    Args:
+        linkage: What was learned from known pairs.
+        seed: For halves and fits.
+        verbose: Whether to show progress when it takes long.
+    """
+    if linkage.labels is not None or linkage.judged is None or linkage.judged.labels < VERIFIED or not linkage.found:
+        return linkage
+    queries = torch.from_numpy(linkage.incoming.values).to(linkage.memory.patterns.dtype)
+    units = linkage.model.shared and _has_units(linkage.stored)
+    labels = _hidden(linkage.memory, units, queries, linkage.origins, linkage.one_to_one, seed, verbose)
+    return replace(linkage, labels=labels)
+
+
+def _hidden(
+    memory: BayesianHopfield,
+    units: bool,
+    queries: Tensor,
+    origins: Tensor,
+    one_to_one: bool,
+    seed: int,
+    verbose: bool,
+) -> Labels:
+    """What pairs say that were hidden while matching."""
+    observed: Any = "not-nan" if bool(queries.isnan().any()) else None
+    how = {"observed": observed, "standardise": units, "seed": seed, "verbose": verbose}
+    return held_out(memory.patterns, queries, origins, one_to_one=one_to_one, **how)
 
 
 def _has_units(table: Table) -> bool:

@@ -20,6 +20,7 @@ from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
 from ahop.linkage.words import lines, named, verdict
 from ahop.plot.canvas import BLUE, figure
+from ahop.plot.matches import matches_of
 from ahop.plot.reliability import reliability_of
 from ahop.similarity.families.order import order_of
 from ahop.tables.table import counted
@@ -109,7 +110,9 @@ def _reliability(linkage: Linkage) -> Iterable[str]:
         reliability_of(labels.probabilities, labels.right, _BINS, ax=ax)
         ax.set_xlabel("probability of the match")
 
-    when = "before the answers made them as sure as they were right" if linkage.certificate else "of held-out pairs"
+    when = "of pairs that were held out, half of them at a time"
+    if linkage.certificate:
+        when = "before the answers made them as sure as they were right"
     yield "<h3>Do the probabilities hold?</h3>"
     yield f"<p>Those {when}: on the dashed line they do, below it they are too sure.</p>"
     yield drawn(draw, 4.4, 4.2)
@@ -152,18 +155,18 @@ def _doubtful(linkage: Linkage) -> Iterable[str]:
         yield from explained
     if linkage.model.shared and order_of(linkage.memory.patterns) and not bool(queries[rows].isnan().any()):
         yield "<h3>Drawn over each other</h3>"
-        yield "<p>Each row with its first choice, by itself.</p>"
         shown = rows[:_CURVES]
         yield drawn(lambda ax: _curves(linkage, queries, shown, ax), 8.0, 1.4 + 0.9 * len(shown))
 
 
 def _curves(linkage: Linkage, queries: torch.Tensor, rows: list[int], ax: Axes) -> None:
-    plot.matches(linkage.memory, queries, rows, linkage.incoming.columns, ax=ax)
-    found = linkage.memory.recall(queries[rows], 1)
-    told = zip(rows, found.indices[:, 0].tolist(), found.probabilities[:, 0].tolist(), strict=True)
-    ax.set_yticklabels(
-        [f"{linkage.incoming.ids[row]}\n{linkage.stored_id(one)}, {100 * sure:.0f} %" for row, one, sure in told]
-    )
+    found = torch.stack((linkage.indices, linkage.second), 1)[rows]
+    told = [
+        f"{linkage.incoming.ids[row]}\n{linkage.stored_id(int(linkage.indices[row]))}, "
+        f"{100 * float(linkage.probabilities[row]):.0f} %"
+        for row in rows
+    ]
+    matches_of(linkage.memory.patterns, queries[rows], found, told, linkage.incoming.columns, first="match", ax=ax)
 
 
 def _why(linkage: Linkage, query: torch.Tensor, row: int) -> str:
@@ -245,7 +248,12 @@ def _next(linkage: Linkage) -> str:
 
 
 def drawn(draw: Callable[[Axes], Any], width: float, height: float) -> str:
-    """A picture as part of a page, so many inches wide and high."""
+    """A picture as part of a page, in SVG.
+
+    Args:
+        draw: Draws into the axes given.
+        width, height: The size in inches.
+    """
     require("matplotlib", extra="plot")
     from matplotlib import pyplot, rc_context
 

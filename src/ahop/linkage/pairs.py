@@ -38,7 +38,13 @@ def known_pairs(path: str | os.PathLike[str], stored: Table, incoming: Table) ->
 
 
 def paired(rows: list[list[str]], name: str, stored: Table, incoming: Table) -> Known:
-    """The pairs in rows of text, as :func:`known_pairs` reads them from a file of this name."""
+    """The pairs in rows of text, as :func:`known_pairs` reads them from a file of this name.
+
+    Args:
+        rows: The cells of the file.
+        name: Its name, for errors.
+        stored, incoming: The tables whose rows are paired.
+    """
     if any(len(row) < 2 for row in rows):
         raise ValueError(f"{name} must have two columns: the id of an incoming row, and that of a stored one")
     first, second = _columns(rows[0], incoming.id, stored.id)

@@ -12,7 +12,7 @@ from ahop._checks import within
 from ahop.learning.report import REJECT, VERIFIED, of_strangers
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.linking import NOTHING, Linkage
-from ahop.memories.checking import MATCHES, Certificate
+from ahop.memories.checking import MATCHES
 from ahop.tables.table import counted
 
 # A column as descriptions name it, by its place.
@@ -38,8 +38,7 @@ def verdict(linkage: Linkage, wanted: float) -> Verdict:
             False, f"not checked: {100 * wanted:g} % is wanted, and nobody has checked an answer{these}; {few}"
         )
     found = replace(linkage.evidence, wanted=wanted)
-    first, *_, last = str(found).splitlines()
-    return Verdict(found.verdict == "PASS", f"{first}; {last}" if last.startswith("next: ") else first)
+    return Verdict(found.verdict == "PASS", "; next: ".join(filter(None, (found.outcome, found.advice))))
 
 
 def needed(wanted: float) -> int:
@@ -106,25 +105,23 @@ def _strangers(linkage: Linkage, reject: float | None) -> str:
     if linkage.memory.similarity.least_familiar(reject) == -math.inf:
         return f"none can be told: too few rows were learned from to refuse {100 * reject:g} % of genuine ones"
     rows, refusal = counted(len(linkage.incoming), "row"), linkage.memory.similarity.refusal(reject)
-    told = f"{int(linkage.strangers.sum()):,} of {rows}; about {100 * reject:g} % of genuine rows are refused as well"
+    low, high = (f"{100 * end:.0f}" for end in refusal.kept)
+    told = f"{int(linkage.strangers.sum()):,} of {rows}; of genuine rows, {low} to {high} % are kept (90 % confidence "
+    told += "interval)"
     return f"{told}; {of_strangers(refusal.refused, refusal.known, reject)}" if refusal.known else told
 
 
 def _right(linkage: Linkage) -> str:
     found, report = linkage.evidence, linkage.memory.report
     if found is not None:
-        return _share(found)
+        return found.outcome
     if linkage.earlier is not None and linkage.found:
         before = linkage.earlier.certificate
         how = ", one to one" if before.of == MATCHES and not linkage.one_to_one else ""
-        return f"nobody knows: none of these rows has been checked; of the batch learned from, {_share(before)}{how}"
+        return f"nobody knows: none of these rows has been checked; of the batch learned from, {before.outcome}{how}"
     if report is None or not report.found or math.isnan(report.confidence):
         return "nobody knows: no answer has been checked"
     return report.unchecked
-
-
-def _share(found: Certificate) -> str:
-    return str(replace(found, wanted=None)).splitlines()[0]
 
 
 def _basis(linkage: Linkage) -> str:

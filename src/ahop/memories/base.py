@@ -155,7 +155,7 @@ class AssociativeMemory(Stored):
         tolerance = within(tolerance, "tolerance", 0.0, math.inf)
         max_steps = integer(max_steps, "max_steps", 1)
         if steps != 1 and self.query_dim != self.patterns.shape[1]:
-            raise ValueError(f"steps must be 1: answers are not as wide as queries and cannot be asked; got {steps}")
+            raise ValueError(f"steps must be 1 where answers and queries differ in width; got {steps}")
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
         if prior is not None:
             return self._settle_in_context(asked, prior, steps, tolerance, max_steps)
@@ -271,8 +271,8 @@ class AssociativeMemory(Stored):
 
         Args:
             queries: ``(n, d)``.
-            origins: The index of the stored pattern that each query came from, ``(n,)``; -1 where nobody knows it, None
-                when nobody knows any. Likelihoods learn from such queries too; others leave them out.
+            origins: The index of the stored pattern that each query came from, ``(n,)``; -1 where unknown, None if
+                none is known. Likelihoods learn from such queries too; others leave them out.
                 ``ahop.STRANGER`` where somebody knows that it is none of the patterns: nothing learns from these, and
                 only b-hop is judged by them.
             observed: As in :meth:`scores`: learn from these entries alone.
@@ -340,8 +340,8 @@ class AssociativeMemory(Stored):
             from sklearn.exceptions import ConvergenceWarning
 
             steps = f"{report.iterations} iterations of {report.solver}"
-            told = f"the fit was still improving after {steps}; what it learned is kept"
-            warn(f"{told}; to go on, {report.advice or self._advice}", ConvergenceWarning)
+            message = f"the fit was still improving after {steps}; what it learned is kept"
+            warn(f"{message}; to go on, {report.advice or self._advice}", ConvergenceWarning)
         return self
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -461,13 +461,13 @@ class AssociativeMemory(Stored):
             known = as_origins(origins, len(asked), len(self), least=STRANGER).to(self.patterns.device)
             genuine = known != STRANGER
             if not bool(genuine.any()):
-                raise ValueError("origins must leave something to learn from, got known strangers alone")
+                raise ValueError("origins must leave some queries to learn from, got known strangers only")
             asked, known, strangers = asked[genuine], known[genuine], asked[~genuine]
             known = None if bool((known < 0).all()) else known
         if asked.observed is None or bool(asked.observed.all()):
             return Queries(asked.rows), known, strangers
         if not bool(asked.observed.any()):
-            raise ValueError("observed must leave something to learn from, got queries of which nothing was observed")
+            raise ValueError("observed must leave some entries to learn from, got none")
         return asked, known, strangers
 
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # Patterns from which on a recall goes by the index.
 _MANY = 2**16
+# Patterns that a set is first looked for among; four times as many where they are not enough.
+_FIRST = 16
 
 
 class BayesianHopfield(Scattered, Verifiable):
@@ -140,7 +142,7 @@ class BayesianHopfield(Scattered, Verifiable):
             order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, row by row, whose
                 slopes are then tried, too; 0 for none, None to find out.
             room: How many queries a pattern takes at most, as in :meth:`match`, if that is known: what is likely under
-                this constraint is learned from (:mod:`ahop.similarity.families.crowding`). None for any number.
+                this constraint is learned from (:mod:`ahop.similarity.families.capacity`). None for any number.
             standardise: Whether columns have units of their own, as grams beside degrees: each is then counted in the
                 standard deviation of the patterns. Not for images, spectra and embeddings, whose columns are alike.
             learn_prior: Learn too how often each pattern is asked for.
@@ -326,17 +328,18 @@ class BayesianHopfield(Scattered, Verifiable):
                 no stored pattern: their indices are -1 and their probabilities 0. ``refusal`` of what comes back
                 says what that comes to. A ``prior`` has no say in it. None refuses nothing.
             coverage: Instead of k: as few patterns for each query as hold its origin at this rate, by labels that were
-                held out or verified (conformal prediction, :mod:`ahop.learning.conformal`, which also says what so many
-                labels can promise). Sets differ in size: the rest of a row is -1 with a probability of 0.
+                held out or verified (conformal prediction, :mod:`ahop.learning.conformal`). ``coverage`` of what comes
+                back says what so many labels can promise. Sets differ in size: the rest of a row is -1 with a
+                probability of 0.
 
         Example:
             >>> patterns = torch.rand(100, 4, generator=torch.Generator().manual_seed(0))
             >>> queries, origins = ahop.variants.Noisy(0.2).sample(patterns, 300)
             >>> memory = BayesianHopfield(patterns).fit(queries[:200], origins[:200])
-            >>> sets = memory.recall(queries[200:], coverage=0.9).indices
-            >>> held = (sets == origins[200:, None]).any(1).float().mean()
-            >>> sets.shape[1] > 1, 0.8 < float(held) <= 1
-            (True, True)
+            >>> sets = memory.recall(queries[200:], coverage=0.9)
+            >>> held = (sets.indices == origins[200:, None]).any(1).float().mean()
+            >>> sets.indices.shape[1] > 1, 0.8 < float(held) <= 1, [round(end, 2) for end in sets.coverage]
+            (True, True, [0.86, 0.93])
         """
         if coverage is not None:
             if prior is not None:
@@ -402,13 +405,27 @@ class BayesianHopfield(Scattered, Verifiable):
                 "coverage must be None where many patterns have come or gone since labels judged: let verify see "
                 "further answers"
             )
-        least = self.similarity.least_likely(coverage)
-        found = self.recall(queries, min(len(self), math.floor(1 / least)), observed=observed, reject=reject)
-        out = found.probabilities < least
-        out[..., 0] = False
+        ratio = math.exp(self.similarity.furthest(coverage))
+        size = 0
+        while True:
+            size = min(len(self), max(_FIRST, 4 * size))
+            found = self.recall(queries, size, observed=observed, reject=reject)
+            out = (found.indices < 0) | (found.probabilities < self._least(found.probabilities, ratio))
+            out[..., 0] = False
+            # One that is out comes after all that are in.
+            if size == len(self) or bool(out[..., -1].all()):
+                break
         size = max(1, int((~out).sum(-1).max())) if out.numel() else 1
         indices, probabilities = found.indices.masked_fill(out, -1), found.probabilities.masked_fill(out, 0.0)
-        return Recall(indices[..., :size], probabilities[..., :size]).checked(found.verified)
+        sets = Recall(indices[..., :size], probabilities[..., :size]).checked(found.verified)
+        sets.refusal, sets.coverage = found.refusal, self.similarity.realised(coverage)
+        return sets
+
+    def _least(self, probabilities: Tensor, ratio: float) -> Tensor:
+        """The probability that is so many times that of the first choice, doubt aside, ``(..., 1)``."""
+        doubt = float(self.similarity.doubt)
+        # What doubt alone makes of a pattern that is far behind cannot be told from what it makes of others as far.
+        return (ratio * probabilities[..., :1] + (1 - ratio) * doubt / len(self)) * (1 - 1e-6)
 
     def _codes(self) -> View | None:
         """The index as it is now, where patterns are many and have one."""
@@ -432,7 +449,11 @@ class BayesianHopfield(Scattered, Verifiable):
 
     @of_one_moment
     def recall_exactly(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:
-        """As :meth:`recall`, with every stored pattern scored exactly however many there are."""
+        """As :meth:`recall`, with every stored pattern scored exactly however many there are.
+
+        Args:
+            queries, k, observed: As in :meth:`recall`.
+        """
         with reranking.exact_alone():
             return self._doubted(super().recall(queries, k, observed=observed))
 

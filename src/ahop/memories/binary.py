@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 
 def require_signs(rows: Any, name: str, owner: object) -> Tensor:
-    """A matrix of -1 and +1, or an error that says of whom."""
+    """A matrix of -1 and +1, or an error that says of whom.
+
+    Args:
+        rows: What came.
+        name: The argument's name, for errors.
+        owner: What needs the signs; errors name its class.
+    """
     signs = as_matrix(rows, name)
     if not bool((signs.abs() == 1).all()):
         raise ValueError(f"{name} of a {type(owner).__name__} must be -1 or +1, got other values")

@@ -85,18 +85,26 @@ class Certificate:
             count += max(1, count // 20)
         return None if self.wanted is not None else 0
 
+    @property
+    def outcome(self) -> str:
+        """How often they were right and, where an accuracy is asked for, whether that reaches it, in words."""
+        low, high = (f"{100 * end:.0f}" for end in self.interval)
+        told = f"{100 * self.accuracy:.0f} % of {self.labels} {self.of} were right"
+        told += f" (90 % confidence interval {low} to {high} %)"
+        return told if self.wanted is None else f"{self.verdict}: {told}; {100 * self.wanted:g} % is wanted"
+
+    @property
+    def advice(self) -> str:
+        """What would decide, in words; nothing where it is decided."""
+        if self.verdict != "WARN":
+            return ""
+        more = "no number of answers" if self.more is None else f"about {self.more} answers more"
+        return f"{more} would decide, if they are like these"
+
     def __str__(self) -> str:
-        low, high = self.interval
-        told = f"{self.accuracy:.0%} of {self.labels} {self.of} were right (90 % confidence interval "
-        told = told.replace("%", " %", 1) + f"{100 * low:.0f} to {100 * high:.0f} %)"
-        lost = clopper_pearson(self.strangers, self.labels)
-        lines = [told, f"strangers: {self.strangers} of {self.labels} ({100 * lost[0]:.0f} to {100 * lost[1]:.0f} %)"]
-        if self.wanted is not None:
-            lines[0] = f"{self.verdict}: {told}; {100 * self.wanted:.0f} % is wanted"
-            if self.verdict == "WARN":
-                more = "no number of answers" if self.more is None else f"about {self.more} answers more"
-                lines.append(f"next: {more} would decide, if they are like these")
-        return "\n".join(lines)
+        low, high = (f"{100 * end:.0f}" for end in clopper_pearson(self.strangers, self.labels))
+        lines = [self.outcome, f"strangers: {self.strangers} of {self.labels} ({low} to {high} %)"]
+        return "\n".join(lines + ([f"next: {self.advice}"] if self.advice else []))
 
 
 def _verdict(interval: tuple[float, float], wanted: float | None) -> str:
@@ -107,7 +115,13 @@ def _verdict(interval: tuple[float, float], wanted: float | None) -> str:
 
 
 def questions(found: Recall, count: int, seed: int) -> list[Question]:
-    """So many of the queries of a recall, spread over confidence and over first choices."""
+    """So many of the queries of a recall, spread over confidence and over first choices.
+
+    Args:
+        found: The recall.
+        count: How many queries to choose.
+        seed: Seed of the random start.
+    """
     total = len(found.indices)
     if integer(count, "count", 1) > total:
         raise ValueError(f"count must be at most {total}, as many as there are queries; got {count}")
@@ -127,6 +141,12 @@ def certified(first: Tensor, answers: Sequence[Any], patterns: int, wanted: floa
 
     An answer of -1 is refused: where origins are learned from it means that nobody knows, and where patterns are
     recalled that none was.
+
+    Args:
+        first: The first choice for each query, ``(n,)``.
+        answers: For each query an origin, STRANGER for none of the patterns, or None if unknown.
+        patterns: The number of stored patterns.
+        wanted: The accuracy to prove, in 0 to 1; None asks for none.
     """
     given = answers.tolist() if isinstance(answers, Tensor) else list(answers)
     if len(given) != len(first):
@@ -136,11 +156,11 @@ def certified(first: Tensor, answers: Sequence[Any], patterns: int, wanted: floa
         named = isinstance(answer, Real) and 0 <= float(answer) < patterns and not float(answer) % 1
         if not named and answer != STRANGER:
             raise ValueError(
-                f"answers must be origins from 0 to {patterns - 1}, ahop.STRANGER for none of them or None for one "
-                f"that nobody knows; got {answer!r}"
+                f"answers must be origins from 0 to {patterns - 1}, ahop.STRANGER for none of them, or None where "
+                f"the answer is unknown; got {answer!r}"
             )
     if not known:
-        raise ValueError("answers must have at least one that somebody knows")
+        raise ValueError("answers must hold at least one that is known, got None for every query")
     right, strangers = sum(one == answer for one, answer in known), sum(answer == STRANGER for _, answer in known)
     asked = None if wanted is None else within(wanted, "wanted", 0.0, 1.0)
     return Certificate(right, len(known), strangers, asked)

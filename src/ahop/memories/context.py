@@ -24,7 +24,7 @@ Prior = Tensor | np.ndarray | Callable[[slice], Tensor | np.ndarray]
 One = TypeVar("One", bound=Stored)
 
 # A table of so few pairs takes no longer than asking for it. Of a larger one, half are candidates at least.
-_FEW = 2**12
+_SMALL_TABLE = 2**12
 # Bytes of a number with its place, and of a pair in a table.
 _BYTES = 32
 # Rows that are named in an error.
@@ -146,7 +146,7 @@ def _require_candidates(counts: Tensor, memory: Stored, start: int) -> None:
     if len(none):
         named = ", ".join(str(start + row) for row in none[:_NAMED].tolist()) + (", ..." if len(none) > _NAMED else "")
         own = "" if memory.prior is None else ", beside the memory's own"
-        raise ValueError(f"prior must leave every query a pattern{own}; it leaves none to queries {named}")
+        raise ValueError(f"prior must leave every query at least one pattern{own}; it leaves none for queries {named}")
 
 
 def _groups(entries: _Entries, memory: Stored) -> Iterator[Group]:
@@ -166,7 +166,7 @@ def _groups(entries: _Entries, memory: Stored) -> Iterator[Group]:
         place = torch.zeros(len(memory), dtype=torch.bool, device=columns.device).index_fill(0, columns[here], True)
         kept = place.nonzero().squeeze(1)
         pairs = count * len(kept)
-        fits = pairs <= max(2 * len(columns[here]), _FEW) and pairs * _BYTES <= budget()
+        fits = pairs <= max(2 * len(columns[here]), _SMALL_TABLE) and pairs * _BYTES <= budget()
         if count > 1 and not fits:
             middle = (low + high) // 2
             waiting += [(low, middle), (middle, high)]

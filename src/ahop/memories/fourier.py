@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # How much of a turn the rounding of an angle may come to.
-_TURN = 1e-2
+_ROUNDING_TURN = 1e-2
 # How often a step that would raise the energy is halved before the state rests.
 _HALVINGS = 10
 # What memories that keep their patterns can be asked for.
-_OF_PATTERNS = ("patterns", "recall", "scores", "weights", "fit", "plot")
+_NEEDS_PATTERNS = ("patterns", "recall", "scores", "weights", "fit", "plot")
 
 
 class FourierHopfield(Memory):
@@ -94,7 +94,7 @@ class FourierHopfield(Memory):
         return int(self.count)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OF_PATTERNS:
+        if name in _NEEDS_PATTERNS:
             raise AttributeError(
                 f"f-hop has no {name}, since it keeps no patterns: retrieve(queries) says where they lead, "
                 "energy(queries) how close they are to what is stored, and ahop.plot.energy draws that"
@@ -221,7 +221,7 @@ class FourierHopfield(Memory):
     def _angles(self, rows: Tensor, name: str) -> Tensor:
         angles = rows @ self.frequencies.T
         # Asked this way round, what is no number is refused.
-        if not bool((angles.abs() * torch.finfo(angles.dtype).eps <= _TURN).all()):
+        if not bool((angles.abs() * torch.finfo(angles.dtype).eps <= _ROUNDING_TURN).all()):
             raise ValueError(
                 f"{name} must be closer to zero, or beta smaller: {angles.dtype} rounds their features away"
             )

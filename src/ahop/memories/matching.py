@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 # Patterns that compete for each query, where there are more, and the bytes of one with its place.
 _CANDIDATES, _BYTES = 100, 16
 # Log-odds beyond which nothing is uncertain, and the score of a pattern that is never asked for.
-_CERTAIN, _NEVER = 1e6, 1e30
+_MOST_LOG_ODDS, _EXCLUDED_SCORE = 1e6, 1e30
 # A share that rounding alone may leave.
-_NOTHING = 1e-5
+_ROUNDING = 1e-5
 # Patterns that are named in a text.
 _NAMED = 3
 
@@ -166,10 +166,10 @@ def matched(memory: Host, view: View | None, queries: Queries, room: Tensor, lev
         room = room * (memory.prior > 0)
     candidates, open_set, device = _candidates(memory, view, queries), level > -math.inf, room.device
     surplus = 0 if open_set else max(0, len(queries) - int(room.sum()))
-    odds = torch.full_like(candidates.evidence, _CERTAIN)
+    odds = torch.full_like(candidates.evidence, _MOST_LOG_ODDS)
     if open_set or surplus:
         familiar = _familiarity(memory, queries, candidates.evidence)
-        odds = (familiar - level if open_set else familiar).clamp(-_CERTAIN, _CERTAIN)
+        odds = (familiar - level if open_set else familiar).clamp(-_MOST_LOG_ODDS, _MOST_LOG_ODDS)
     alone = candidates.columns[:, 0].masked_fill(open_set & (odds < 0), -1)
     nothing = candidates.log[:, 0] - odds
 
@@ -182,13 +182,13 @@ def matched(memory: Host, view: View | None, queries: Queries, room: Tensor, lev
     candidates = candidates.taking(memory, queries, indices)
     # Any query may be a stranger; where none is, as many are left out as find no room.
     plan = _shared(candidates, -odds, room, surplus or len(queries))
-    return _told(memory, candidates.columns, plan, indices, alone, room)
+    return _as_matching(memory, candidates.columns, plan, indices, alone, room)
 
 
 def _shared(candidates: _Candidates, stranger: Tensor, room: Tensor, dustbin: int) -> Plan:
     """The plan over candidates, the dustbin, and all other patterns together. These take no more than queries by
     themselves ask of them: who has to give way goes to a candidate, as in the assignment."""
-    log = torch.where(room[candidates.columns] > 0, candidates.log, candidates.log - _CERTAIN)
+    log = torch.where(room[candidates.columns] > 0, candidates.log, candidates.log - _MOST_LOG_ODDS)
     outside = torch.arange(len(room), len(room) + 2, device=room.device).expand(len(log), 2)
     scores = torch.cat([log, stranger[:, None], candidates.others[:, None]], 1)
     others = candidates.others.exp().sum()
@@ -196,7 +196,7 @@ def _shared(candidates: _Candidates, stranger: Tensor, room: Tensor, dustbin: in
     return shared_out(scores, torch.cat([candidates.columns, outside], 1), rooms)
 
 
-def _told(memory: Host, columns: Tensor, plan: Plan, indices: Tensor, alone: Tensor, room: Tensor) -> Matching:
+def _as_matching(memory: Host, columns: Tensor, plan: Plan, indices: Tensor, alone: Tensor, room: Tensor) -> Matching:
     doubt, log_prior = memory.similarity.doubt.double(), memory._log_prior()
     prior = torch.full_like(room, 1 / len(room), dtype=torch.float64) if log_prior is None else log_prior.exp().double()
     log, strangers = plan.log[:, : columns.shape[1]], plan.log[:, columns.shape[1]].exp()
@@ -207,8 +207,8 @@ def _told(memory: Host, columns: Tensor, plan: Plan, indices: Tensor, alone: Ten
 
     def sure(found: Tensor, index: Tensor) -> Tensor:
         # Of queries that tell nothing, the prior speaks.
-        doubted = torch.lerp(found, (1 - strangers) * prior[index.clamp_min(0)], doubt)
-        return doubted.masked_fill(index < 0, 0.0).to(single(memory.patterns[:0]).dtype)
+        blended = torch.lerp(found, (1 - strangers) * prior[index.clamp_min(0)], doubt)
+        return blended.masked_fill(index < 0, 0.0).to(single(memory.patterns[:0]).dtype)
 
     asked = torch.bincount(alone[alone >= 0], minlength=len(room))
     strained = (asked > room).nonzero().squeeze(1)
@@ -255,7 +255,7 @@ def _listed(view: View, queries: Queries, k: int) -> _Candidates:
     log = best.values - evidence.double()[:, None]
     # What the candidates leave of one; below what float32 can tell, nothing.
     left = 1 - log.exp().sum(1)
-    others = torch.where(left > _NOTHING, left.log(), -math.inf)
+    others = torch.where(left > _ROUNDING, left.log(), -math.inf)
     return _Candidates(columns.gather(1, best.indices).clamp_min(0), log, others, evidence.double())
 
 
@@ -264,7 +264,7 @@ def _scanned(memory: Host, queries: Queries, k: int) -> _Candidates:
     evidence, best = scores.logsumexp(1), scores.topk(k, 1)
     others = scores.scatter_(1, best.indices, -math.inf).logsumexp(1) - evidence
     log = best.values - evidence[:, None]
-    return _Candidates(best.indices, log.masked_fill(log < -_NEVER, -math.inf), others, evidence)
+    return _Candidates(best.indices, log.masked_fill(log < -_EXCLUDED_SCORE, -math.inf), others, evidence)
 
 
 def _familiarity(memory: Host, queries: Queries, evidence: Tensor) -> Tensor:

@@ -32,6 +32,11 @@ def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory: ...
 def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory | FourierHopfield:
     """A network by its short name; "k2-hop" is a :class:`KernelHopfield` fitted to the retrieval loss.
 
+    Args:
+        name: The short name.
+        patterns: What to store, ``(N, d)``.
+        **options: Arguments of the network's class.
+
     Example:
         >>> create("m-hop", torch.eye(3), beta=2.0)
         ModernHopfield(

@@ -68,12 +68,12 @@ class Scattered(AssociativeMemory, abstract=True):
         table = as_matrix(rows, "rows")
         items = as_tensor(groups, "groups", whole=True).to(table.device)
         if items.shape != (len(table),) or items.is_floating_point() or items.dtype == torch.bool:
-            told = f"{items.dtype} of shape {tuple(items.shape)}"
-            raise ValueError(f"groups must be whole numbers, one for each of the {len(table)} rows; got {told}")
+            shape = f"{items.dtype} of shape {tuple(items.shape)}"
+            raise ValueError(f"groups must be whole numbers, one for each of the {len(table)} rows; got {shape}")
         _, place, counts = items.unique(return_inverse=True, return_counts=True)
         free = (counts - 1).to(table)[:, None]
         if not bool(free.any()):
-            raise ValueError("groups must have two rows of one item at least: one alone does not scatter")
+            raise ValueError("groups must hold at least one item with two rows or more: a single row shows no scatter")
         sums = table.new_zeros(len(counts), table.shape[1])
         means = sums.index_add(0, place, table) / counts[:, None]
         squares = sums.index_add(0, place, (table - means[place]).square())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # By how much what comes next outweighs what is there, once it has been there for long.
-_PUSH = 2.5
+_TRANSITION_WEIGHT = 2.5
 
 
 class SequenceHopfield(AssociativeMemory):
@@ -138,7 +138,7 @@ class SequenceHopfield(AssociativeMemory):
         # Side by side, so that the separation scales both alike.
         scores = torch.cat([self._scores(Queries(state)), self._scores(Queries(mean))], -1)
         here, over = self.separation(scores).to(state.dtype).chunk(2, -1)
-        return driven(here @ self.patterns + _PUSH * over @ self.values, state)
+        return driven(here @ self.patterns + _TRANSITION_WEIGHT * over @ self.values, state)
 
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
         return self._as_units(super()._step(state, observed), state)

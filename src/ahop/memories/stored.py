@@ -45,7 +45,13 @@ class Stored(Memory, abstract=True):
 
     @torch.no_grad()
     def add(self, patterns: Any, *, values: Any = None, prior: Any = None) -> Self:
-        """Store further patterns, with their values and prior counts where this memory has them."""
+        """Store further patterns, with their values and prior counts where this memory has them.
+
+        Args:
+            patterns: The further patterns, ``(n, d)``.
+            values: What they read out, ``(n, v)``; needed if and only if this memory has values.
+            prior: How often each is asked for, ``(n,)``; needed if and only if this memory has a prior.
+        """
         with self.changing:
             new = stored_as(as_matrix(patterns, "patterns"), self.patterns, "patterns")
             if new.shape[1] != self.patterns.shape[1]:
@@ -81,7 +87,7 @@ class Stored(Memory, abstract=True):
             kept = keep.nonzero().squeeze(1)
             values, prior = (None if some is None else some[kept] for some in (self.values, self.prior))
             if prior is not None and not float(prior.sum()) > 0:
-                raise ValueError("indices must leave a pattern that is ever asked for, by the prior; got all of those")
+                raise ValueError("indices must leave at least one pattern of positive prior, got all of them")
             self._store(self.patterns[kept], values, prior, kept)
         return self
 

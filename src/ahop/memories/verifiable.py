@@ -22,7 +22,7 @@ from ahop.similarity import Corruption, Similarity
 # Rivals of an origin that a temperature is fitted beside: the likeliest.
 _RIVALS = 1024
 # The share of patterns that may come and go before labels that judged beside the others say nothing any more.
-_CHANGED = 0.1
+_CHANGED_SHARE = 0.1
 
 
 class Turnover(NamedTuple):
@@ -44,7 +44,7 @@ class Turnover(NamedTuple):
     @property
     def much(self) -> bool:
         """Whether labels that judged beside the patterns of then say nothing of these."""
-        return self.changed > _CHANGED * self.judged
+        return self.changed > _CHANGED_SHARE * self.judged
 
 
 class Verifiable(Doubting, abstract=True):
@@ -133,7 +133,9 @@ class Verifiable(Doubting, abstract=True):
             if not tells:
                 similarity.doubt.fill_(1.0)
             now.similarity = similarity
-            now.report = replace(before, accuracy=found.accuracy, labels=found.labels, witnesses=0, found=tells)
+            now.report = replace(
+                before, accuracy=found.accuracy, labels=found.labels, witnesses=0, found=tells, checked=True
+            )
             now._turnover = Turnover(len(now), len(now))
             strangers = asked[[row for row, answer in enumerate(answers) if answer == STRANGER]]
             if len(strangers):

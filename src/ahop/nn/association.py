@@ -20,7 +20,7 @@ from ahop.similarity import Adaptive, Dot, Similarity
 
 # How far below the best a pattern lies that must have no weight, in units of the temperature and of the scores' own
 # size: beyond what any separation still sees.
-_FAR = 1e4
+_BLOCKED_GAP = 1e4
 
 
 class Mask:
@@ -82,7 +82,13 @@ class Mask:
                 setattr(self, name, functional.pad(table, (0, columns)))
 
     def fold(self, batch: int, heads: int, queries: int) -> None:
-        """Follow states of a batch that were laid behind each other: ``(1, heads, B * Q, N)``."""
+        """Follow states of a batch that were laid one behind the other: ``(1, heads, B * Q, N)``.
+
+        Args:
+            batch: B, the number of batch items.
+            heads: The number of heads.
+            queries: Q, the number of states of a batch item.
+        """
         self.padding = None
         for name in ("blocked", "added"):
             table = getattr(self, name)
@@ -94,7 +100,7 @@ class Mask:
 class Association(nn.Module):
     r"""What every Hopfield layer does between its projections, one head at a time.
 
-    .. math:: y_h = \mathrm{sep}\big(\beta_h \, \mathrm{sim}_h(\Xi_h, x_h)\big) \, V_h
+    .. math:: y_h = V_h^\top \mathrm{sep}\big(\beta_h \, \mathrm{sim}_h(\Xi_h, x_h)\big)
 
     Args:
         dim: Width of the space where states and stored patterns are compared; None where it is not known.
@@ -155,7 +161,16 @@ class Association(nn.Module):
         return self.log_beta.exp()
 
     def scores(self, stored: Tensor, state: Tensor, mask: Mask) -> Tensor:
-        """Similarities times beta plus what the mask adds, in float32 or better, ``(B, heads, Q, N)``."""
+        """Similarities times beta plus what the mask adds, in float32 or better.
+
+        Args:
+            stored: Patterns, ``(B, heads, N, d)``.
+            state: Queries, ``(B, heads, Q, d)``.
+            mask: Which patterns a state may see.
+
+        Returns:
+            Scores, ``(B, heads, Q, N)``.
+        """
         stored, state = self._modulated(stored, state)
         # A score in half precision could not tell close patterns apart.
         with torch.autocast(state.device.type, enabled=False):
@@ -172,13 +187,29 @@ class Association(nn.Module):
             return table if mask.added is None else table + mask.added
 
     def weights(self, stored: Tensor, state: Tensor, mask: Mask) -> Tensor:
-        """What each stored pattern has in the readout; all zero for a state that may see none."""
+        """The weight of each stored pattern in the readout; all are zero for a state that may see none.
+
+        Args:
+            stored, state, mask: As in :meth:`scores`.
+
+        Returns:
+            Weights, ``(B, heads, Q, N)``.
+        """
         table = self._fenced(self.scores(stored, state, mask), mask)
         weights: Tensor = self.separation(table)
         return weights if mask.blocked is None else weights.masked_fill(mask.blocked, 0.0)
 
     def forward(self, stored: Tensor, state: Tensor, values: Tensor, mask: Mask, dropout: float = 0.0) -> Tensor:
-        """The readout; each weight is dropped with probability ``dropout``."""
+        """Read out values.
+
+        Args:
+            stored, state, mask: As in :meth:`scores`.
+            values: What the patterns stand for, ``(B, heads, N, v)``.
+            dropout: The probability with which each weight is dropped.
+
+        Returns:
+            Readouts, ``(B, heads, Q, v)``.
+        """
         if self._is_attention:
             return self._attention(stored, state, values, mask, dropout)
         if self._fuses(stored, state, values, mask, dropout):
@@ -189,7 +220,11 @@ class Association(nn.Module):
         return weights.to(values.dtype) @ values
 
     def step(self, stored: Tensor, state: Tensor, mask: Mask) -> Tensor:
-        """The next states; one that no pattern reaches stays where it is."""
+        """The next states; one that no pattern reaches stays where it is.
+
+        Args:
+            stored, state, mask: As in :meth:`scores`.
+        """
         if not self.separation.bounded:
             return self.forward(stored, state, stored, mask)
         weights = self.weights(stored, state, mask)
@@ -202,6 +237,9 @@ class Association(nn.Module):
             - \tfrac1\beta \Psi^\star(\beta\, \mathrm{sim}(\Xi, x))
 
         Large, but finite, for a state that may see nothing.
+
+        Args:
+            stored, state, mask: As in :meth:`scores`.
         """
         table = self._fenced(self.scores(stored, state, mask), mask)
         energy: Tensor = -self.separation.conjugate(table) / single(self.beta)[:, None]
@@ -301,7 +339,7 @@ class Association(nn.Module):
             # Below the worst as well: where several patterns are wanted, these must not be preferred to it.
             level = torch.minimum(best, table.detach().masked_fill(mask.blocked, torch.inf).amin(-1, keepdim=True))
         temperature = 1 / torch.as_tensor(self.separation.inverse_temperature).detach()
-        return torch.where(mask.blocked, level - _FAR * (best.abs() + temperature), table)
+        return torch.where(mask.blocked, level - _BLOCKED_GAP * (best.abs() + temperature), table)
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}"

@@ -20,13 +20,15 @@ from ahop.similarity import Cosine, Similarity
 # Where a layer that goes on until its state rests gives up.
 _MOST_STEPS = 1000
 # What cosines are multiplied by (Liu et al., 2022, let it begin there): by far less, all patterns weigh alike.
-_COSINES = 10.0
+_COSINE_SCALE = 10.0
 
 
 class Hopfield(nn.Module):
     r"""Associates every state pattern with stored patterns and reads out their projections, in several heads.
 
-    .. math:: y = \big[\mathrm{sep}(\beta_h \, \mathrm{sim}(W_h \Xi,\, U_h x)) \; V_h P\big]_h \, O
+    .. math:: y = O \, \big[V_h P^\top \mathrm{sep}(\beta_h \, \mathrm{sim}(\Xi W_h^\top,\, U_h x))\big]_h
+
+    with the stored patterns and their projections as the rows of :math:`\Xi` and :math:`P`.
 
     With its defaults and ``input_size`` given this is :class:`torch.nn.MultiheadAttention`, the stored patterns being
     keys, the states queries and the projections values. Without ``input_size`` there is nothing to learn: patterns are
@@ -192,12 +194,15 @@ class Hopfield(nn.Module):
         stored_pattern_padding_mask: Tensor | None = None,
         association_mask: Tensor | None = None,
     ) -> Tensor:
-        r"""The energy of each state before it is updated, ``(B, heads, Q)``; arguments as in :meth:`forward`.
+        r"""The energy of each state before it is updated, ``(B, heads, Q)``.
 
         .. math:: E(x) = \tfrac12 \lVert x \rVert^2 - \tfrac1\beta \Psi^\star(\beta \, \Xi x)
 
         for the dot product, which updates of the state never raise, and :math:`-\tfrac1\beta \Psi^\star(\beta s)` for
         every other similarity; :math:`\Psi^\star` is the log-sum-exp for softmax.
+
+        Args:
+            input, stored_pattern_padding_mask, association_mask: As in :meth:`forward`.
         """
         heads = self._project(self._check(input, stored_pattern_padding_mask, association_mask))
         energy = self.association.energy(heads.stored, heads.state, heads.mask)
@@ -244,7 +249,7 @@ def _scalings(similarity: Similarity | str | Sequence[Similarity], heads: int, h
     """For each head what lets a softmax of its scores tell patterns apart, and still learn."""
     one_for_all = isinstance(similarity, str) or not isinstance(similarity, Sequence)
     some: Sequence[object] = [similarity] * heads if one_for_all else similarity  # type: ignore[assignment]
-    return [_COSINES if part == Cosine.name or isinstance(part, Cosine) else hidden_size**-0.5 for part in some]
+    return [_COSINE_SCALE if part == Cosine.name or isinstance(part, Cosine) else hidden_size**-0.5 for part in some]
 
 
 def _meeting(modulation: Modulation | None, hidden_size: int | None) -> int | None:
@@ -252,5 +257,7 @@ def _meeting(modulation: Modulation | None, hidden_size: int | None) -> int | No
     if not isinstance(modulation, Kernel):
         return hidden_size
     if hidden_size not in (None, modulation.dim):
-        raise ValueError(f"modulation was made for {modulation.dim} dimensions, but hidden_size is {hidden_size}")
+        raise ValueError(
+            f"modulation must be for {hidden_size} dimensions, the hidden_size; got one for {modulation.dim}"
+        )
     return modulation.features or modulation.dim

@@ -21,6 +21,11 @@ class Sizes:
     """The widths of a layer: of its inputs, where they meet in a head, of what a head reads out, and of the output.
 
     Arguments are those of :class:`~ahop.nn.Hopfield`, whose defaults are filled in.
+
+    Args:
+        heads: The number of heads.
+        input_size, hidden_size, output_size, pattern_size, stored_pattern_size, pattern_projection_size: As in
+            :class:`ahop.nn.Hopfield`; None for what follows from the others.
     """
 
     def __init__(
@@ -59,7 +64,16 @@ def _size(size: int | None, name: str) -> int | None:
 
 
 class Side(nn.Module):
-    """One of the three inputs on its way into the heads: normalised, projected, cut up."""
+    """One of the three inputs on its way into the heads: normalised, projected, cut up.
+
+    Args:
+        width: The number of values of an input.
+        normalised: Normalise inputs first, by layer normalisation.
+        static: Use inputs as they are, without a projection.
+        target: The width in a head.
+        heads: The number of heads.
+        bias: Whether the projection has a bias.
+    """
 
     def __init__(
         self, width: int | None, normalised: bool, static: bool, target: int | None, heads: int, bias: bool

@@ -13,6 +13,11 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
     There PyTorch would do it more slowly, and warn. The answer has the type that it would have had.
 
+    Args:
+        inputs: ``(..., d)``.
+        weight: ``(v, d)``.
+        bias: ``(v,)``, or None.
+
     Example:
         >>> linear(torch.ones(2, 3).bfloat16(), torch.ones(4, 3).bfloat16()).dtype
         torch.bfloat16

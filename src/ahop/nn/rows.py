@@ -135,7 +135,16 @@ class RowEmbedding(nn.Module):
         return vectors
 
     def parts(self, numbers: Tensor, codes: Tensor, columns: Sequence[int]) -> Tensor:
-        """What each of these columns contributes to that sum, ``(n, columns, width)``; codes come behind numbers."""
+        """What each of these columns contributes to that sum.
+
+        Args:
+            numbers: The columns of numbers, ``(n, count)``.
+            codes: The categorical columns as codes.
+            columns: Which columns; categorical ones are counted behind those of numbers.
+
+        Returns:
+            Contributions, ``(n, len(columns), width)``: columns of numbers first.
+        """
         first = [column for column in columns if column < self.count]
         then = [column - self.count for column in columns if column >= self.count]
         inner = self._inner(numbers, first)

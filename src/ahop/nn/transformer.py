@@ -151,9 +151,12 @@ class EnergyTransformer(nn.Module):
         stored_pattern_padding_mask: Tensor | None = None,
         association_mask: Tensor | None = None,
     ) -> Tensor:
-        """The energy of all tokens together, ``(B,)``, or ``()`` without a batch; arguments as in :meth:`forward`.
+        """The energy of all tokens together, ``(B,)``, or ``()`` without a batch.
 
         A token that may ask no other has no part in that of attention.
+
+        Args:
+            input, stored_pattern_padding_mask, association_mask: As in :meth:`forward`.
         """
         tokens, mask, padding = self._check(input, stored_pattern_padding_mask, association_mask)
         normal = self.norm(tokens)
@@ -194,12 +197,12 @@ class EnergyTransformer(nn.Module):
             padding = padding[None]
         batch, length = tokens.shape[:2]
         mask = Mask(padding, association, (batch, self.num_heads, length, length))
-        # No token asks itself, and padding asks nobody.
-        nobody = torch.eye(length, dtype=torch.bool, device=tokens.device)
+        # No token asks itself, and padding asks none.
+        blocked = torch.eye(length, dtype=torch.bool, device=tokens.device)
         if padding is not None:
-            nobody = nobody | padding[:, None, :, None]
+            blocked = blocked | padding[:, None, :, None]
             tokens = tokens.masked_fill(padding[..., None], 0.0)
-        mask.blocked = nobody.expand(batch, 1, length, length) if mask.blocked is None else mask.blocked | nobody
+        mask.blocked = blocked.expand(batch, 1, length, length) if mask.blocked is None else mask.blocked | blocked
         return tokens, mask, padding
 
     def extra_repr(self) -> str:

@@ -126,6 +126,11 @@ def blurred(pictures: Tensor, shape: tuple[int, int], width: float) -> Tensor:
     r"""Pictures ``(n, h * w)`` through a Gaussian lens, rows and columns one after the other.
 
     Each pixel becomes a mean of those around it with weights :math:`e^{-\Delta^2 / 2 w^2}`; beyond the edge is nothing.
+
+    Args:
+        pictures: ``(n, h * w)``.
+        shape: The height and the width of a picture.
+        width: w, the standard deviation of the lens in pixels; zero changes nothing.
     """
     if width <= 0:
         return pictures

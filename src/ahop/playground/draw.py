@@ -155,7 +155,13 @@ def chart(
 
 
 def spark(curves: np.ndarray, kinds: Sequence[str], about: str) -> str:
-    """Curves ``(c, d)`` over each other in a small picture; NaN leaves a gap."""
+    """Curves ``(c, d)`` over each other in a small picture; NaN leaves a gap.
+
+    Args:
+        curves: The values, ``(c, d)``.
+        kinds: The CSS class of each curve.
+        about: What a screen reader says.
+    """
     low, high = float(np.nanmin(curves)), float(np.nanmax(curves))
     up = 31 - 28 * (curves - low) / (high - low or 1.0)
     across = np.linspace(2, 148, curves.shape[1])

@@ -20,8 +20,8 @@ _SIZES = (10, 20, 50, 100, 200, 500)
 _TESTED = 200
 
 
-class Lesson(NamedTuple):
-    """What is shown: so many damaged pictures of a set, with their origins or without."""
+class Setup(NamedTuple):
+    """What to learn from: damaged pictures of a set, with their origins or without."""
 
     pictures: Pictures
     sliders: Sliders
@@ -37,7 +37,7 @@ class Point(NamedTuple):
     memory: BayesianHopfield
 
 
-class Told(NamedTuple):
+class Property(NamedTuple):
     """Something that was learned: a title, and a value for each pixel or (with places) a curve."""
 
     title: str
@@ -62,17 +62,17 @@ def learners(labels: bool) -> list[str]:
     return ["m-hop", "a-hop", "b-hop"] if labels else ["m-hop", "b-hop"]
 
 
-def points(lesson: Lesson) -> Iterator[Point]:
+def points(setup: Setup) -> Iterator[Point]:
     """Points of the curve, one after the other; all are scored on the same damaged pictures, shown to none."""
-    patterns = lesson.pictures.patterns
-    damage = Damage(lesson.pictures.shape, lesson.sliders, seed=2)
-    test, train = damage.sample(patterns, _TESTED), damage.sample(patterns, lesson.examples)
+    patterns = setup.pictures.patterns
+    damage = Damage(setup.pictures.shape, setup.sliders, seed=2)
+    test, train = damage.sample(patterns, _TESTED), damage.sample(patterns, setup.examples)
     fixed = {name: first_choice_accuracy(taught(name, patterns, train, damage), test) for name in ("m-hop", "Oracle")}
-    for size in sizes(lesson.examples):
+    for size in sizes(setup.examples):
         shown = Samples(train.queries[:size], train.origins[:size])
         memories: dict[str, AssociativeMemory] = {
-            name: taught(name, patterns, shown, damage, labels=lesson.labels)
-            for name in learners(lesson.labels)
+            name: taught(name, patterns, shown, damage, labels=setup.labels)
+            for name in learners(setup.labels)
             if name not in fixed
         }
         own = {name: first_choice_accuracy(memory, test) for name, memory in memories.items()}
@@ -81,8 +81,8 @@ def points(lesson: Lesson) -> Iterator[Point]:
         yield Point(size, {**fixed, **own}, memory)
 
 
-def told(memory: BayesianHopfield, pixels: int) -> list[Told]:
+def properties(memory: BayesianHopfield, pixels: int) -> list[Property]:
     """What b-hop learned, as pictures of one value a pixel and as curves; of a mixture, its largest part."""
     _, largest = max(memory.similarity.parts(), key=lambda part: part[0])
-    curves = [Told(title, values.detach(), places) for title, values, places in largest.curves()]
+    curves = [Property(title, values.detach(), places) for title, values, places in largest.curves()]
     return [one for one in curves if one.places is not None or len(one.values) == pixels]

@@ -47,7 +47,10 @@ def digits() -> Pictures:
 @SETS.register("photos")
 @cache
 def photos() -> Pictures:
-    """Tiles of scikit-learn's two photographs, a temple and a flower, 12 x 12 in grey."""
+    """Tiles of scikit-learn's two photographs, 12 x 12 in grey.
+
+    A temple by danielbuechele and a flower by vultilion, both on Flickr, CC BY 2.0.
+    """
     # Scikit-learn reads its photographs with it.
     require("PIL", extra="playground")
     from PIL import Image

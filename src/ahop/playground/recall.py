@@ -17,15 +17,30 @@ from ahop.playground.damage import Damage, Paint, Sliders
 from ahop.playground.pictures import Pictures
 from ahop.variants import Samples
 
-# The memories on the page and what each goes by; those that learn are told the origins of examples.
+
+class Kind(NamedTuple):
+    """What a memory goes by.
+
+    Attributes:
+        about: In words.
+        learns: Whether it is told the origins of examples.
+        knows: Whether it is told the damage itself.
+    """
+
+    about: str
+    learns: bool = False
+    knows: bool = False
+
+
+# The memories on the page, by name.
 MEMORIES = {
-    "m-hop": "dot product",
-    "u-hop": "Manhattan distance, the best alone",
-    "s-hop": "dot product, few patterns",
-    "k2-hop": "dot product in a learned space",
-    "a-hop": "learned weights of sorted terms",
-    "b-hop": "learned likelihood of the damage",
-    "Oracle": "the true likelihood: the ceiling",
+    "m-hop": Kind("dot product"),
+    "u-hop": Kind("Manhattan distance, the best alone"),
+    "s-hop": Kind("dot product, few patterns"),
+    "k2-hop": Kind("dot product in a learned space", learns=True),
+    "a-hop": Kind("learned weights of sorted terms", learns=True),
+    "b-hop": Kind("learned likelihood of the damage", learns=True),
+    "Oracle": Kind("the true likelihood: the ceiling", knows=True),
 }
 EXAMPLES = 150
 # The share of genuine queries that may be refused.
@@ -99,7 +114,7 @@ class Walk(NamedTuple):
 
 def names_for(damage: Damage) -> list[str]:
     """The memories that can be asked; an Oracle only where the likelihood is known."""
-    return [name for name in MEMORIES if damage.scored or name != "Oracle"]
+    return [name for name, kind in MEMORIES.items() if damage.scored or not kind.knows]
 
 
 def memory_for(task: Task, name: str) -> AssociativeMemory:
@@ -118,13 +133,21 @@ def _taught(pictures: Pictures, left_out: int | None, sliders: Sliders, paint: P
 
 
 def taught(name: str, patterns: Tensor, train: Samples, damage: Damage, *, labels: bool = True) -> AssociativeMemory:
-    """A memory by name after it has learned what it can from damaged examples, their origins told or not."""
-    if name == "Oracle":
+    """A memory by name, fitted to damaged examples.
+
+    Args:
+        name: The memory's name on the page.
+        patterns: ``(N, d)``.
+        train: The examples and their origins.
+        damage: What was done to them, which the Oracle knows.
+        labels: Whether to learn from the origins as well.
+    """
+    if MEMORIES[name].knows:
         return Oracle(patterns, damage)
     memory = create(name, patterns)
     if not memory.learns:
         return memory
-    options: dict[str, Any] = {"verbose": False} if name == "b-hop" else {}
+    options: dict[str, Any] = {"verbose": False} if isinstance(memory, BayesianHopfield) else {}
     with warnings.catch_warnings():
         # What was learned so far is kept, and good enough to look at.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -151,15 +174,19 @@ def ask(task: Task, name: str) -> Answer:
 
 def ask_all(task: Task) -> Iterator[Answer]:
     """One answer after the other; those that need not learn come first."""
-    names = names_for(task.damage)
-    learn = {"k2-hop", "a-hop", "b-hop"}
-    for name in sorted(names, key=lambda name: name in learn):
+    for name in sorted(names_for(task.damage), key=lambda name: MEMORIES[name].learns):
         yield ask(task, name)
 
 
 @torch.no_grad()
 def walk(memory: AssociativeMemory, query: Tensor, most: int = _MOST_STEPS) -> Walk:
-    """The state after each step of retrieval, until it rests or ``most`` steps are made."""
+    """The state after each step of retrieval, until it rests or ``most`` steps are made.
+
+    Args:
+        memory: What retrieves.
+        query: The first state, ``(d,)``.
+        most: The most steps to make.
+    """
     states, rests = [query], False
     while len(states) <= most and not rests:
         states.append(memory.retrieve(states[-1]))

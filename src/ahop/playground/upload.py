@@ -97,7 +97,12 @@ def table(file: File) -> Table:
 
 def origins(file: File, stored: Table, incoming: Table) -> Tensor:
     """The stored row of each incoming one ``(n,)`` by a file of known pairs: -1 where it does not name the
-    row, ``ahop.STRANGER`` where it says none."""
+    row, ``ahop.STRANGER`` where it says none.
+
+    Args:
+        file: The known pairs.
+        stored, incoming: The two tables.
+    """
     try:
         return paired(stripped(io.BytesIO(file.content), file.name), file.name, stored, incoming).origins
     except ValueError as error:

@@ -14,11 +14,11 @@ from ahop.playground import draw
 from ahop.playground.draw import Line, safe
 from ahop.playground.energy import PATTERNS, REACH, Landscape
 from ahop.playground.footprint import Comparison
-from ahop.playground.learn import Point, Told
+from ahop.playground.learn import Point, Property
 from ahop.playground.pictures import Pictures
 from ahop.playground.recall import MEMORIES, Answer, Task, Walk
 from ahop.playground.sent import File
-from ahop.playground.yours import Row, link
+from ahop.playground.yours import CHARTED, Row, link
 
 _FRAMES = 7
 # Of a table that is matched: rows that are shown, and columns and standard deviations of a small picture.
@@ -51,17 +51,22 @@ def query(task: Task) -> str:
 
 
 def cards(task: Task, answers: Sequence[Answer], names: Sequence[str]) -> str:
-    """One card a memory; those that have not answered yet are learning."""
-    known = {answer.name: answer for answer in answers}
-    made = [_card(task, known[name]) if name in known else _empty(name) for name in names]
-    note = (
-        "" if "Oracle" in names else '<p class="note">No Oracle here: nobody can say how likely your strokes were.</p>'
-    )
+    """One card a memory; those that have not answered yet are learning.
+
+    Args:
+        task: What is asked.
+        answers: Those of the memories that have answered.
+        names: All memories, in their order on the page.
+    """
+    given = {answer.name: answer for answer in answers}
+    made = [_card(task, given[name]) if name in given else _empty(name) for name in names]
+    known = any(MEMORIES[name].knows for name in names)
+    note = "" if known else '<p class="note">No Oracle here: nobody can say how likely your strokes were.</p>'
     return f'<div class="cards">{"".join(made)}</div>{note}'
 
 
 def _head(name: str) -> str:
-    return f'<h4>{safe(name)}</h4><p class="about">{safe(MEMORIES[name])}</p>'
+    return f'<h4>{safe(name)}</h4><p class="about">{safe(MEMORIES[name].about)}</p>'
 
 
 def _empty(name: str) -> str:
@@ -111,7 +116,13 @@ def percent(chance: float) -> str:
 
 
 def film(task: Task, name: str, walk: Walk) -> str:
-    """The state's walk as a film, some of its frames, and the energy of each state."""
+    """The state's walk as a film, some of its frames, and the energy of each state.
+
+    Args:
+        task: What was asked.
+        name: The memory's short name.
+        walk: The states and their energies.
+    """
     shape, last = task.pictures.shape, len(walk.states) - 1
     chosen = sorted({round(part * last / (_FRAMES - 1)) for part in range(_FRAMES)})
     frames = "".join(
@@ -142,14 +153,20 @@ def curve(points: Sequence[Point], labels: bool) -> str:
 
 
 def _known_as(name: str, labels: bool) -> str:
-    if name == "Oracle":
-        return "Oracle: the ceiling"
-    return name if labels or name == "m-hop" else f"{name}, no labels"
+    if MEMORIES[name].knows:
+        return f"{name}: the ceiling"
+    return name if labels or not MEMORIES[name].learns else f"{name}, no labels"
 
 
-def learned(pictures: Pictures, description: str, tellings: Sequence[Told]) -> str:
-    """What was learned: in words, as one picture a property, and as curves."""
-    shown = "".join(_telling(pictures, telling) for telling in tellings)
+def learned(pictures: Pictures, description: str, properties: Sequence[Property]) -> str:
+    """What was learned: in words, as one picture a property, and as curves.
+
+    Args:
+        pictures: The set.
+        description: What was learned, in words.
+        properties: What was learned, as pictures and curves.
+    """
+    shown = "".join(_property(pictures, item) for item in properties)
     return f'<h4>What b-hop has learned</h4>{words(description)}<div class="learned">{shown}</div>'
 
 
@@ -159,20 +176,26 @@ def words(description: str) -> str:
     return f'<ul class="words">{lines}</ul>'
 
 
-def _telling(pictures: Pictures, telling: Told) -> str:
-    if telling.places is not None:
-        line = Line("", "b-hop", telling.places.tolist(), telling.values.tolist())
-        return draw.chart(telling.title, [line], "value", least=0.0)
-    low, high = float(telling.values.min()), float(telling.values.max())
-    drawn = image(draw.heat(telling.values, pictures.shape), telling.title, "large")
-    return f"<figure>{drawn}<figcaption>{safe(telling.title)}, from {low:.2g} to {high:.2g}</figcaption></figure>"
+def _property(pictures: Pictures, item: Property) -> str:
+    if item.places is not None:
+        line = Line("", "b-hop", item.places.tolist(), item.values.tolist())
+        return draw.chart(item.title, [line], "value", least=0.0)
+    low, high = float(item.values.min()), float(item.values.max())
+    drawn = image(draw.heat(item.values, pictures.shape), item.title, "large")
+    return f"<figure>{drawn}<figcaption>{safe(item.title)}, from {low:.2g} to {high:.2g}</figcaption></figure>"
 
 
 # --- footprint ---------------------------------------------------------------------------------------------------
 
 
 def footprints(pictures: Pictures, chosen: tuple[int, int], found: Comparison) -> str:
-    """Both pairs: alike in each pixel, sorted, added up, weighed."""
+    """Both pairs: alike in each pixel, sorted, added up, weighed.
+
+    Args:
+        pictures: The set.
+        chosen: The numbers of both pictures in it.
+        found: Their terms and scores.
+    """
     shape = pictures.shape
     names = [f"{letter}: {pictures.names[index]}" for letter, index in zip("AB", chosen, strict=True)]
     shown = [("the query, a damaged A", draw.picture(found.query, shape))]
@@ -214,7 +237,13 @@ def _winner(title: str, scores: torch.Tensor) -> str:
 
 
 def landscape(name: str, about: str, found: Landscape) -> str:
-    """A map of the energy: basins by colour, patterns as dots, wells as crosses, and what there is to count."""
+    """A map of the energy: basins by colour, patterns as dots, wells as crosses, and what there is to count.
+
+    Args:
+        name: The network's short name.
+        about: What it is, in a few words.
+        found: Its energy over the plane.
+    """
     side = 2 * REACH
     drawn = [f'<image href="{draw.areas(found.heights, found.basins)}" width="{side}" height="{side}"/>']
     for x, y in PATTERNS.tolist():
@@ -222,14 +251,16 @@ def landscape(name: str, about: str, found: Landscape) -> str:
     for x, y in found.wells.tolist():
         drawn.append(f'<path d="M{REACH + x - 0.06:.2f} {REACH - y - 0.06:.2f}l.12 .12m0 -.12l-.12 .12"/>')
     count = len(found.wells)
-    told = f"{count} well{'s' * (count != 1)}; {found.own} of {len(PATTERNS)} patterns have one of their own."
+    caption = f"{count} well{'s' * (count != 1)}; {found.own} of {len(PATTERNS)} patterns have one of their own."
     if found.without:
-        told += f" From {percent(found.without)} of the plane, a state rolls out of the picture or stays where it is."
+        caption += (
+            f" From {percent(found.without)} of the plane, a state rolls out of the picture or stays where it is."
+        )
     keys = '<p class="keys"><span>● pattern</span><span>✕ where states come to rest</span></p>'
     picture = f'<svg viewBox="0 0 {side} {side}" role="img" aria-label="energy of {safe(name)}">{"".join(drawn)}</svg>'
     return (
         f'<figure class="landscape"><h4>{safe(name)}: {safe(about)}</h4>{picture}{keys}'
-        f"<figcaption>{told}</figcaption></figure>"
+        f"<figcaption>{caption}</figcaption></figure>"
     )
 
 
@@ -238,9 +269,9 @@ def landscape(name: str, about: str, found: Landscape) -> str:
 
 def linkage(found: Linkage) -> str:
     """What was read, what happened, how right the matches are and what else there is."""
-    told = "".join(f"<tr><th>{safe(word)}</th><td>{safe(text)}</td></tr>" for word, text in lines(found))
+    rows = "".join(f"<tr><th>{safe(word)}</th><td>{safe(text)}</td></tr>" for word, text in lines(found))
     described = words(found.memory.similarity.describe())
-    return f'<table class="told">{told}</table><h4>What happened to the rows</h4>{described}'
+    return f'<table class="told">{rows}</table><h4>What happened to the rows</h4>{described}'
 
 
 def matches(found: Linkage) -> str:
@@ -297,7 +328,7 @@ def table(rows: Iterable[Row], total: int) -> str:
 
 
 def _line(row: Row, right: float, gap: float) -> str:
-    begin = f"<tr><td>{safe(row.name)}</td><td>{safe(row.learns)}</td>"
+    begin = f"<tr><td>{safe(row.method.name)}</td><td>{safe(row.method.learns)}</td>"
     if row.problem:
         return f'{begin}<td colspan="3">{safe(row.problem)}</td></tr>'
 
@@ -317,12 +348,12 @@ def _line(row: Row, right: float, gap: float) -> str:
 def trust(pictures: Iterable[str]) -> str:
     """Whether probabilities mean what they say, and what it costs to answer more; nothing without pictures."""
     shown = "".join(f'<div class="plot">{picture}</div>' for picture in pictures)
-    told = (
+    note = (
         "On pairs that b-hop has not learned from. First: points on the dashed line are as often right as their "
         "probability says, those below it are too sure. Second: how many answers are wrong if only the surest rows are "
         "answered."
     )
-    return f'<h4>How far b-hop can be trusted</h4><p class="note">{told}</p><div class="film">{shown}</div>' * bool(
+    return f'<h4>How far b-hop can be trusted</h4><p class="note">{note}</p><div class="film">{shown}</div>' * bool(
         shown
     )
 
@@ -331,6 +362,6 @@ def calibration(rows: Sequence[Row]) -> str:
     """How often first choices are right over how sure the memory is; on the diagonal it means what it says."""
     lines = [Line("as sure as right", "oracle", (0.0, 1.0), (0.0, 1.0))]
     for row in rows:
-        if row.name in ("m-hop", "a-hop", "b-hop") and row.curve:
-            lines.append(Line(row.name, row.name, *zip(*row.curve, strict=True)))
+        if row.method in CHARTED and row.curve:
+            lines.append(Line(row.method.name, row.method.name, *zip(*row.curve, strict=True)))
     return draw.chart("Calibration on held-out origins", lines, "how sure", least=0.0, most=1.0)

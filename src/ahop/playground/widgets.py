@@ -92,7 +92,13 @@ def thumbnails(pictures: Pictures, chosen: int) -> list[dict[str, str]]:
 
 
 def picker(pictures: Pictures, label: str, chosen: int = 0) -> Any:
-    """All pictures of a set, to click on; the value is the number of the chosen one, as text."""
+    """All pictures of a set, to click on; the value is the number of the chosen one, as text.
+
+    Args:
+        pictures: The set.
+        label: What stands above.
+        chosen: The picture chosen at first.
+    """
     require("gradio", extra="playground")
     import gradio as gr
 
@@ -132,6 +138,13 @@ def drop(
     """A place for files; the value is what :func:`ahop.playground.sent.files` reads.
 
     One that is "hidden" is on the page and not seen: of one that is not there Gradio forgets what it says.
+
+    Args:
+        invitation: What stands in it.
+        accept: Which kinds of files, as the ``accept`` attribute in HTML.
+        bytes: The largest size.
+        several: Whether it takes more than one file.
+        visible: False leaves it out; "hidden" keeps it on the page, unseen.
     """
     require("gradio", extra="playground")
     import gradio as gr

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import shlex
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import nan
 from typing import Any, NamedTuple
 
@@ -27,21 +28,8 @@ from ahop.playground.damage import Damage, Sliders
 from ahop.playground.sent import File, UploadError
 from ahop.tables import as_csv
 
-# What is compared, and what each learns from.
-MODELS = {
-    NEAREST: "means of columns",
-    RIDGE: "queries and origins",
-    "m-hop": "nothing",
-    "u-hop": "nothing",
-    "s-hop": "nothing",
-    "k2-hop": "queries and origins",
-    "a-hop": "queries and origins",
-    "b-hop*": "queries alone",
-    "b-hop": "queries and origins",
-}
-# Those that stay out where more values are stored, and those that find their way between unlike columns.
-_SLOW, _MANY = ("k2-hop", "a-hop"), 256_000
-_FREE = (RIDGE, "b-hop*", "b-hop")
+# Stored values from which on what takes long stays out.
+_MANY = 256_000
 # Queries that a half needs, and those that are taken of a large one: to learn from, and to score.
 _LEAST, _LEARNED, _SCORED = 10, 2000, 1000
 _BINS = 5
@@ -54,11 +42,28 @@ class Split(NamedTuple):
     score: np.ndarray
 
 
+class Method(NamedTuple):
+    """Something that is compared.
+
+    Attributes:
+        name, learns: What it is, and what it learns from, in words.
+        judge: How it does on the half that is scored.
+        maps: Whether it finds its way between unlike columns.
+        slow: Whether it stays out where many values are stored.
+    """
+
+    name: str
+    learns: str
+    judge: Callable[[Method, Linkage, Split], Row]
+    maps: bool = False
+    slow: bool = False
+
+
 class Row(NamedTuple):
     """How a method did on queries of origins that it had not learned from.
 
     Attributes:
-        name, learns: The method, and what it learned from.
+        method: Which it is.
         right: The share of first choices that are right.
         calibration: How far its probabilities are from that; NaN where it has none.
         confidence: The mean probability of first choices.
@@ -67,8 +72,7 @@ class Row(NamedTuple):
         memory: What has answered, if that is a memory.
     """
 
-    name: str
-    learns: str
+    method: Method
     right: float = 0.0
     calibration: float = nan
     confidence: float = nan
@@ -94,31 +98,33 @@ def split(origins: Tensor, seed: int = 0) -> Split:
 
 def rows(found: Linkage, halves: Split) -> Iterator[Row]:
     """How each method does, one after the other."""
-    for name, learns in MODELS.items():
+    for method in METHODS:
         try:
-            yield _plain(name, learns, found, halves) if name in (NEAREST, RIDGE) else _row(name, learns, found, halves)
+            _require_able(method, found)
+            yield method.judge(method, found, halves)
         except ValueError as error:
-            yield Row(name, learns, problem=str(error))
+            yield Row(method, problem=str(error))
 
 
-def _plain(name: str, learns: str, found: Linkage, halves: Split) -> Row:
-    stored, incoming = found.stored.values, found.incoming.values
-    if name == RIDGE:
-        choices = by_ridge(stored, incoming, found.origins, *halves)
-    else:
-        _require_able(name, found)
-        choices = by_cosine(stored, incoming, halves.score)
-    return Row(name, learns, float((choices == found.origins[halves.score]).double().mean()))
+def _by_cosine(method: Method, found: Linkage, halves: Split) -> Row:
+    choices = by_cosine(found.stored.values, found.incoming.values, halves.score)
+    return _plain(method, found, halves, choices)
 
 
-def _row(name: str, learns: str, found: Linkage, halves: Split) -> Row:
-    _require_able(name, found)
-    patterns = found.memory.patterns
+def _by_ridge(method: Method, found: Linkage, halves: Split) -> Row:
+    choices = by_ridge(found.stored.values, found.incoming.values, found.origins, *halves)
+    return _plain(method, found, halves, choices)
+
+
+def _plain(method: Method, found: Linkage, halves: Split, choices: Tensor) -> Row:
+    return Row(method, float((choices == found.origins[halves.score]).double().mean()))
+
+
+def _memory(name: str, method: Method, found: Linkage, halves: Split, *, labels: bool = True) -> Row:
     queries, observed = _queries(found)
-    memory = create(name.rstrip("*"), patterns)
+    memory = create(name, found.memory.patterns)
     if memory.learns:
-        origins = None if name.endswith("*") else found.origins[halves.learn]
-        _fit(memory, queries[halves.learn], origins, observed)
+        _fit(memory, queries[halves.learn], found.origins[halves.learn] if labels else None, observed)
     best = memory.recall(queries[halves.score], observed=observed)
     confidence, right = best.probabilities[:, 0], best.indices[:, 0] == found.origins[halves.score]
     bins = (confidence * _BINS).long().clamp(0, _BINS - 1)
@@ -127,11 +133,39 @@ def _row(name: str, learns: str, found: Linkage, halves: Split) -> Row:
         for bin in bins.unique().tolist()
     )
     gap = calibration_gap(confidence, right, _BINS)
-    return Row(name, learns, float(right.float().mean()), gap, float(confidence.mean()), curve, memory=memory)
+    return Row(method, float(right.float().mean()), gap, float(confidence.mean()), curve, memory=memory)
+
+
+def _of(name: str, learns: str, *, maps: bool = False, slow: bool = False) -> Method:
+    return Method(name, learns, partial(_memory, name), maps, slow)
+
+
+_PAIRS = "queries and origins"
+B_HOP = _of("b-hop", _PAIRS, maps=True)
+_M_HOP, _A_HOP = _of("m-hop", "nothing"), _of("a-hop", _PAIRS, slow=True)
+# What is compared, and whose confidence is charted.
+METHODS = (
+    Method(NEAREST, "means of columns", _by_cosine),
+    Method(RIDGE, _PAIRS, _by_ridge, maps=True),
+    _M_HOP,
+    _of("u-hop", "nothing"),
+    _of("s-hop", "nothing"),
+    _of("k2-hop", _PAIRS, slow=True),
+    _A_HOP,
+    Method("b-hop*", "queries alone", partial(_memory, B_HOP.name, labels=False), maps=True),
+    B_HOP,
+)
+CHARTED = (_M_HOP, _A_HOP, B_HOP)
 
 
 def curves(memory: AssociativeMemory, found: Linkage, halves: Split) -> list[str]:
-    """A reliability diagram and a risk-coverage curve of a memory, on the queries that are scored."""
+    """A reliability diagram and a risk-coverage curve of a memory, on the queries that are scored.
+
+    Args:
+        memory: The fitted memory.
+        found: The linkage whose queries it answers.
+        halves: Which queries were learned from, and which are scored.
+    """
     queries, observed = _queries(found)
     asked = memory, queries[halves.score], found.origins[halves.score]
     return [
@@ -146,10 +180,10 @@ def _queries(found: Linkage) -> tuple[Tensor, Any]:
     return queries, "not-nan" if bool(queries.isnan().any()) else None
 
 
-def _require_able(name: str, found: Linkage) -> None:
-    if name not in _FREE and not found.model.shared:
+def _require_able(method: Method, found: Linkage) -> None:
+    if not method.maps and not found.model.shared:
         raise ValueError("the two tables have no columns in common")
-    if name in _SLOW and found.stored.values.size > _MANY:
+    if method.slow and found.stored.values.size > _MANY:
         raise ValueError(f"left out: it takes long with more than {_MANY:,} stored values")
 
 
@@ -166,7 +200,12 @@ def downloads(found: Linkage) -> tuple[File, File]:
 
 
 def command(stored: str, incoming: str, pairs: str | None = None, *, once: bool = False) -> str:
-    """What does the same in a terminal.
+    """The command that does the same in a terminal.
+
+    Args:
+        stored, incoming: The names of the files.
+        pairs: The name of the file of known pairs, if any.
+        once: Match each stored row at most once.
 
     Example:
         >>> command("stored.csv", "my rows.csv", once=True)

@@ -24,14 +24,27 @@ def _asked(memory: AssociativeMemory, queries: Any, observed: Observed) -> Queri
 
 
 def first_choices(memory: AssociativeMemory, queries: Any, observed: Observed = None) -> tuple[Tensor, Tensor, bool]:
-    """The first choice for each query and its probability, ``(n,)`` each; and whether labels have verified these."""
+    """The first choice for each query and its probability, ``(n,)`` each; and whether labels have verified these.
+
+    Args:
+        memory: What recalls.
+        queries: ``(n, d)``.
+        observed: Which entries of the queries to trust, as in :meth:`ahop.AssociativeMemory.recall`.
+    """
     asked = _asked(memory, queries, observed)
     found = memory.recall(asked.rows, observed=asked.observed)
     return found.indices[:, 0].cpu(), found.probabilities[:, 0].double().cpu(), found.verified
 
 
 def judged(memory: AssociativeMemory, queries: Any, origins: Any, observed: Observed) -> tuple[Tensor, Tensor]:
-    """The probability of each first choice and whether it is right, ``(n,)`` each, the surest first."""
+    """The probability of each first choice and whether it is right, ``(n,)`` each, the surest first.
+
+    Args:
+        memory: What recalls.
+        queries: ``(n, d)``.
+        origins: The right answers, ``(n,)``.
+        observed: Which entries of the queries to trust, as in :meth:`ahop.AssociativeMemory.recall`.
+    """
     first, sure, _ = first_choices(memory, queries, observed)
     right = first == as_origins(origins, len(first), len(memory)).cpu()
     order = sure.argsort(descending=True, stable=True)

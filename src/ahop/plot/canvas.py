@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 # Each at least three times as bright as black and three times as dark as white (WCAG's contrast ratio), and told apart
 # by those who see no colours: blue speaks for, orange against.
 BLUE, ORANGE, GREY = "#3a87c8", "#d9722e", "#808080"
+# Names of columns that have room, and those that have it side by side.
+_NAMED, _FEW = 40, 6
 # Matplotlib's types name every setting.
 _STYLE: dict[Any, Any] = {
     "figure.facecolor": "none",
@@ -29,7 +32,12 @@ _STYLE: dict[Any, Any] = {
 
 @contextmanager
 def figure(columns: int, width: float, height: float) -> Iterator[Figure]:
-    """A new figure of so many axes side by side, of this size in inches each; closed again after an error."""
+    """A new figure of axes side by side, in the library's style; closed again after an error.
+
+    Args:
+        columns: The number of axes.
+        width, height: The size of each in inches.
+    """
     require("matplotlib", extra="plot")
     from matplotlib import pyplot, rc_context
 
@@ -43,7 +51,12 @@ def figure(columns: int, width: float, height: float) -> Iterator[Figure]:
 
 
 def axes(ax: Axes | None, width: float = 5.0, height: float = 3.6) -> Axes:
-    """The axes to draw in: those that were given, or those of a new figure."""
+    """The axes to draw in: those that were given, or those of a new figure.
+
+    Args:
+        ax: The axes given, or None.
+        width, height: The size of a new figure in inches.
+    """
     require("matplotlib", extra="plot")
     from matplotlib.axes import Axes
 
@@ -63,6 +76,13 @@ def ink(ax: Axes) -> Any:
 def legend(ax: Axes, **where: Any) -> None:
     """A legend without a box, in the colour of the text."""
     ax.legend(frameon=False, fontsize="small", labelcolor=ink(ax), **where)
+
+
+def name_columns(ax: Axes, names: Sequence[str]) -> None:
+    """Write the names of columns below their places; of many, those for which there is room."""
+    some = slice(None, None, math.ceil(len(names) / _NAMED))
+    turned = 0 if len(names) <= _FEW else 90
+    ax.set_xticks(range(len(names))[some], list(names)[some], rotation=turned)
 
 
 def as_names(names: Sequence[str] | None, count: int) -> list[str]:

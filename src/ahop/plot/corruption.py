@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ahop.memories.base import AssociativeMemory
-from ahop.plot.canvas import BLUE, GREY, ORANGE, as_names, axes, legend
+from ahop.plot.canvas import BLUE, GREY, ORANGE, as_names, axes, legend, name_columns
 from ahop.similarity import Corruption, Density, Floor, Gain, Transformed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Columns up to which each has a point and its name, and up to which names stand upright; more make a curve.
-_NAMED, _FEW = 40, 6
+# Columns up to which each has a point; more make a curve.
+_POINTS = 40
 _MARKS = ((BLUE, "o"), (ORANGE, "s"), (GREY, "^"))
 
 
@@ -37,14 +37,14 @@ def corruption(memory: AssociativeMemory, names: Sequence[str] | None = None, *,
     curves = [(title, values.detach().cpu()) for title, values, places in part.curves() if places is None]
     if not curves:
         raise ValueError(f"memory must know something of each column, and {part.name!r} tells nothing of them")
-    labels, dots = as_names(names, len(curves[0][1])), len(curves[0][1]) <= _NAMED
+    labels, dots = as_names(names, len(curves[0][1])), len(curves[0][1]) <= _POINTS
     ax = axes(ax, 6.0, 3.2)
     ax.axhline(0, color=GREY, linewidth=0.8)
     for (title, values), (colour, sign) in zip(curves, _MARKS, strict=False):
         style = {"marker": sign, "linestyle": "none"} if dots else {"linewidth": 1.2}
         ax.plot(values.tolist(), color=colour, label=title, **style)
-    if names is not None and dots:
-        ax.set_xticks(range(len(labels)), labels, rotation=90 if len(labels) > _FEW else 0)
+    if names is not None:
+        name_columns(ax, labels)
     ax.set_xlabel("column")
     ax.set_ylabel(_unit(similarity, part))
     found = memory.report.chosen if memory.report is not None else ""

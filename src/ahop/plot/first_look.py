@@ -32,7 +32,7 @@ def first_look(memory: AssociativeMemory, queries: Any = None, origins: Any = No
     Args:
         memory: Any memory.
         queries: ``(n, d)``, or None.
-        origins: The pattern that each came from, ``(n,)``; None when nobody knows.
+        origins: The pattern that each came from, ``(n,)``; None if unknown.
     """
     if origins is not None and queries is None:
         raise ValueError("queries must be given with origins, got None")

@@ -46,7 +46,14 @@ def reliability(
 
 
 def reliability_of(sure: Tensor, right: Tensor, bins: int = 10, *, ax: Axes | None = None) -> Axes:
-    """The diagram of answers that were judged already: how probable each was ``(n,)``, and whether it was right."""
+    """The diagram of answers that were judged already.
+
+    Args:
+        sure: The probability of each first choice, ``(n,)``.
+        right: Whether it is right, ``(n,)``.
+        bins: The number of bins, equally wide.
+        ax: The axes to draw in; those of a new figure by default.
+    """
     bins = integer(bins, "bins", 1)
     ax = axes(ax, 4.4, 4.2)
     place = (sure * bins).long().clamp(0, bins - 1)

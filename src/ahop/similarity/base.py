@@ -47,16 +47,26 @@ class Similarity(Component):
         if isinstance(part, str) and "dim" in inspect.signature(cls.named(part)).parameters:
             if dim is None:
                 raise ValueError(
-                    f"similarity {part!r} must be made for a number of dimensions, which is not known here"
+                    f"similarity {part!r} needs a number of dimensions, which is not known here: pass an instance"
                 )
             arguments = {"dim": dim, **arguments}
         made = super().of(part, **arguments)
         if None not in (dim, made.dim) and dim != made.dim:
-            raise ValueError(f"similarity was made for {made.dim} dimensions, but is to compare in {dim}")
+            raise ValueError(f"similarity must be for {dim} dimensions, got one for {made.dim}")
         return made
 
     @abstractmethod
-    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor: ...
+    def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
+        """The score of every pair, the higher the more alike.
+
+        Args:
+            patterns: ``(..., N, d)``.
+            queries: ``(..., Q, d)``.
+            observed: Which entries of the queries count, ``(..., Q, d)``; None is all.
+
+        Returns:
+            Scores, ``(..., Q, N)``.
+        """
 
     @property
     def learns(self) -> bool:
@@ -79,9 +89,9 @@ class Similarity(Component):
         Args:
             patterns: ``(N, d)``, in float32 or better, as the queries.
             queries: ``(n, d)``.
-            origins: The index of the pattern that each query came from, ``(n,)``; None when nobody knows.
+            origins: The index of the pattern that each query came from, ``(n,)``; None if unknown.
             observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
-            log_prior: How often each pattern is asked for, ``(N,)``; None is alike.
+            log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
         """
         warn(f"fit changes nothing: the {self.name!r} similarity is fixed")
         return FitReport("fixed", math.nan, 0, converged=True)
@@ -94,7 +104,16 @@ class Similarity(Component):
         return None
 
     def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
-        """By how much scores as high as the best of each query may be wrong in float32, ``(Q,)`` both."""
+        """By how much the best scores may be wrong in float32.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: ``(Q, d)``.
+            best: The best score of each query, ``(Q,)``.
+
+        Returns:
+            Bounds on the error, ``(Q,)``.
+        """
         return 2**-16 * best.abs()
 
     def blend(
@@ -108,6 +127,12 @@ class Similarity(Component):
     ) -> tuple[Tensor, Tensor] | None:
         """``softmax(beta * scores + log_prior) @ values`` by a way of this similarity's own, and for which queries that
         is as exact as it should be; None where it has none.
+
+        Args:
+            patterns, queries, observed: As in :meth:`forward`.
+            values: What to blend, ``(N, v)``.
+            beta: The inverse temperature.
+            log_prior: Added to the scores, ``(N,)``; None is uniform.
 
         Shape:
             values ``(N, v)``, log_prior ``(N,)``, to ``(Q, v)`` and ``(Q,)``.
@@ -124,7 +149,13 @@ class Similarity(Component):
         log_prior: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor] | None:
         """The k most probable patterns of that softmax and their probabilities, ``(Q, k)`` each, likewise; and whether
-        the first of each query is surely that, ``(Q,)``."""
+        the first of each query is surely that, ``(Q,)``.
+
+        Args:
+            patterns, queries, observed: As in :meth:`forward`.
+            k: How many to return.
+            beta, log_prior: As in :meth:`blend`.
+        """
         return None
 
     def resized(self, kept: Tensor, added: int) -> Similarity:

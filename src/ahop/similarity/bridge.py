@@ -13,9 +13,9 @@ from ahop.similarity.squares import squared_distances
 from ahop.similarity.whitened import in_digits, right
 
 # How strongly an adapter may draw queries to the patterns' mean, and how many queries are drawn to choose.
-_BELIEFS = (0.03, 0.1, 0.3, 1.0)
-_DRAWN = 1000
-_LEAST = 1e-6
+_RIDGE_STRENGTHS = (0.03, 0.1, 0.3, 1.0)
+_SIMULATED_QUERIES = 1000
+_LEAST_VARIANCE = 1e-6
 
 
 class Map(Protocol):
@@ -135,18 +135,18 @@ class Adapter(nn.Module):
         choice(metric, "metric", ("inner", "cosine", "l2"))
         stored, matrix, factor = patterns.double(), likelihood.matrix.double(), likelihood.factor.double()
         mean = stored.mean(0)
-        spread = torch.cov(stored.mT, correction=0) + _LEAST * stored.var(0, correction=0).mean() * torch.eye(
+        spread = torch.cov(stored.mT, correction=0) + _LEAST_VARIANCE * stored.var(0, correction=0).mean() * torch.eye(
             len(mean)
         ).to(stored)
         slope = torch.cholesky_solve(matrix, factor).mT
         expected = [
-            torch.linalg.solve(slope @ matrix + belief * torch.linalg.inv(spread), slope) for belief in _BELIEFS
+            torch.linalg.solve(slope @ matrix + belief * torch.linalg.inv(spread), slope) for belief in _RIDGE_STRENGTHS
         ]
         base = likelihood.bias.double() + matrix @ mean
         candidates = [cls(slope, -slope @ base), *(cls(some, mean - some @ base) for some in expected)]
 
         generator = torch.Generator().manual_seed(seed)
-        drawn = torch.randperm(len(stored), generator=generator)[:_DRAWN].to(stored.device)
+        drawn = torch.randperm(len(stored), generator=generator)[:_SIMULATED_QUERIES].to(stored.device)
         noise = torch.randn(len(drawn), len(factor), generator=generator, dtype=torch.float64).to(stored.device)
         queries = stored[drawn] @ matrix.mT + likelihood.bias.double() + noise @ factor.mT
         found = [float((_ranked(adapter(queries), stored, metric) == drawn).double().mean()) for adapter in candidates]

@@ -17,14 +17,14 @@ from ahop.similarity.reranking import Table
 
 # Places at which a term is looked at: so many to the width of the noise along the values of patterns, within bounds;
 # and along those of queries, to tell common values from rare ones.
-_TO_THE_WIDTH = 8
-_FEWEST, _MOST = 48, 256
-_SHARPEST = 1.3 * _MOST
-_ASKED = 256
+_POINTS_PER_WIDTH = 8
+_FEWEST_POINTS, _MOST_POINTS = 48, 256
+_SHARPEST = 1.3 * _MOST_POINTS
+_QUERY_POINTS = 256
 # Quantiles that tell how values are spread.
-_FINE = 257
+_QUANTILES = 257
 # How far beyond the tabulated values others may lie, in units of their range.
-_BEYOND = 0.05
+_MARGIN = 0.05
 # Terms from which on dot products are faster, their making included; a GPU has so many at once that they never are.
 _MANY = 2**28
 
@@ -171,13 +171,13 @@ class InnerProduct(Codes):
     def covers(self, patterns: Tensor) -> bool:
         """Whether their values lie within those that were tabulated, or hardly beyond."""
         low, high = self.values
-        slack = _BEYOND * (high - low)
+        slack = _MARGIN * (high - low)
         return not patterns.numel() or low - slack <= float(patterns.min()) <= float(patterns.max()) <= high + slack
 
     def steps(self, patterns: Tensor, count: int) -> Steps:
         """The middles of ranges that are equally full and wide, half each: few values far off are told apart too."""
         levels = torch.linspace(0, 1, 2 * count + 1, dtype=patterns.dtype, device=patterns.device)[1::2].contiguous()
-        shares = torch.linspace(0, 1, _FINE, dtype=patterns.dtype, device=patterns.device)
+        shares = torch.linspace(0, 1, _QUANTILES, dtype=patterns.dtype, device=patterns.device)
         values = torch.stack([_between(column.quantile(shares), shares, levels) for column in patterns.mT], 1)
         return Steps(values, (values[1:] + values[:-1]) / 2)
 
@@ -239,11 +239,11 @@ def inner_product(likelihood: ByDimension, patterns: Tensor, tolerance: float) -
     if wanted > _SHARPEST:
         width, reach = float(likelihood.sigma.min()), inside[1] - inside[0]
         raise NoCodesError(f"a noise of {width:.2g} is too sharp for dot products over values that span {reach:.2g}")
-    places = int(min(max(wanted, _FEWEST), _MOST))
+    places = int(min(max(wanted, _FEWEST_POINTS), _MOST_POINTS))
     values = torch.linspace(*inside, places, dtype=torch.float64, device=patterns.device)
 
     parts = []
-    for part in split(likelihood.dim, 4 * places * _ASKED * 8):
+    for part in split(likelihood.dim, 4 * places * _QUERY_POINTS * 8):
         exact = likelihood.narrowed(part)
         asked = _asked(exact, inside)
         # (values, 1, d) against (queries, d), then dimensions first.
@@ -269,12 +269,22 @@ def inner_product(likelihood: ByDimension, patterns: Tensor, tolerance: float) -
 
 @torch.no_grad()
 def approximate(likelihood: ByDimension, patterns: Tensor, queries: int, tolerance: float = 0.01) -> Table | None:
-    """The likelihood's own scores by way of dot products, or None where these would not be faster."""
+    """The likelihood's own scores by way of dot products, or None where these would not be faster.
+
+    Args:
+        likelihood: What scores.
+        patterns: ``(N, d)``.
+        queries: How many queries are to be scored.
+        tolerance: How far scores may be off.
+
+    Returns:
+        What gives the scores ``(Q, N)`` of queries ``(Q, d)``; None where it would not be faster.
+    """
     if patterns.is_cuda or queries * patterns.numel() < _MANY:
         return None
     wanted = _wanted(likelihood, _ends(patterns.min(), patterns.max()))
     # The singular values of each dimension take time as well.
-    if wanted > _SHARPEST or queries * len(patterns) < 16 * max(wanted, _FEWEST) ** 2:
+    if wanted > _SHARPEST or queries * len(patterns) < 16 * max(wanted, _FEWEST_POINTS) ** 2:
         return None
     code = inner_product(likelihood, patterns, tolerance)
 
@@ -305,7 +315,7 @@ def _between(places: Tensor, shares: Tensor, levels: Tensor) -> Tensor:
 
 def _wanted(likelihood: ByDimension, ends: tuple[float, float]) -> float:
     gain = float(likelihood.gain.detach().abs().max())
-    return _TO_THE_WIDTH * gain * (ends[1] - ends[0]) / float(likelihood.sigma.detach().min())
+    return _POINTS_PER_WIDTH * gain * (ends[1] - ends[0]) / float(likelihood.sigma.detach().min())
 
 
 def _ends(low: Tensor, high: Tensor) -> tuple[float, float]:
@@ -322,7 +332,7 @@ def _asked(likelihood: ByDimension, inside: tuple[float, float]) -> Tensor:
     shift = bias if likelihood.shifted else torch.zeros_like(bias)
     low = torch.minimum(kept.min() + bias - width, likelihood.low + shift)
     high = torch.maximum(kept.max() + bias + width, likelihood.high + shift)
-    steps = torch.linspace(0, 1, _ASKED, dtype=bias.dtype, device=bias.device)[:, None]
+    steps = torch.linspace(0, 1, _QUERY_POINTS, dtype=bias.dtype, device=bias.device)[:, None]
     return low + (high - low) * steps
 
 

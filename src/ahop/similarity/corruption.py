@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ahop._checks import integer
 from ahop._recall import Refusal
-from ahop.learning.conformal import realised, threshold
+from ahop.learning.conformal import behind, realised, threshold
 from ahop.learning.report import FitReport
 from ahop.similarity.bridge import Adapter
 from ahop.similarity.codes import Codes, Tempered
@@ -22,12 +22,11 @@ from ahop.similarity.families.family import Family, family_of, known_families
 from ahop.similarity.families.independent.likelihood import Likelihood
 from ahop.similarity.families.order import as_order
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import of_own
 
 # As many queries as a likelihood that was given knows, and the fewest that change what is known.
 _GIVEN, _LEAST = Family.steady_after, 32
 # What is kept of queries that were not learned from: those held out, and known strangers.
-_HELD_OUT = ("genuine", "strange", "of_origins")
+_HELD_OUT = ("genuine", "strange", "behind")
 _KEPT = (*_HELD_OUT, "met")
 
 
@@ -73,8 +72,8 @@ class Corruption(Density):
     genuine_count: Tensor
     strange: Tensor
     strange_count: Tensor
-    of_origins: Tensor
-    of_origins_count: Tensor
+    behind: Tensor
+    behind_count: Tensor
     met: Tensor
     met_count: Tensor
 
@@ -88,8 +87,8 @@ class Corruption(Density):
         self.register_buffer("log_beta", torch.zeros(()))
         self.register_buffer("doubt", torch.zeros(()))
         # Of queries that were not learned from, in order, as many as the count says: how familiar genuine ones are, how
-        # familiar they were if their pattern were not stored, how likely the origins of labelled ones, and how familiar
-        # known strangers are.
+        # familiar they were if their pattern were not stored, how far origins of labelled ones are behind the first
+        # choice, and how familiar known strangers are.
         for name in _KEPT:
             self.register_buffer(name, torch.zeros(fitting.GENUINE))
             self.register_buffer(f"{name}_count", torch.tensor(0))
@@ -98,6 +97,9 @@ class Corruption(Density):
         # Files of earlier versions have no temperature, and know nothing of strangers or of coverage.
         for name in ("log_beta", "doubt", *_KEPT, *(f"{kept}_count" for kept in _KEPT)):
             state_dict.setdefault(prefix + name, getattr(self, name))
+        # Nor do these say how far origins are behind.
+        for name in ("of_origins", "of_origins_count"):
+            state_dict.pop(prefix + name, None)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -128,7 +130,7 @@ class Corruption(Density):
         Args:
             patterns: ``(N, d)``.
             queries: ``(n, d)``, or ``(n, q)`` for queries of a space of their own.
-            origins: ``(n,)``; -1 for one that nobody knows, None when nobody knows any.
+            origins: ``(n,)``; -1 where unknown, None if none is known.
             observed, log_prior: As in :class:`~ahop.similarity.Similarity`.
             hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out
                 what there is.
@@ -192,9 +194,8 @@ class Corruption(Density):
         log_beta, doubt = calibration.from_answers(scores) if len(scores) else (0.0, 0.0)
         checked = len(scores) + strangers
         doubt += (1 - doubt) * strangers / checked
-        likely = of_own(scores, log_beta, 0.0) if len(scores) else scores.new_empty(0)
-        likely = (1 - doubt) * likely + doubt / count
-        self._remember("of_origins", torch.cat([likely, likely.new_zeros(strangers)]))
+        far = behind(scores) * torch.exp(-self.log_beta) if len(scores) else scores.new_empty(0)
+        self._remember("behind", torch.cat([far, far.new_full((strangers,), -math.inf)]))
         self.log_beta.add_(log_beta)
         self.doubt.fill_(doubt)
         # Familiarity is in units of the temperature, but for the share of one pattern; exactly so where one explains a
@@ -207,15 +208,18 @@ class Corruption(Density):
         512 at most."""
         self._remember("met", torch.cat([self.met[: int(self.met_count)], familiarity.to(self.met)]))
 
-    def least_likely(self, coverage: float) -> float:
-        """The probability from which on patterns belong to sets that hold the origin at this rate
-        (:func:`ahop.learning.conformal.threshold`)."""
-        if not int(self.of_origins_count):
+    def furthest(self, coverage: float) -> float:
+        """How far behind the first choice patterns may be, as scores are now, to belong to sets that hold the origin at
+        this rate (:mod:`ahop.learning.conformal`)."""
+        if not int(self.behind_count):
             raise ValueError(
-                "coverage must be None where no label was held out: give fit some origins, or let verify see answers "
-                "that were checked"
+                "coverage must be None where no label was held out: pass origins to fit, or checked answers to verify"
             )
-        return threshold(self.of_origins[: int(self.of_origins_count)], coverage)
+        return float(self.log_beta.exp()) * threshold(self.behind[: int(self.behind_count)], coverage)
+
+    def realised(self, coverage: float) -> tuple[float, float]:
+        """Between what the coverage lies that the labels at hand bring (:func:`ahop.learning.conformal.realised`)."""
+        return realised(int(self.behind_count), coverage)
 
     def least_familiar(self, share: float) -> float:
         r"""The familiarity below which a query is refused, for at most this share of genuine ones to be.
@@ -230,10 +234,10 @@ class Corruption(Density):
             known = int(self.known)
             if 0 < known < fitting.FEWEST:
                 raise ValueError(
-                    f"reject must be None: some queries are held out to learn what genuine ones look like, which takes "
-                    f"at least {fitting.FEWEST}, and fit was given {known}"
+                    f"reject must be None: the threshold is learned from held-out queries, which takes at least "
+                    f"{fitting.FEWEST} queries, and fit was given {known}"
                 )
-            raise ValueError("reject must be None before fit: what genuine queries look like is learned there")
+            raise ValueError("reject must be None before fit, which learns the threshold")
         place = int((int(self.genuine_count) + 1) * share)
         return float(self.genuine[place - 1]) if place else -math.inf
 
@@ -258,7 +262,15 @@ class Corruption(Density):
         observed: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> FitReport | None:
-        """Go on learning from the last queries of a stream; None where they are too few to change what is known."""
+        """Go on learning from the last queries of a stream; None where they are too few to change what is known.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: The last queries of the stream, ``(n, d)``.
+            origins: The pattern that each came from, ``(n,)``, -1 where unknown; None if none is known.
+            observed: Which entries of the queries count, ``(n, d)``; None is all.
+            log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
+        """
         scattered = patterns.shape[1] > self.dim
         data = TrainingData(patterns, queries, origins, observed, log_prior, scattered=scattered)
         family = family_of(self.model)
@@ -272,7 +284,7 @@ class Corruption(Density):
             return self._learn(data, known_families() if family is None else family.anew())
         self.model, report = followed
         # What was held out was judged by another model.
-        self.of_origins_count.zero_()
+        self.behind_count.zero_()
         self.met_count.zero_()
         return report
 

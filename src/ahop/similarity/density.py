@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from ahop._queries import Queries
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Similarity
 from ahop.similarity.bridge import Adapter
@@ -19,7 +20,16 @@ class Learner(Protocol):
     """What learns a likelihood: its family, see :class:`ahop.similarity.families.Family`."""
 
     def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
-        """Another of its kind that learned, with how that went."""
+        """Fit a new likelihood of the same kind.
+
+        Args:
+            model: A likelihood of the kind and size to fit.
+            data: What to learn from.
+            seed: Seed of what is drawn.
+
+        Returns:
+            The fitted likelihood, and a report of the fit.
+        """
 
 
 class Density(Similarity, abstract=True):
@@ -53,7 +63,7 @@ class Density(Similarity, abstract=True):
             origins: The index of the pattern that each query came from, ``(n,)``, with -1 where nobody knows; None
                 knows none.
             observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
-            log_prior: How often each pattern is asked for, ``(N,)``; None is alike.
+            log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
             seed: For what is held out.
         """
         if self.learner is None:
@@ -71,7 +81,16 @@ class Density(Similarity, abstract=True):
 
     @abstractmethod
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        """The log evidence of each query ``(Q,)`` under a pattern that is not stored but like those that are."""
+        """The log evidence of each query under a pattern that is not stored but like those that are.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: ``(Q, d)``.
+            observed: Which entries of the queries count, ``(Q, d)``; None is all.
+
+        Returns:
+            Log-likelihoods, ``(Q,)``.
+        """
 
     def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
         return 2**-13 + super().rounding(patterns, queries, best)
@@ -97,15 +116,32 @@ class Density(Similarity, abstract=True):
         """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""
 
     def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
-        """What happened to queries ``(n, d)`` of some patterns ``(n, d)``, as if it had happened to others ``(n, d)``.
+        """Move what happened to queries from their own patterns to others.
 
         None where that cannot be told.
+
+        Args:
+            queries: ``(n, d)``.
+            own: The patterns that the queries came from, ``(n, d)``.
+            others: The patterns to apply the same corruption to, ``(n, d)``.
+
+        Returns:
+            Queries, ``(n, d)``; None where they cannot be told.
         """
         return None
 
     def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        """What queries ``(Q, d')`` were before anything happened to them, ``(Q, d)`` in float64: the mean of what they
-        may have been, among patterns like those stored (:mod:`ahop.similarity.families.posterior`)."""
+        """Queries as they were before anything happened to them.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: ``(Q, d')``.
+            observed: Which entries of the queries count, ``(Q, d')``; None is all.
+
+        Returns:
+            The mean of what the queries may have been, among patterns like those stored
+            (:mod:`ahop.similarity.families.posterior`), ``(Q, d)`` in float64.
+        """
         raise ValueError(
             f"queries cannot be restored: fit found {self.name!r}, which tells how likely a query is, not what it was"
         )
@@ -116,7 +152,7 @@ class Density(Similarity, abstract=True):
 
     def codes(self, patterns: Tensor, tolerance: float) -> Codes:
         """Codes for patterns and queries whose dot products are the scores, up to a constant of the query."""
-        raise NoCodesError(f"codes of {type(self).__name__} are not known: its scores are no dot products")
+        raise NoCodesError(f"{type(self).__name__} has no codes: its scores are not dot products")
 
     def mixture(self, patterns: Tensor, tolerance: float) -> list[tuple[float, Codes]]:
         """The log share and the codes of each likelihood that it is a mixture of."""
@@ -130,6 +166,6 @@ class Density(Similarity, abstract=True):
             chosen: Those to score, ``(Q, C)``.
             queries, observed: ``(Q, d)``.
         """
-        seen = None if observed is None else observed[:, None]
-        scores: Tensor = self(patterns[chosen], queries[:, None], seen)
+        asked = Queries(queries, observed)[:, None]
+        scores: Tensor = self(patterns[chosen], asked.rows, asked.observed)
         return scores.squeeze(1)

@@ -21,7 +21,7 @@ from ahop.similarity.squares import ROUNDING
 # The bases that kernels exist for; a subclass may have other terms.
 _KERNELS: dict[type[nn.Module], str] = {Distance: "distance", Dot: "dot", Manhattan: "manhattan"}
 # By how much a logit may be wrong.
-_WRONG = 0.05
+_LOGIT_ERROR = 0.05
 
 
 def footprint(patterns: Tensor, queries: Tensor, base: Decomposable | str = "distance") -> Tensor:
@@ -52,6 +52,11 @@ def k_optimal(patterns: Tensor, queries: Tensor, k: int, base: Decomposable | st
     r"""The similarity in the k dimensions where pattern and query agree best.
 
     .. math:: \mathrm{sim}^{(k)}(\xi, x) = \max_{D \subseteq [d],\, |D| = k} \mathrm{sim}(\xi_D, x_D)
+
+    Args:
+        patterns, queries: What is compared, ``(..., d)`` both; leading dimensions broadcast.
+        k: The number of dimensions to compare in.
+        base: The similarity, or its name.
 
     Example:
         >>> k_optimal(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([1.0, 3.0, 0.0]), k=2)
@@ -187,6 +192,12 @@ class Adaptive(Similarity):
         """The terms that the weights of one base multiply: sorted, if this similarity sorts.
 
         What was not observed is zero; where it was sorted out, the others stand at the ranks they stand for.
+
+        Args:
+            base: The number of the base similarity.
+            patterns: ``(..., N, d)``.
+            queries: ``(..., Q, d)``.
+            observed: Which entries of the queries count; None is all.
         """
         terms = self.bases[base].terms(patterns, queries)  # type: ignore[operator]
         if not self.sort:
@@ -251,7 +262,7 @@ class Adaptive(Similarity):
         found = kernels.readout(patterns, queries, weights, names, values, bias=log_prior, observed=observed)
         logits = found.log_sums.detach()
         wrong = 2**-22 * logits.abs() + beta * self.rounding(patterns, queries, torch.zeros_like(logits))
-        return found.blend.to(values.dtype), wrong < _WRONG
+        return found.blend.to(values.dtype), wrong < _LOGIT_ERROR
 
     def best(
         self,

@@ -141,7 +141,7 @@ class Gaussian(Decomposable, Density):
         some = data.part(data.rows[:: max(1, len(data.queries) // _ASKED)])
         sure = []
         for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
-            few = some.part(some.rows[part])
+            few = some.part(part)
             scores = self(few.patterns, few.queries, few.observed) + data.log_priors
             sure.append((scores.amax(1) - scores.logsumexp(1)).exp())
         return float(torch.cat(sure).mean())

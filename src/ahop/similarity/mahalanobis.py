@@ -68,7 +68,7 @@ class Mahalanobis(Similarity):
         from sklearn.covariance import LedoitWolf
 
         if origins is None or len(queries) < 2:
-            raise ValueError("origins must be given, of at least two queries: residuals are what is learned from")
+            raise ValueError("origins must be given for at least two queries: their residuals are learned from")
         if observed is not None:
             raise ValueError("observed must be None: a covariance is learned from whole queries")
         gaps = (queries - patterns[origins]).double()

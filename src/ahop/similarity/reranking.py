@@ -40,11 +40,30 @@ class TwoStage(Protocol):
 
     def approximate(self, patterns: Tensor, queries: int) -> Table | None: ...
 
-    def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor) -> Tensor: ...
+    def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor) -> Tensor:
+        """The exact scores of some patterns for each query.
+
+        Args:
+            patterns: ``(N, d)``.
+            chosen: Their indices, ``(Q, k)``.
+            queries: ``(Q, d)``.
+
+        Returns:
+            Scores, ``(Q, k)``.
+        """
 
 
 def table(similarity: TwoStage, patterns: Tensor, queries: Tensor) -> Tensor | None:
-    """Scores ``(Q, N)``, the best of each query exact; None where the exact way is as fast, or gradients are wanted."""
+    """Score in two stages: all pairs approximately, then the best of each query exactly.
+
+    Args:
+        similarity: What can do both.
+        patterns: ``(N, d)``.
+        queries: ``(Q, d)``.
+
+    Returns:
+        Scores, ``(Q, N)``; None where the exact way is as fast, or gradients are wanted.
+    """
     # Asked before gradients are off: what is computed here has none.
     if torch.is_grad_enabled() or patterns.ndim != 2 or _exact_alone.get():
         return None

@@ -20,15 +20,19 @@ from ahop._precision import can_look
 
 # A product is trusted where the distance is at least this share of what was taken from each other, in up to 256
 # dimensions: a dozen bits of it are then right, and thirty in float64.
-_TRUSTED = {torch.float32: 2**-8, torch.float64: 2**-20}
+_TRUSTED_SHARE = {torch.float32: 2**-8, torch.float64: 2**-20}
 # The share of itself that the difference of two distances may be wrong by in float32.
 ROUNDING = 2**-11
 # Of more pairs than this, differences are faster taken of all than of some.
-_MANY = 1 / 8
+_SPARSE_SHARE = 1 / 8
 
 
 def squared_distances(patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
     """The squared distance of every query to every pattern, over the dimensions that the query observed.
+
+    Args:
+        patterns, queries: What is compared.
+        observed: Which entries of the queries count; None is all.
 
     Shape:
         patterns ``(..., N, d)``, queries and observed ``(..., Q, d)``, to ``(..., Q, N)``.
@@ -67,7 +71,7 @@ def _mended(
     """The table with differences in place of what the product has lost."""
     width = 2 * patterns.shape[-1]
     # Rounding adds up with the number of dimensions.
-    trusted = _TRUSTED[table.dtype] * max(1.0, math.sqrt(patterns.shape[-1]) / 16)
+    trusted = _TRUSTED_SHARE[table.dtype] * max(1.0, math.sqrt(patterns.shape[-1]) / 16)
     with torch.no_grad():
         level = trusted * (stored.amax(-1, keepdim=True) + own)
         doubtful = (table.amin(-1, keepdim=True) < level).flatten().nonzero().squeeze(1)
@@ -80,7 +84,7 @@ def _mended(
         sizes = stored.flatten(0, -2)[rows // queries.shape[-2] if stored.ndim > 2 else rows * 0, columns]
         lost = flat[rows, columns] < trusted * (sizes + own.flatten()[rows])
         rows, columns = rows[lost], columns[lost]
-    if len(rows) > _MANY * table.numel():
+    if len(rows) > _SPARSE_SHARE * table.numel():
         return pairwise(_of_all, patterns, queries, width=width, per_query=(observed,))
     found = of_pairs(_of_pairs, patterns, queries, rows, columns, width=width, per_query=(observed,))
     return table.flatten(0, -2).index_put((rows, columns), found).view_as(table)

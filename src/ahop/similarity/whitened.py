@@ -14,7 +14,7 @@ from ahop.similarity.codes import Asked, Codes, NoCodesError, refuse_masks
 Kind = TypeVar("Kind", bound=Codes)
 
 # Squares, in units of the noise, that leave dot products right to a few hundredths.
-_HELD = {torch.float32: 2**18, torch.float64: 2**47}
+_LARGEST_SQUARES = {torch.float32: 2**18, torch.float64: 2**47}
 
 
 class Whitening(Protocol):
@@ -93,7 +93,7 @@ class Whitened(Codes):
 
 def right(codes: Tensor, dtype: torch.dtype) -> bool:
     """Whether distances by dot products with codes ``(N, d + 1)`` that end in half a square are right in this type."""
-    return not len(codes) or 2 * float(codes[:, -1].detach().abs().max()) < _HELD[dtype]
+    return not len(codes) or 2 * float(codes[:, -1].detach().abs().max()) < _LARGEST_SQUARES[dtype]
 
 
 def in_digits(make: Callable[[Tensor], Kind], patterns: Tensor) -> Kind:

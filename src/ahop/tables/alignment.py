@@ -59,7 +59,10 @@ def aligned(stored: Table, incoming: Table) -> Aligned:
 
 
 def fitted(incoming: Table, columns: tuple[str, ...], named: bool) -> Table:
-    """The table with just these columns, as a memory that was learned before has them."""
+    """The table with just these columns, as a memory that was learned before has them.
+
+    Read with ``measured=columns``, none of them was taken for ids (:meth:`Table.of`).
+    """
     if not (named and incoming.named):
         if len(incoming.columns) != len(columns):
             raise ValueError(
@@ -69,8 +72,8 @@ def fitted(incoming: Table, columns: tuple[str, ...], named: bool) -> Table:
     if lacking := [name for name in columns if name not in incoming.columns]:
         told = f"{incoming.name} lacks columns that the model was made with: {listed(lacking)}"
         also = f"; {incoming.id!r} was taken for its ids, and --id names others" if incoming.id in lacking else ""
-        if set(lacking) & set(incoming.ignored):
-            also += "; some look like ids: where --id names the column of ids, all others are measured"
+        if unused := [name for name in lacking if name in incoming.ignored]:
+            also += f"; text or ids here: {listed(unused)}"
         raise ValueError(told + also)
     return _taken(incoming, columns)
 
@@ -91,7 +94,19 @@ def _common(stored: Table, incoming: Table) -> tuple[Table, Table, bool, list[st
     for table, side in ((stored, "stored"), (incoming, "incoming")):
         if own := [name for name in table.columns if name not in set(common)]:
             told.append(f"left out, only in {side}: {listed(own)}")
+            told += _maybe_ids(_taken(table, tuple(own)), side) if table.id is None else []
+    for table, other, side in ((stored, incoming, "stored"), (incoming, stored, "incoming")):
+        if table.id in other.columns:
+            told.append(f"{table.id!r} was taken for the ids of {side}; --id names others")
     return _taken(stored, common), _taken(incoming, common), True, told
+
+
+def _maybe_ids(left_out: Table, side: str) -> list[str]:
+    """A note on columns that are left out, and may be the ids that a table seems to lack."""
+    found = [name for place, name in enumerate(left_out.columns) if differ(left_out.values[:, place])]
+    if len(left_out) < RUN or not 0 < len(found) <= _FEW:
+        return []
+    return [f"rows of {side} go by their numbers, and {listed(found)} may hold their ids: --id names one"]
 
 
 def _like_ids(stored: Table, incoming: Table) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     import pandas
 
 
-def read(path: str | os.PathLike[str], id: str | None = None) -> Table:
+def read(path: str | os.PathLike[str], id: str | None = None, measured: Collection[str] = ()) -> Table:
     """The table in a file: CSV of any dialect, Parquet, Feather, NumPy or Excel.
 
     Args:
         path: How it ends says what it is: .csv, .tsv or .txt, .parquet, .feather or .arrow, .npy or .npz (one array,
             or that named ``patterns``), .xlsx (the first sheet).
         id: The column of the ids, as in :meth:`Table.of`; arrays have none, and their ids are row numbers.
+        measured: Columns that hold no ids, as in :meth:`Table.of`.
 
     Example:
         >>> path = folder.with_name("german.csv")
@@ -37,16 +38,16 @@ def read(path: str | os.PathLike[str], id: str | None = None) -> Table:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is a folder, not a file" if path.is_dir() else f"{path} does not exist")
     with path.open("rb") as file:
-        return parsed(file, str(path), id)
+        return parsed(file, str(path), id, measured)
 
 
-def parsed(file: BinaryIO, name: str, id: str | None = None) -> Table:
+def parsed(file: BinaryIO, name: str, id: str | None = None, measured: Collection[str] = ()) -> Table:
     """As :func:`read`, of a file that is open, on disk or in memory.
 
     Args:
         file: Bytes that can be read from their start again.
         name: How it ends says what it is; messages call it so.
-        id: The column of the ids.
+        id, measured: As in :func:`read`.
 
     Example:
         >>> from io import BytesIO
@@ -59,37 +60,37 @@ def parsed(file: BinaryIO, name: str, id: str | None = None) -> Table:
     if not file.seek(0, os.SEEK_END):
         raise ValueError(f"{name} is empty")
     file.seek(0)
-    return _READERS[suffix](file, name, id)
+    return _READERS[suffix](file, name, id, measured)
 
 
-def _csv(file: BinaryIO, name: str, id: str | None) -> Table:
+def _csv(file: BinaryIO, name: str, id: str | None, measured: Collection[str]) -> Table:
     frame, dialect = delimited.read(file, name, id)
-    table = Table.of(frame, id, name=name, dialect=str(dialect))
+    table = Table.of(frame, id, measured=measured, name=name, dialect=str(dialect))
     return table if dialect.header else replace(table, named=False)
 
 
-def _parquet(file: BinaryIO, name: str, id: str | None) -> Table:
+def _parquet(file: BinaryIO, name: str, id: str | None, measured: Collection[str]) -> Table:
     require("pyarrow", extra="tables")
     from pyarrow import parquet
 
-    return Table.of(_whole(file, name, "Parquet", parquet.read_table), id, name=name)
+    return Table.of(_whole(file, name, "Parquet", parquet.read_table), id, measured=measured, name=name)
 
 
-def _feather(file: BinaryIO, name: str, id: str | None) -> Table:
+def _feather(file: BinaryIO, name: str, id: str | None, measured: Collection[str]) -> Table:
     require("pyarrow", extra="tables")
     from pyarrow import feather
 
-    return Table.of(_whole(file, name, "Feather", feather.read_table), id, name=name)
+    return Table.of(_whole(file, name, "Feather", feather.read_table), id, measured=measured, name=name)
 
 
-def _excel(file: BinaryIO, name: str, id: str | None) -> Table:
+def _excel(file: BinaryIO, name: str, id: str | None, measured: Collection[str]) -> Table:
     require("pandas", "openpyxl", extra="tables")
     import pandas
 
     missing = list(delimited.MISSING)
     # As cells are: pandas would take codes such as 007 for numbers, and lose their zeros.
     sheet = _whole(file, name, "Excel", lambda file: pandas.read_excel(file, dtype=object, na_values=missing))
-    return Table.of(sheet.apply(_typed), id, name=name)
+    return Table.of(sheet.apply(_typed), id, measured=measured, name=name)
 
 
 def _typed(cells: pandas.Series) -> pandas.Series:
@@ -105,7 +106,7 @@ def _typed(cells: pandas.Series) -> pandas.Series:
         return cells.infer_objects()
 
 
-def _numpy(file: BinaryIO, name: str, id: str | None) -> Table:
+def _numpy(file: BinaryIO, name: str, id: str | None, measured: Collection[str]) -> Table:
     # Rows of an array have no names, whatever column holds the ids of the other table.
     return Table.of_array(_whole(file, name, "NumPy", _array), name=name)
 
@@ -133,7 +134,7 @@ def _whole(file: BinaryIO, name: str, kind: str, reader: Callable[[BinaryIO], An
         raise ValueError(f"{name} cannot be read as {kind}: {' '.join(str(error).split())}") from error
 
 
-_READERS: dict[str, Callable[[BinaryIO, str, str | None], Table]] = {
+_READERS: dict[str, Callable[[BinaryIO, str, str | None, Collection[str]], Table]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), _csv),
     ".parquet": _parquet,
     **dict.fromkeys((".feather", ".arrow"), _feather),

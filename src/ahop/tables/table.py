@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ahop._extras import require
-from ahop.tables.ids import counts_rows, names_ids, whole
+from ahop.tables.ids import counts_rows, nameless, names_ids, whole
 
 if TYPE_CHECKING:
     import pyarrow
@@ -53,14 +53,25 @@ class Table:
     dialect: str = ""
 
     @classmethod
-    def of(cls, frame: Any, id: str | None = None, *, name: str = "table", dialect: str = "") -> Table:
+    def of(
+        cls,
+        frame: Any,
+        id: str | None = None,
+        *,
+        measured: Collection[str] = (),
+        name: str = "table",
+        dialect: str = "",
+    ) -> Table:
         """The table that a frame holds.
 
         Args:
             frame: Of pandas, polars or pyarrow, or a dictionary of columns.
-            id: The column of the ids. None takes the first that can be one: text, a count of the rows, or whole
-                numbers in a column that is called so (``id``, ``customer_id``, ``sku``, ``number``), with another value
-                in each row; else the index of a pandas frame that has one, or row numbers. No such column is measured.
+            id: The column of the ids. None takes the first that can be one: text, or whole numbers in a column that is
+                called so (``id``, ``customer_id``, ``sku``, ``order_number``), with another value in each row, or a
+                count of the rows that stands first; else the index of a pandas frame that has one, or row numbers. No
+                such column is measured. Where it is named, nothing but counts of the rows that are called so is left
+                out.
+            measured: Columns that hold no ids, whatever they look like: those of a model that compares them.
             name: Where it comes from, for messages.
             dialect: How the file was written.
         """
@@ -68,10 +79,7 @@ class Table:
         if id is not None and id not in columns:
             raise MissingColumnError(f"{name} has no column {id!r} for the ids; it has {listed(list(columns))}")
         numbers = {key: _floats(series) for key, series in columns.items() if key != id and _is_number(series)}
-        named = {key for key, found in numbers.items() if names_ids(key) and whole(found) and _own(columns[key])}
-        # Who names the column of ids has said what the others are.
-        kept = named if id is None else set()
-        kept |= {key for key, found in numbers.items() if counts_rows(found)}
+        kept = {key for key, found in numbers.items() if key not in measured and _names_rows(key, columns, found, id)}
         source = id
         if source is None:
             source = next((key for key in columns if (key not in numbers or key in kept) and _own(columns[key])), None)
@@ -157,6 +165,14 @@ def _arrow(columns: dict[str, Any]) -> pyarrow.Table:
     return pyarrow.table(columns)
 
 
+def _names_rows(key: str, columns: Mapping[str, Series], numbers: np.ndarray, id: str | None) -> bool:
+    """Whether a column of numbers names rows. Who names the column of ids has said what the others are, but for counts
+    of the rows that files have beside their columns."""
+    if counts_rows(numbers):
+        return names_ids(key) or nameless(key) or (id is None and key == next(iter(columns)))
+    return id is None and names_ids(key) and whole(numbers) and _own(columns[key])
+
+
 def _own(series: Series) -> bool:
     """Whether each row has a value, and another one than all others."""
     return not series.is_null().any() and series.n_unique() == len(series)
@@ -175,7 +191,8 @@ def _no_id(name: str, row: int, column: str | None) -> str:
 
 
 def _is_number(series: Series) -> bool:
-    return series.dtype.is_numeric() or str(series.dtype) == "Boolean"
+    """Whether a column is one of numbers, which all may be missing."""
+    return series.dtype.is_numeric() or str(series.dtype) == "Boolean" or bool(series.is_null().all())
 
 
 def _floats(series: Series) -> np.ndarray:
@@ -183,6 +200,8 @@ def _floats(series: Series) -> np.ndarray:
     require("narwhals", extra="tables")
     import narwhals as nw
 
+    if series.is_null().all():
+        return np.full(len(series), np.nan)
     return series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
 
 

@@ -13,7 +13,7 @@ from ahop._blocks import pairwise
 
 # The width given to a point mass: wide against rounding, narrow against any noise worth the name.
 SHARP = 1e-4
-_FLOOR = 1e-30
+_POINT_WIDTH = 1e-30
 # Up to here the count of masked dimensions is followed exactly; it costs count x (d - count) steps for each pair.
 _COUNTABLE = 1024
 
@@ -85,6 +85,13 @@ class Channel:
         return replace(self, variance=self.variance + variance, fills=fills)
 
     def masked(self, chance: Tensor, density: Density, count: int | None) -> Channel:
+        """The same, with some entries masked afterwards.
+
+        Args:
+            chance: The probability with which each dimension is masked, ``(d,)``.
+            density: What masked entries are drawn from.
+            count: How many entries of a query are masked, if always the same number; None if that varies.
+        """
         fills = tuple(replace(fill, chance=fill.chance * (1 - chance)) for fill in self.fills)
         zero, one = torch.zeros(self.dim), torch.ones(self.dim)
         # Two masks of exact counts are followed as independent ones: how far they overlap is not known.
@@ -98,13 +105,13 @@ class Channel:
         patterns = patterns * gain
         precision = 1 / variance.clamp_min(SHARP**2)
         # log(alive) - log sqrt(2 pi v), with a floor for dimensions that are always masked.
-        level = alive.clamp_min(_FLOOR).log() - 0.5 * (2 * math.pi / precision).log()
+        level = alive.clamp_min(_POINT_WIDTH).log() - 0.5 * (2 * math.pi / precision).log()
         if not self.fills and variance.ndim == 1:
             scaled = precision.sqrt()
             exact = "donot_use_mm_for_euclid_dist"
             gaps = torch.cdist((queries - shift) * scaled, patterns * scaled, compute_mode=exact)
             return level.sum() - 0.5 * gaps.square()
-        filled = self._filled(queries).clamp_min(_FLOOR).log()
+        filled = self._filled(queries).clamp_min(_POINT_WIDTH).log()
         queries = queries - shift
         chance = 0.0 if self.count is None else _log_binomial(self.count, self.dim)
 

@@ -30,7 +30,7 @@ LEARNED = {
     "confidence": lambda data, model: fitting._confidence(data, model, 1.0),
     "evidence": lambda data, model: family.evidence(data, model),
     "familiarity": lambda data, model: fitting._familiarity(model, data, data.rows[:512], 1.0),
-    "origins": lambda data, model: calibration.of_origins([(model, data.rows)], data, 1.0),
+    "origins": lambda data, model: calibration.far_behind([(model, data.rows)], data),
     "first choices": lambda data, model: calibration.first_choices(model, data),
     "temperature": lambda data, model: calibration.no_surer_than(0.5, model, data, 0.0),
     "completed": lambda data, model: completed.completed(data, lambda rows: model, 0),

@@ -137,10 +137,14 @@ def test_queries_of_another_width_are_a_moved_space():
 @pytest.mark.parametrize(
     ("origins", "options", "message"),
     [
-        (torch.arange(30), {"hidden_causes": 0}, "queries must have 16 values each, like the patterns, to learn this"),
-        (None, {"hidden_causes": 2}, "queries must have 16 values each, like the patterns, to learn this"),
+        (
+            torch.arange(30),
+            {"hidden_causes": 0},
+            "queries must have 16 values each, like the patterns: no map is learned here",
+        ),
+        (None, {"hidden_causes": 2}, "queries must have 16 values each, like the patterns: no map is learned here"),
         (torch.arange(30), {"observed": torch.arange(24) < 20}, "observed must be None: queries of 24 values"),
-        (torch.zeros(30, dtype=torch.long), {}, "origins must be of at least two patterns to learn a map"),
+        (torch.zeros(30, dtype=torch.long), {}, "origins must include at least two patterns to learn a map"),
     ],
 )
 def test_queries_of_another_width_are_refused_where_no_map_can_be_learned(origins, options, message):
@@ -294,7 +298,7 @@ def test_confidence_can_be_lowered_to_what_two_halves_agree_on():
         assert trust.agreement(model, model, data) == 1.0
 
 
-def test_what_happened_to_a_query_can_be_carried_to_another_pattern():
+def test_what_happened_to_a_query_can_be_transferred_to_another_pattern():
     model = Correlated(16, 1)
     queries, own, others = PATTERNS[:5] + 0.1, PATTERNS[:5], PATTERNS[5:10]
     torch.testing.assert_close(model.transferred(queries, own, others), others + 0.1)

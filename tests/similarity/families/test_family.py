@@ -8,7 +8,10 @@ import ahop
 from ahop import BayesianHopfield
 from ahop.similarity import Density, Similarity
 from ahop.similarity.codes import NoCodesError
+from ahop.similarity.families import screening
 from ahop.similarity.families.family import FAMILIES, Family, known_families, register
+from ahop.similarity.families.recipe import Recipe
+from ahop.similarity.families.training import TrainingData
 
 
 class Reversed(Density):
@@ -83,7 +86,7 @@ def test_a_family_of_a_users_own_takes_part_in_the_choice(mirrors, labels, tmp_p
     memory.save(tmp_path)
     assert torch.equal(ahop.load(tmp_path).scores(queries), memory.scores(queries))
     assert memory.similarity.describe() == "Signs are lost, and dimensions in reverse order."
-    with pytest.raises(NoCodesError, match="codes of Reversed are not known"):
+    with pytest.raises(NoCodesError, match="Reversed has no codes"):
         memory.as_inner_product()
 
 
@@ -156,3 +159,33 @@ def test_a_family_says_whether_it_can_be_meant_by_a_number_of_hidden_causes(mirr
     monkeypatch.setattr(mirrors, "of_causes", lambda self, count: None if count else self)
     assert FAMILIES["a mirror"] in known_families(causes=0)
     assert FAMILIES["a mirror"] not in known_families(causes=2)
+
+
+def test_a_plain_family_of_a_users_own_is_screened_in_every_view():
+    class Mirror(Recipe):
+        name = "reversed"
+
+        def fit(self, pairs):
+            gaps = pairs.queries.flip(1) - pairs.origins.abs()
+            model = Reversed(pairs.origins.shape[1]).to(gaps)
+            model.log_sigma.data.copy_(gaps.square().mean().sqrt().log())
+            return model
+
+    class Mirrors(Family):
+        name = "plain mirrors"
+        plain = True
+
+        def applies(self, data, seed):
+            return True
+
+        def fit(self, data, seed):
+            raise NotImplementedError
+
+        def recipes(self, data, view):
+            yield Mirror()
+
+    data = TrainingData(*mirrored(60))
+    with torch.no_grad():
+        first, *others = screening.screened(data, [Mirrors()], seed=0)
+    assert first.view.plain and first.held_out.accuracy > 0.85
+    assert others and all(isinstance(one.recipe, Mirror) and not one.view.plain for one in others)

@@ -62,7 +62,7 @@ def test_it_is_the_same_in_other_units(unit, shift):
     torch.testing.assert_close(moved(unit * patterns + shift, unit * queries + shift), density, atol=0.2, rtol=1e-3)
 
 
-def test_gains_are_carried_to_other_patterns():
+def test_gains_are_transferred_to_other_patterns():
     model, own, others = Gain(2, zero=1.0), torch.tensor([[3.0, 2.0]]), torch.tensor([[2.0, 5.0]])
     assert model.transferred(torch.tensor([[5.0, 0.5]]), own, others).tolist() == [[3.0, -1.0]]
 
@@ -84,7 +84,7 @@ def test_it_is_not_looked_for_where_noise_does_not_grow_with_values():
 
 
 @pytest.mark.slow
-def test_what_it_learned_is_saved_and_said(tmp_path):
+def test_what_it_learned_is_saved_and_described(tmp_path):
     patterns, queries, _ = drawn(0, 20)
     memory = BayesianHopfield(patterns, similarity="gain").fit(queries[:400], hidden_causes=None)
     memory.save(tmp_path)

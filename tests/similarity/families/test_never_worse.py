@@ -54,7 +54,8 @@ def test_with_labels_the_best_of_the_plain_is_never_ahead_by_more_than_chance(se
     assert not names
 
 
-@pytest.mark.parametrize("seed", [pytest.param(24, marks=pytest.mark.slow), 31])
+# In the last two worlds are too few patterns to compare with chance, and nothing is found.
+@pytest.mark.parametrize("seed", [pytest.param(24, marks=pytest.mark.slow), 31, 204, 244])
 def test_without_labels_the_best_of_the_plain_is_never_ahead_by_more_than_chance(seed):
     names, _ = broken([seed], False, WITHOUT)
     assert not names
@@ -73,6 +74,16 @@ def test_with_labels_it_holds_in_two_hundred_worlds(block):
 def test_without_labels_it_holds_in_two_hundred_worlds(block):
     names, mean = broken(range(50 * block, 50 * block + 50), False, WITHOUT)
     assert len(names) <= 3 and mean < 0.03, names
+
+
+def test_where_all_patterns_have_labels_what_was_learned_of_each_counts():
+    """Three patterns tell no map from one of them to the next; many queries of each do tell which is which."""
+    generator = torch.Generator().manual_seed(0)
+    patterns, turned = torch.randn(3, 4, generator=generator), torch.linalg.qr(torch.randn(4, 4, generator=generator)).Q
+    origins = torch.randint(3, (260,), generator=generator)
+    queries = patterns[origins] @ turned + 0.3 * torch.randn(260, 4, generator=generator)
+    memory = BayesianHopfield(patterns).fit(queries[:60], origins[:60])
+    assert memory.report.interval[0] <= share(memory.recall(queries[60:]).indices[:, 0], origins[60:]) > 0.9
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 12])

@@ -151,7 +151,7 @@ def test_of_uncorrelated_values_lost_or_kept_the_mean_is_that_of_an_integral():
 
 @pytest.mark.parametrize("name", ["hidden causes", "single dimensions", "standardised"])
 @torch.no_grad()
-def test_missing_values_are_told_by_the_others_and_their_place_holders_by_nobody(name):
+def test_missing_values_are_inferred_from_the_others_and_their_place_holders_by_nobody(name):
     model = MADE[name](0.01)
     queries, seen = drawn(model, SAMPLES[:200], 0.0), torch.ones(200, DIM, dtype=torch.bool)
     seen[:, 2] = False

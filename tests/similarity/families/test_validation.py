@@ -69,17 +69,36 @@ def drawn(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("items", [20, 100])
-def test_folds_judge_by_origins_that_were_not_learned_from(items, monkeypatch):
-    origins = torch.arange(items).repeat(3)
-    validation = CrossValidation(TrainingData(drawn(items, 4), drawn(3 * items, 4), origins), seed=0)
+def folds(patterns, origins, monkeypatch):
+    """The rows that models are learned from, and those that each is judged by."""
+    validation = CrossValidation(TrainingData(drawn(patterns, 4), drawn(len(origins), 4), origins), seed=0)
     asked = []
     # What stands for a model are the rows that it was learned from.
     monkeypatch.setattr(validation, "score", lambda model, rows: asked.append((model, rows)) or drawn(len(rows), 5))
     validation.evaluate(lambda rows: rows)
-    for learned, judged in asked:
+    assert sorted(torch.cat([judged for _, judged in asked]).tolist()) == list(range(len(origins)))
+    return asked
+
+
+@pytest.mark.parametrize("items", [20, 100])
+def test_folds_judge_by_origins_that_were_not_learned_from(items, monkeypatch):
+    origins = torch.arange(items).repeat(3)
+    # Of one pattern there is no label: others like it will be asked for.
+    for learned, judged in folds(items + 1, origins, monkeypatch):
         apart(set(origins[learned].tolist()), set(origins[judged].tolist()))
-    assert sorted(torch.cat([judged for _, judged in asked]).tolist()) == list(range(3 * items))
+
+
+def test_where_every_pattern_has_labels_folds_judge_by_other_queries_of_them(monkeypatch):
+    origins = torch.arange(3).repeat(20)
+    for learned, judged in folds(3, origins, monkeypatch):
+        apart(set(learned.tolist()), set(judged.tolist()))
+        assert len(origins[learned].unique()) == 3
+
+
+def test_an_origin_that_is_level_with_others_is_found_in_its_share():
+    scores = torch.tensor([[0.0, -1.0, -2.0], [0.0, 0.0, -1.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    validation = CrossValidation(TrainingData(drawn(3, 4), drawn(6, 4), torch.arange(6) % 3), seed=0)
+    torch.testing.assert_close(validation.result([scores]).right, torch.tensor([1, 1 / 2, 1 / 3, 0]).double())
 
 
 @pytest.mark.parametrize("labelled", [True, False])
@@ -164,10 +183,10 @@ def test_regimes_at_a_floor_are_judged_by_queries_that_were_not_learned_from(mon
 
 
 def held_out(right, generator):
-    """A held_out of queries of one origin each."""
+    """Held-out results of queries of one origin each."""
     right = torch.as_tensor(right)
     logs = torch.where(right, -0.1, -2.0) + 0.01 * torch.randn(len(right), generator=generator)
-    return HeldOut(logs, torch.arange(len(right)), 0.0, right, torch.zeros(len(right), 2))
+    return HeldOut(logs, torch.arange(len(right)), 0.0, right.double(), torch.zeros(len(right), 2))
 
 
 def test_the_luck_of_the_best_of_many_is_taken_away():

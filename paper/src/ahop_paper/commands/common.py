@@ -106,7 +106,14 @@ def keep(result: dict[str, Any], out: Path | None) -> None:
 def joined(
     join: Callable[[Any, tuple[str, ...]], dict[str, Any]], config: Any, files: list[str], out: Path | None
 ) -> dict[str, Any]:
-    """One report of several files, by the experiment's own ``join``, as it stands there."""
+    """One report of several files, by the experiment's own ``join``, as it stands there.
+
+    Args:
+        join: The experiment's own function, called as ``join(config, files)``.
+        config: What to run.
+        files: The reports; names may be separated by commas.
+        out: Where to write; None writes nothing.
+    """
     # The option may be given more than once, too: none of the files is forgotten.
     result = join(config, as_names(",".join(files), "join"))
     if out:

@@ -29,6 +29,7 @@ def run_multimodal(
     if quick:
         config = multimodal.quick(config)
     result = multimodal.run(config)
-    size = f"{config.samples} samples, {config.queries} queries, mean ± std of {config.runs}; (paper, damage not told)"
+    size = f"{config.samples} samples, {config.queries} queries, mean ± std of {config.runs}"
+    size += "; (paper, corruption unspecified)"
     show(tables.modalities(result), f"Concepts that are found through two modalities\n{size}")
     keep(result, out)

@@ -60,7 +60,7 @@ def _list(chosen: list[parts.Part], run: parts.Run) -> None:
         state = (
             ""
             if before is None
-            else f": {provenance.told(before)}" + (f", {other}" if (other := paper.stale(part, run)) else "")
+            else f": {provenance.commits(before)}" + (f", {other}" if (other := paper.stale(part, run)) else "")
         )
         pieces = "pieces of " * part.resumable
         console.print(f"{part.file}, {part.shows}, {pieces}{part.minutes} min{state}", highlight=False, soft_wrap=True)

@@ -65,8 +65,10 @@ def run_real(
             show(grid, table.__doc__ or "")
     idle = set(config.models) - {row["model"] for row in result["rows"]}
     if idle and models != _ALL:
-        told = f"Took no part, as meant for other data or given more labels than there are: {', '.join(sorted(idle))}."
-        console.print(told, highlight=False, soft_wrap=True)
+        message = (
+            f"Took no part, as meant for other data or given more labels than there are: {', '.join(sorted(idle))}."
+        )
+        console.print(message, highlight=False, soft_wrap=True)
     if out:
         console.print(f"report: {out}")
 
@@ -76,6 +78,6 @@ def _at_hand() -> tuple[str, ...]:
     here, away = real.at_hand()
     if away:
         instead = "" if set(here) <= set(real.Config().data) else f" Instead of all: {', '.join(here)}."
-        told = f"Not here, and left out: {', '.join(away)}; ahop datasets NAME says how to get one.{instead}"
-        console.print(told, highlight=False, soft_wrap=True)
+        message = f"Not here, and left out: {', '.join(away)}; ahop datasets NAME says how to get one.{instead}"
+        console.print(message, highlight=False, soft_wrap=True)
     return here

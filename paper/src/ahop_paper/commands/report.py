@@ -38,5 +38,5 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        told = "run ahop-paper report in a checkout of ahop, or name documents with --document"
-        raise ValueError(f"{path} cannot be read; {told}") from error
+        advice = "run ahop-paper report in a checkout of ahop, or name documents with --document"
+        raise ValueError(f"{path} cannot be read; {advice}") from error

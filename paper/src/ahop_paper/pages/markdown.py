@@ -51,7 +51,13 @@ def short(value: float) -> str:
 
 
 def with_spread(figures: dict[str, Any], paper: float | None = None, digits: int = 3) -> str:
-    """Mean and standard deviation, and the paper's figure in brackets."""
+    """Mean and standard deviation, and the paper's figure in brackets.
+
+    Args:
+        figures: Mean, standard deviation and the single runs.
+        paper: The paper's figure, if it has one.
+        digits: How many after the point.
+    """
     several = f" ± {figure(figures['std'], digits)}" if len(figures["runs"]) > 1 else ""
     return figure(figures["mean"], digits) + several + (f" ({figure(paper, digits)})" if paper is not None else "")
 

@@ -55,7 +55,7 @@ def prepare(name: str, files: Sequence[str | os.PathLike[str]] = ()) -> Prepared
     try:
         content = _convert(name, [archive])
         if (found := checksum(content)) != origin.values:
-            raise ValueError(f"{origin.url} holds other values than the known ones ({found}); nothing was kept")
+            raise ValueError(f"{origin.url} holds different values from the known ones ({found}); nothing was kept")
         return Prepared([_keep(content, entry.files[0])], True)
     finally:
         archive.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ def _convert(name: str, files: Sequence[str | os.PathLike[str]]) -> Content:
         return CONVERTERS.named(name)(Given(files))
     except (ValueError, LookupError, TypeError) as error:
         # Whatever a converter trips over, it is files of another form.
-        raise ValueError(f"data set {name!r} cannot be made of these files: {error}") from error
+        raise ValueError(f"data set {name!r} cannot be built from these files: {error}") from error
 
 
 def checksum(content: Content) -> str:

@@ -39,7 +39,7 @@ def vaccine(given: Given) -> str:
     """Features, and the two labels of the same respondent after them."""
     features, labels = (given.text(f"training_set_{part}.csv").splitlines() for part in ("features", "labels"))
     if [line.split(",")[0] for line in features] != [line.split(",")[0] for line in labels]:
-        raise ValueError("features and labels must be of the same respondents, in the same order")
+        raise ValueError("features and labels must belong to the same respondents, in the same order")
     rows = zip(features, labels, strict=True)
     return _text([f"{line},{label.split(',', 1)[1]}" for line, label in rows])
 

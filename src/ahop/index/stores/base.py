@@ -79,7 +79,8 @@ def over(
     rough = Rough(parts, math.exp(float(memory.similarity.log_beta)))
     if len(rough.parts) > 1:
         raise NoCodesError(
-            f"a database needs one likelihood, got a mixture of {len(rough.parts)}: its scores are no dot products"
+            f"a database needs a single likelihood, got a mixture of {len(rough.parts)}, whose scores are not dot "
+            "products"
         )
     if metric is None and not rough.parts[0][1].fit_float32(sampled(patterns)):
         raise NoCodesError(
@@ -96,7 +97,7 @@ def _numbers(ids: Any, count: int) -> np.ndarray:
         return np.arange(count)
     numbers = as_tensor(ids, "ids", whole=True).cpu().numpy()
     if numbers.shape != (count,) or bool((np.diff(numbers) <= 0).any()):
-        raise ValueError(f"ids must be {count} whole numbers, one a pattern, that rise; got shape {numbers.shape}")
+        raise ValueError(f"ids must be {count} increasing whole numbers, one per pattern; got shape {numbers.shape}")
     return numbers.astype(np.int64)
 
 
@@ -169,5 +170,5 @@ class Stored:
         places = np.searchsorted(self.ids, ids).clip(0, len(self.ids) - 1)
         unknown = (self.ids[places] != ids) & (ids >= 0)
         if unknown.any():
-            raise StoreError(f"the database has the id {ids[unknown][0]}, which is that of no stored pattern")
+            raise StoreError(f"the database has the id {ids[unknown][0]}, which belongs to no stored pattern")
         return np.where(ids < 0, -1, places)

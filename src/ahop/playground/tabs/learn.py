@@ -7,7 +7,7 @@ from typing import Any
 
 from ahop._extras import require
 from ahop.playground import learn, views, widgets
-from ahop.playground.learn import Lesson, Point
+from ahop.playground.learn import Point, Setup
 from ahop.playground.pictures import Pictures
 
 _INTRODUCTION = """
@@ -32,11 +32,11 @@ def lay_out(uploaded: Any) -> None:
             sliders = widgets.sliders(noise=0.6, light=-0.4, top=0.2)
     go = gr.Button("Learn", variant="primary", elem_id="learn-go")
     curve = gr.HTML(apply_default_css=False, elem_id="learn-curve")
-    told = gr.HTML(apply_default_css=False, elem_id="learn-told")
+    learned = gr.HTML(apply_default_css=False, elem_id="learn-told")
     go.click(
         _learn,
         [kind, uploaded, examples, labels, *sliders],
-        [curve, told],
+        [curve, learned],
         show_progress="minimal",
         api_visibility="private",
         concurrency_id="work",
@@ -48,12 +48,12 @@ def _learn(
 ) -> Iterator[tuple[str, str]]:
     pictures = widgets.chosen(kind, uploaded)
     count = min(max(int(examples), learn.LEAST), learn.MOST)
-    lesson = Lesson(pictures, widgets.as_sliders(sliders), count, bool(labels))
+    setup = Setup(pictures, widgets.as_sliders(sliders), count, bool(labels))
     points: list[Point] = []
     yield views.waiting("learning from the first 10 examples …"), ""
-    for point in learn.points(lesson):
+    for point in learn.points(setup):
         points.append(point)
-        tellings = learn.told(point.memory, pictures.patterns.shape[1])
+        properties = learn.properties(point.memory, pictures.patterns.shape[1])
         words = point.memory.similarity.describe()
         rest = "" if point.examples == count else views.waiting(f"{point.examples} of {count} examples shown …")
-        yield views.curve(points, lesson.labels) + rest, views.learned(pictures, words, tellings)
+        yield views.curve(points, setup.labels) + rest, views.learned(pictures, words, properties)

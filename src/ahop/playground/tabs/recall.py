@@ -41,7 +41,7 @@ def lay_out(uploaded: Any) -> None:
                 several=True,
                 visible="hidden",
             )
-            said = gr.HTML(visible=False, apply_default_css=False)
+            message = gr.HTML(visible=False, apply_default_css=False)
             picker = widgets.picker(first, "pictures in the memory", _FIRST)
             with gr.Row(elem_classes="side-by-side"):
                 painter = widgets.painter(first, _FIRST)
@@ -98,10 +98,10 @@ def lay_out(uploaded: Any) -> None:
 
     shown: dict[str, Any] = {**silent, "trigger_mode": "always_last", "cancels": [running]}
     show = (preview_of, asked, [preview, cards, film])
-    kind.change(stored, [kind, uploaded], [drop, said, picker, painter], **silent).then(*show, **shown)
+    kind.change(stored, [kind, uploaded], [drop, message, picker, painter], **silent).then(*show, **shown)
     picker.input(picked, [kind, uploaded, picker], [picker, painter], **silent).then(*show, **shown)
     drop.upload(
-        dropped, [drop, uploaded], [uploaded, said, picker, painter], trigger_mode="always_last", **silent
+        dropped, [drop, uploaded], [uploaded, message, picker, painter], trigger_mode="always_last", **silent
     ).then(*show, **shown)
     again.click(lambda seed: seed + 1, seed, seed, **silent).then(*show, **shown)
     gr.on([*(slider.change for slider in sliders), painter.input, forget.change], *show, **shown)

@@ -61,7 +61,13 @@ def _sent(stored: str, incoming: str, pairs: str, once: bool) -> Iterator[str]:
 
 
 def matched(stored: File, incoming: File, pairs: File | None = None, *, once: bool = False) -> Iterator[str]:
-    """The page after each step; what is wrong with a file is said in a sentence."""
+    """The page after each step; what is wrong with a file is said in a sentence.
+
+    Args:
+        stored, incoming: The two tables.
+        pairs: Known pairs, if any.
+        once: Match each stored row at most once.
+    """
     try:
         held, asked = upload.table(stored), upload.table(incoming)
         origins = None if pairs is None else upload.origins(pairs, held, asked)
@@ -94,7 +100,7 @@ def _compared(found: Linkage) -> Iterator[str]:
     yield head + views.waiting("the first method is asked …")
     for row in yours.rows(found, halves):
         rows.append(row)
-        yield head + views.table(rows, len(yours.MODELS))
+        yield head + views.table(rows, len(yours.METHODS))
     head += f'<div class="film">{views.table(rows, len(rows))}{views.calibration(rows)}</div>'
-    memory = next((row.memory for row in rows if row.name == "b-hop"), None)
+    memory = next((row.memory for row in rows if row.method is yours.B_HOP), None)
     yield head + views.trust(() if memory is None else yours.curves(memory, found, halves))

@@ -18,7 +18,9 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import parts_of, split
+from ahop._queries import Queries
 from ahop.learning.chance import independent
+from ahop.learning.conformal import behind
 from ahop.learning.report import FitReport, beats_chance, clopper_pearson
 from ahop.similarity.density import Density
 from ahop.similarity.families import stand_ins
@@ -44,20 +46,33 @@ def first_choices(model: Density, data: TrainingData) -> Tensor:
     some, places, _ = stand_ins.of(data, model)
     stored, found = some.patterns.to(like), []
     for part in split(len(data.queries), 2 * len(stored) * like.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         found.append(model(stored, few.queries.to(like), few.observed).argmax(-1))
     return places[torch.cat(found)]
 
 
 def agreement(one: Density, other: Density, data: TrainingData) -> float:
-    """The share of queries for which two models have the same first choice."""
+    """The share of queries for which two models have the same first choice.
+
+    Args:
+        one, other: The models.
+        data: The queries; of many, a sample.
+    """
     some = data.part(data.rows[:: max(1, len(data.queries) // _ASKED)])
     return float((first_choices(one, some) == first_choices(other, some)).double().mean())
 
 
 def log_beta(model: Density, data: TrainingData, seed: int) -> tuple[float, float]:
-    """The log inverse temperature at which the model is as sure as it is right when what happened to these queries
-    happens to other patterns, and how often it is right then. Never above nought.
+    """The temperature at which a model is as sure as it is right, judged without labels.
+
+    Args:
+        model: What was learned.
+        data: The queries, whose corruption is moved to other patterns.
+        seed: Seed of what is drawn.
+
+    Returns:
+        The log inverse temperature, never above nought, and how often the first choice is right on the moved queries;
+        nought and NaN where the model cannot move them.
     """
     generator = torch.Generator().manual_seed(seed)
     like = next(model.parameters())
@@ -123,15 +138,16 @@ def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> Told 
     return Told.by(torch.cat(right), torch.cat(origins))
 
 
-def of_origins(models: list[tuple[Density, Tensor]], data: TrainingData, beta: float) -> Tensor:
-    """How likely known origins are, ``(l,)``, by models that each come with the rows they have not learned from."""
+def far_behind(models: list[tuple[Density, Tensor]], data: TrainingData) -> Tensor:
+    """How far known origins are behind the first choices (:func:`ahop.learning.conformal.behind`), ``(l,)``, by models
+    that each come with the rows they have not learned from."""
     found = [data.queries.new_empty(0)]
     for model, rows in models if data.origins is not None else ():
         some = stand_ins.of(data.part(rows[data.all_origins[rows] >= 0]), model).data
         for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
-            few = some.part(some.rows[part])
-            scores = beta * model(few.patterns, few.queries, few.observed) + few.log_priors
-            found.append(torch.softmax(scores, -1).gather(1, few.all_origins[:, None]).squeeze(1))
+            few = some.part(part)
+            scores = model(few.patterns, few.queries, few.observed)
+            found.append(behind(torch.cat([scores.gather(1, few.all_origins[:, None]), scores], 1)))
     return torch.cat(found)
 
 
@@ -162,14 +178,22 @@ def _sureness(scores: Tensor, log_beta: float) -> float:
 
 
 def no_surer_than(share: float, model: Density, data: TrainingData, log_beta: float) -> float:
-    """The log inverse temperature, at most ``log_beta``, at which the mean confidence is at most ``share``."""
+    """The log inverse temperature at which the mean confidence is at most a given share.
+
+    Args:
+        share: The largest mean confidence allowed.
+        model: What was learned.
+        data: The queries.
+        log_beta: The largest log inverse temperature allowed.
+    """
     like = next(model.parameters())
     some, _, counts = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // _ASKED)]), model)
     prior = 0.0 if some.log_prior is None else some.log_prior.to(like)
-    stored, asked = some.patterns.to(like), some.queries.to(like)
+    stored, asked = some.patterns.to(like), Queries(some.queries.to(like), some.observed)
 
     def scores(part: slice) -> Tensor:
-        found: Tensor = model(stored, asked[part], None if some.observed is None else some.observed[part])
+        few = asked[part]
+        found: Tensor = model(stored, few.rows, few.observed)
         return found
 
     # Once, whatever the temperature: among many patterns, scores take long.

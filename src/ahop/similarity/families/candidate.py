@@ -71,7 +71,9 @@ class Candidate:
         """What a report says of it."""
         if self.held_out is None:
             return Trial(self.name)
-        return Trial(self.name, self.held_out.accuracy, float(self.held_out.log_posterior.mean()))
+        rivals = self.held_out.scores.shape[1] - 1
+        among = rivals if rivals < len(self.data.patterns) else 0
+        return Trial(self.name, self.held_out.accuracy, float(self.held_out.log_posterior.mean()), among)
 
     def seen_through(self, view: View, data: TrainingData) -> Candidate:
         """The same for rows as they are, where it was learned from rows as ``view`` shows them."""

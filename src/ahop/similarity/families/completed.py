@@ -26,14 +26,14 @@ from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed
 
 # Queries that are asked of each half, and entries (queries x patterns) that they may have at most.
-_ASKED, _TABLE = 256, 2**20
+_QUERIES, _TABLE = 256, 2**20
 # Values that come again and again have no density: they are blurred by so much before densities are compared.
-_REPEATED, _BLUR = 0.1, 0.1
+_REPEATED_SHARE, _BLUR = 0.1, 0.1
 
 
 def blurred(data: TrainingData, seed: int) -> TrainingData:
     """The same with values that repeat blurred, as densities need it; not where some are missing."""
-    if data.observed is not None or 1 - len(data.queries.unique()) / data.queries.numel() < _REPEATED:
+    if data.observed is not None or 1 - len(data.queries.unique()) / data.queries.numel() < _REPEATED_SHARE:
         return data
     noise = torch.randn(data.queries.shape, generator=torch.Generator().manual_seed(seed)).to(data.queries)
     return replace(data, queries=data.queries + _BLUR * noise)
@@ -53,7 +53,7 @@ def completed(data: TrainingData, refit: Refit, seed: int) -> Completed:
         some, _, counts = stand_ins.of(asked, model)
         evidence, doubt = [], []
         for part in split(len(judge), 4 * 8 * len(some.patterns)):
-            few = some.part(some.rows[part])
+            few = some.part(part)
             scores = (model(few.patterns, few.queries, few.observed) + few.log_priors).double()
             shares = torch.softmax(scores, 1)
             evidence.append(scores.logsumexp(1))
@@ -66,6 +66,6 @@ def completed(data: TrainingData, refit: Refit, seed: int) -> Completed:
 def both_ways(data: TrainingData, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
     """A half of the queries to learn from and some of the other, twice."""
     one, other = halves(len(data.queries), seed, data.queries.device)
-    most = max(16, min(_ASKED, _TABLE // len(data.patterns)))
+    most = max(16, min(_QUERIES, _TABLE // len(data.patterns)))
     yield one, other[:most]
     yield other, one[:most]

@@ -26,7 +26,16 @@ class Learner(Protocol[Shares]):
 
 @torch.no_grad()
 def iterate(learner: Learner[Shares], steps: int, tolerance: float = -float("inf")) -> list[float]:
-    """Iterate until the bound gains less than ``tolerance`` or the learner rests; the bound before each step."""
+    """Iterate until the bound gains less than a tolerance, or the learner rests.
+
+    Args:
+        learner: The E-step and the M-step.
+        steps: The most steps to make.
+        tolerance: The least gain of the bound that is worth another step.
+
+    Returns:
+        The bound before each step.
+    """
     trace: list[float] = []
     for _ in range(steps):
         bound, shares = learner.expect()

@@ -140,7 +140,16 @@ class Family(ABC):
         return known_families()
 
     def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
-        """Learn nothing but this family, of the size that ``model`` has: what ``model.fit`` does."""
+        """Learn nothing but this family, of the size that ``model`` has: what ``model.fit`` does.
+
+        Args:
+            model: A likelihood of this family, of the size to fit.
+            data: What to learn from.
+            seed: Seed of what is drawn.
+
+        Returns:
+            The fitted likelihood, and a report of the fit.
+        """
         units = Units.of(data.patterns, data.queries if data.same_width else None)
         measured = data.measured(units)
         found = self.fit(measured, seed)
@@ -185,6 +194,6 @@ def evidence(data: TrainingData, model: Density) -> float:
     some = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // 512)]), model).data
     values = []
     for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         values.append((model(few.patterns, few.queries, few.observed) + few.log_priors).logsumexp(-1))
     return -float(torch.cat(values).mean())

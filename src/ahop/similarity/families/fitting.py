@@ -11,7 +11,7 @@
    simplest to the richest, one is taken if it finds more of the known origins than the best so far, or explains
    held-out queries and their origins better, by more than chance (:mod:`.completed`). Where twenty origins or more are
    known, what these pairs say by themselves (as in 2) counts instead if it finds more of them.
-   Where it is known how many queries a pattern can be meant by, that is learned from, too (:mod:`.crowding`).
+   Where it is known how many queries a pattern can be meant by, that is learned from, too (:mod:`.capacity`).
 4. Without labels to tell, nothing counts as found that is not clearly above its null (:mod:`.null`): probabilities are
    then the prior, whatever the model says.
 5. The model is made as sure as it is right (:mod:`.calibration`): by a temperature and a doubt from cross-validation,
@@ -34,16 +34,17 @@ from ahop._blocks import split
 from ahop._precision import Units
 from ahop._progress import progress
 from ahop._warnings import warn
+from ahop.learning.conformal import behind
 from ahop.learning.holdout import halves_by_origin
 from ahop.learning.report import FitReport, beats_chance
 from ahop.similarity import families
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, null, stand_ins, with_labels, without_labels
 from ahop.similarity.families.candidate import Candidate
-from ahop.similarity.families.crowding import within_room
+from ahop.similarity.families.capacity import within_room
 from ahop.similarity.families.family import Family, evidence
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import fit_doubt, of_own
+from ahop.similarity.families.validation import fit_doubt
 from ahop.similarity.families.views import in_column_units
 
 # A new family is one file in this folder, or a folder with a file of that name: it is known once the file is read.
@@ -62,7 +63,7 @@ GENUINE, FEWEST = 512, 4
 class Learned:
     """A model, how the fit went, its log inverse temperature, the share of queries that tell nothing; then of models
     that have not learned from the queries, how familiar these are ``(m,)``, how familiar they were if their pattern
-    were not stored ``(m,)``, and how likely the origins of labelled ones are ``(l,)``."""
+    were not stored ``(m,)``, and how far origins of labelled ones are behind the first choice ``(l,)``."""
 
     model: Density
     report: FitReport
@@ -70,7 +71,7 @@ class Learned:
     doubt: float = 0.0
     genuine: Tensor = field(default_factory=lambda: torch.empty(0))
     strange: Tensor = field(default_factory=lambda: torch.empty(0))
-    of_origins: Tensor = field(default_factory=lambda: torch.empty(0))
+    behind: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
 def learn(
@@ -110,7 +111,9 @@ def learn(
     # What cannot be told from chance may be as sure of itself as it likes.
     if not chosen.found:
         certain = replace(learned.report, confidence=1 / len(data.patterns))
-        learned = replace(learned, report=certain, doubt=1.0)
+        # The order that answers have is that of a memory which has learned nothing.
+        model = without_labels.nearest(measured).model if data.same_width else learned.model
+        learned = replace(learned, model=model, report=certain, doubt=1.0)
     elif not learned.report.labels and not null.can_tell(measured):
         learned = replace(learned, report=replace(learned.report, confidence=math.nan))
     if chosen.warning:
@@ -171,11 +174,13 @@ def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:
     """Refuse queries of another width than patterns where no map between the two can be learned."""
     width, asked = data.means.shape[1], data.queries.shape[1]
     if not any(family.maps for family in families):
-        raise ValueError(f"queries must have {width} values each, like the patterns, to learn this; got {asked}")
+        raise ValueError(
+            f"queries must have {width} values each, like the patterns: no map is learned here; got {asked}"
+        )
     if data.observed is not None:
         raise ValueError(f"observed must be None: queries of {asked} values for patterns of {width} must be whole")
     if data.labelled and len(data.all_origins.unique()) < 2:
-        raise ValueError(f"origins must be of at least two patterns to learn a map from {width} values to {asked}")
+        raise ValueError(f"origins must include at least two patterns to learn a map from {width} values to {asked}")
 
 
 # --- how sure to be --------------------------------------------------------------------------------------------------
@@ -214,12 +219,9 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
     elif judged and len(data.known) >= calibration.FEWEST:
         witnesses = len(data.all_origins[data.known].unique()) if told is None else told.witnesses
         report = replace(report, labels=len(data.known), witnesses=witnesses)
-    if chosen.held_out is not None:
-        of_origins = of_own(chosen.held_out.scores, log_beta, doubt)
-    else:
-        of_origins = calibration.of_origins(halved, data, math.exp(log_beta))
+    far = calibration.far_behind(halved, data) if chosen.held_out is None else behind(chosen.held_out.scores)
     genuine, strange = _genuine_and_strange(data, chosen, halved, math.exp(log_beta))
-    return Learned(model, report, log_beta, doubt, genuine, strange, of_origins)
+    return Learned(model, report, log_beta, doubt, genuine, strange, far)
 
 
 def _confidence(data: TrainingData, model: Density, beta: float) -> float:
@@ -227,7 +229,7 @@ def _confidence(data: TrainingData, model: Density, beta: float) -> float:
     some, _, counts = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // 512)]), model)
     sure = []
     for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         scores = beta * model(few.patterns, few.queries, few.observed)
         sure.append((torch.softmax(scores + few.log_priors, -1) / counts).amax(-1))
     return float(torch.cat(sure).mean())
@@ -265,7 +267,7 @@ def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) 
     some, _, counts = stand_ins.of(data.part(rows), model)
     found = [data.queries.new_empty(2, 0)]
     for part in split(len(rows), 2 * len(some.patterns) * some.queries.element_size()):
-        few = some.part(some.rows[part])
+        few = some.part(part)
         scores = beta * model(few.patterns, few.queries, few.observed) + few.log_priors
         first = (scores - counts.log()).argmax(1, keepdim=True)
         without = scores.scatter(1, first, -math.inf)
@@ -278,7 +280,16 @@ def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) 
 
 
 def follow(family: Family, model: Density, data: TrainingData) -> tuple[Density, FitReport] | None:
-    """A few steps from what is known to what the last queries of a stream say; None where it has to be learned anew."""
+    """A few steps from what is known to what the last queries of a stream say; None where it has to be learned anew.
+
+    Args:
+        family: The family of the model.
+        model: What is known so far.
+        data: The last queries of the stream.
+
+    Returns:
+        The model and a report of the fit; None where it has to be learned anew.
+    """
     units = Units.of(data.means, data.queries)
     measured = data.measured(units)
     found = family.follow(units.enter(model), measured)

@@ -24,13 +24,13 @@ _LOG_TAU = math.log(2 * math.pi)
 # Values are told from zero down to this share of their mean size.
 _LEAST = 1e-3
 # Spreads of single dimensions are drawn to their mean as if so many queries had shown it, and are no smaller than this.
-_BELIEF, _NARROWEST = 4.0, 1e-3
+_PRIOR_QUERIES, _LEAST_SPREAD = 4.0, 1e-3
 # The first guess at the spread, in units of that of the patterns; steps from there; queries x patterns of each.
 _FIRST, _STEPS, _TABLE = 0.5, 30, 2**20
 # The share of values that must be told from zero, stored and asked.
-_NOT_ZERO = 0.9
+_NONZERO_SHARE = 0.9
 # Fewer pairs cannot show that noise grows with the value; so many are looked at; and by how many standard errors.
-_FEWEST, _LOOKED_AT, _CLEARLY = 8, 256, 3.0
+_FEWEST, _CHECKED_PAIRS, _CLEARLY = 8, 256, 3.0
 
 
 class Gain(Density):
@@ -121,12 +121,12 @@ class Gain(Density):
     @torch.no_grad()
     def describe(self) -> str:
         factors, means = self.log_sigma.exp().exp(), self.bias.exp()
-        told = [
+        lines = [
             f"Every value is multiplied by a gain, {float(means.mean()):.2g} on average, that varies by a factor of "
             f"{float(factors.mean()):.2g}, from {float(factors.min()):.2g} to {float(factors.max()):.2g} by dimension."
         ]
         flipped = 100 * float(torch.sigmoid(-self.sign_logit))
-        return "\n".join(told + ([f"Of 100 values, {flipped:.0f} change their sign."] if flipped >= 0.5 else []))
+        return "\n".join(lines + ([f"Of 100 values, {flipped:.0f} change their sign."] if flipped >= 0.5 else []))
 
     @torch.no_grad()
     def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:
@@ -156,8 +156,8 @@ class _Learner:
         asked = asked - model.bias
         squares = (asked.square() - 2 * asked * expected).sum(0) + weights @ stored.square()
         mean = squares.mean() / len(asked)
-        variance = (squares + _BELIEF * mean) / (len(asked) + _BELIEF)
-        model.log_sigma.copy_(variance.clamp_min(_NARROWEST**2).log() / 2)
+        variance = (squares + _PRIOR_QUERIES * mean) / (len(asked) + _PRIOR_QUERIES)
+        model.log_sigma.copy_(variance.clamp_min(_LEAST_SPREAD**2).log() / 2)
         signs = (data.queries - model.zero).sign() * (shares @ (data.patterns - model.zero).sign())
         # As if one value of each kind had been seen beside them.
         agree = ((1 + signs).sum() / 2 + 1) / (signs.numel() + 2)
@@ -176,16 +176,16 @@ class RandomGain(Family):
         """Whether noise is larger where values are, so that ratios to the pattern explain queries better than gaps."""
         if not data.same_width or len(data.queries) < _FEWEST:
             return False
-        some = data.part(data.rows[:: max(1, len(data.queries) // _LOOKED_AT)])
+        some = data.part(data.rows[:: max(1, len(data.queries) // _CHECKED_PAIRS)])
         empty = self._empty(data)
         spread = data.patterns.std(0, unbiased=False) + 1e-6
         stored, parts = data.patterns / spread, split(len(some.queries), len(data.patterns) * spread.element_size())
         nearest = torch.cat([torch.cdist(some.queries[part] / spread, stored).argmin(1) for part in parts])
         stored = some.patterns[torch.where(some.all_origins < 0, nearest, some.all_origins)]
-        if float((stored - data.zero).abs().gt(empty.least).double().mean()) < _NOT_ZERO:
+        if float((stored - data.zero).abs().gt(empty.least).double().mean()) < _NONZERO_SHARE:
             return False
         # No gain makes a zero of what is none: rounding does, and loss.
-        if float((some.queries - data.zero).abs().gt(empty.least).double().mean()) < _NOT_ZERO:
+        if float((some.queries - data.zero).abs().gt(empty.least).double().mean()) < _NONZERO_SHARE:
             return False
         gaps, ratios = some.queries - stored, empty.size(some.queries) - empty.size(stored)
         gain = _log_normal(ratios) - empty.size(some.queries).sum(1) - _log_normal(gaps)
@@ -197,7 +197,7 @@ class RandomGain(Family):
         some = data if len(data.queries) <= most else data.part(data.rows[:most])
         stored = model.size(data.patterns)
         model.bias.copy_(model.size(data.queries).mean(0) - stored.mean(0))
-        model.log_sigma.copy_((_FIRST * stored.std(0, unbiased=False)).clamp_min(_NARROWEST).log())
+        model.log_sigma.copy_((_FIRST * stored.std(0, unbiased=False)).clamp_min(_LEAST_SPREAD).log())
         for few, steps in stand_ins.rounds(some, model, 1 if data.labelled else _STEPS):
             em.iterate(_Learner(model, few), steps, tolerance=1e-3)
         return model

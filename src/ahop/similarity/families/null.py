@@ -101,11 +101,11 @@ def warning(count: int, labels: int = 0) -> str:
     if labels >= VERIFIED:
         return (
             f"no more of the {labels} known origins were found than by chance, when they were held out: probabilities "
-            "are the prior. Are queries of these patterns, and origins their places among them?"
+            "are the prior. Do the queries come from these patterns, and are origins indices into them?"
         )
     return (
-        f"the {count} queries fit these patterns no better than others like them, so that answers may mean "
-        "nothing: probabilities are the prior. More queries, or the origins of twenty of them, would tell"
+        f"the {count} queries fit these patterns no better than others like them, so answers may mean "
+        "nothing: probabilities are the prior. More queries, or the origins of twenty of them, would settle it"
     )
 
 
@@ -150,7 +150,7 @@ def _held_out(data: TrainingData, refit: Refit, seed: int) -> _HeldOut:
         model, rows = refit(learned[:_LEARNED]), judged[:_EXPLAINED]
         asked, among, counts = stand_ins.of(data.part(rows), model)
         for part in split(len(rows), 4 * len(among) * data.queries.element_size()):
-            some = asked.part(asked.rows[part])
+            some = asked.part(part)
             scores = model(some.patterns, some.queries, some.observed).double() + some.log_priors
             best, places = (scores - counts.log()).topk(2, 1)
             parts.append((scores.logsumexp(1), among[places[:, 0]], (best[:, 0] - best[:, 1]).clamp(max=_MOST)))

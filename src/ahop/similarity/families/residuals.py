@@ -19,7 +19,13 @@ def are_correlated(gaps: Tensor, seed: int) -> bool:
 
 
 def go_with(gaps: Tensor, stored: Tensor, seed: int) -> bool:
-    """Whether residuals ``(n, d)`` go with other dimensions of their patterns ``(n, d)``, by more than chance."""
+    """Whether residuals are correlated with other dimensions of their patterns, by more than chance.
+
+    Args:
+        gaps: The residuals, ``(n, d)``.
+        stored: Their patterns, ``(n, d)``.
+        seed: Seed of the permutation that chance is judged by.
+    """
     gaps, stored = _standard(gaps), _standard(stored)
     order = torch.randperm(len(stored), generator=torch.Generator().manual_seed(seed)).to(stored.device)
     found, by_chance = (strength(_off_diagonal(gaps.mT @ rows)) for rows in (stored, stored[order]))

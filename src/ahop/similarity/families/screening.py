@@ -32,7 +32,13 @@ class Screened(NamedTuple):
         return float(self.held_out.log_posterior.mean())
 
     def candidate(self, data: TrainingData, validation: CrossValidation, against: HeldOut | None) -> Candidate:
-        """The same before the whole validation."""
+        """The candidate, cross-validated on all folds rather than on the few of the screening.
+
+        Args:
+            data: What to learn from.
+            validation: The folds.
+            against: Results of another model, to stop early where this one is clearly worse.
+        """
         recipe = self.recipe
 
         def again(data: TrainingData) -> Refit:
@@ -57,7 +63,13 @@ class Screened(NamedTuple):
 
 
 def screened(data: TrainingData, families: Sequence[Family], seed: int) -> list[Screened]:
-    """All plain candidates, the most promising first; of those that are level, the simplest."""
+    """All plain candidates, the most promising first; of equally promising ones, the simplest.
+
+    Args:
+        data: What to learn from.
+        families: The families whose recipes are screened.
+        seed: Seed of the folds.
+    """
     small = CrossValidation(data, seed, screening=True)
     found = [one for view in views_of(data) for one in _of_view(small, families, view)]
     return sorted(found, key=lambda one: -round(one.promise, 2))

@@ -33,7 +33,7 @@ _LIKELIEST, _SAMPLE = 32, 2**13
 _STEPS = 5
 # The error of a score that a look may make; patterns that its codes are made for; and which of their values are far
 # out: one in so many, at either end.
-_TOLERANCE, _CODED, _FAR_OUT = 1.0, 2**14, 500
+_TOLERANCE, _CODED_PATTERNS, _OUTLIERS_ONE_IN = 1.0, 2**14, 500
 
 Scores = Callable[[Tensor], Tensor]
 
@@ -76,7 +76,16 @@ def of(data: TrainingData, model: Density) -> StandIns:
 
 
 def rounds(data: TrainingData, model: Density, steps: int) -> Iterator[tuple[TrainingData, int]]:
-    """What to learn from, and for how many steps, as the model changes on the way."""
+    """What to learn from, and for how many steps, as the model changes on the way.
+
+    Args:
+        data: All queries and patterns.
+        model: Asked each time which patterns may stand for the others.
+        steps: The number of EM steps in all.
+
+    Returns:
+        For each round the data, and the number of steps.
+    """
     if len(data.patterns) <= MANY:
         yield data, steps
         return
@@ -96,10 +105,10 @@ def _drawn(count: int, most: int) -> Tensor:
 def _looks(data: TrainingData, model: Density) -> list[Scores]:
     """The scores of a block of patterns ``(n, B)``, for each likelihood that the model is a mixture of."""
     model = copy.deepcopy(model).to(data.patterns)
-    some = data.patterns[_drawn(len(data.patterns), _CODED).to(data.patterns.device)]
+    some = data.patterns[_drawn(len(data.patterns), _CODED_PATTERNS).to(data.patterns.device)]
     # Values far out would cost the others digits: codes take them for the last ones within.
     ordered, queries = some.sort(0).values, data.queries.to(some)
-    some = some.clamp(ordered[len(some) // _FAR_OUT], ordered[-1 - len(some) // _FAR_OUT])
+    some = some.clamp(ordered[len(some) // _OUTLIERS_ONE_IN], ordered[-1 - len(some) // _OUTLIERS_ONE_IN])
     try:
         parts = [codes for _, codes in model.mixture(some, _TOLERANCE)]
         asked = [codes.ask(queries, data.observed) for codes in parts]

@@ -31,5 +31,11 @@ def log_density(squares: Tensor, tails: float, dim: Tensor | int) -> Tensor:
 
 
 def weight(squares: Tensor, tails: float, dim: int) -> Tensor:
-    """How much a value counts in the M-step: one that lies far off says little, which is what heavy tails mean."""
+    """How much a value counts in the M-step: one far off says little, which is what heavy tails mean.
+
+    Args:
+        squares: Squared whitened distances.
+        tails: The degrees of freedom; infinite for a normal distribution.
+        dim: In how many dimensions the distances are taken.
+    """
     return torch.ones_like(squares) if math.isinf(tails) else (tails + dim) / (tails + squares)

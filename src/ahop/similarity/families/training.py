@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ahop._precision import Units
+from ahop._queries import Queries
 
 # Values that rounding leaves, at most, and how many entries show them.
 _FEW = 32
@@ -20,7 +21,7 @@ _ENOUGH = 2**16
 class TrainingData:
     """What there is to learn from: patterns ``(N, d)``, queries ``(n, d)``, and what else is known of them.
 
-    An origin of -1 is one that nobody knows; None: nobody knows any. ``zero`` is where values of nought lie, and
+    An origin of -1 is unknown; None: none is known. ``zero`` is where values of nought lie, and
     ``order`` what was said of the order of columns: ``(d,)`` of a curve, ``(height, width)`` of an image, ``()`` for
     none; None: nobody has said. ``room`` ``(N,)`` is how many queries come from each pattern at most; None: any number.
     Patterns that are ``scattered`` are a mean followed by standard deviations, ``(N, 2d)``.
@@ -92,11 +93,11 @@ class TrainingData:
         """What labelled pairs leave unexplained, ``(n, d)``."""
         return self.queries - self.means[self.origins]
 
-    def part(self, rows: Tensor) -> TrainingData:
+    def part(self, rows: Tensor | slice) -> TrainingData:
         """The same with some of the queries."""
+        asked = Queries(self.queries, self.observed)[rows]
         origins = None if self.origins is None else self.origins[rows]
-        observed = None if self.observed is None else self.observed[rows]
-        return replace(self, queries=self.queries[rows], origins=origins, observed=observed)
+        return replace(self, queries=asked.rows, origins=origins, observed=asked.observed)
 
     def measured(self, units: Units) -> TrainingData:
         zero, patterns = (self.zero - units.centre) / units.unit, units.measure(self.means)

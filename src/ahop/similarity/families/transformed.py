@@ -119,7 +119,7 @@ class Transformed(Density):
         """The mask to ask with; refused where this scale mixes dimensions and some are missing."""
         mixes = self.own_scale or self.scale == "rank" or self.derivative > 0
         if mixes and observed is not None and not bool(observed.all()):
-            raise ValueError("observed must be None: this memory compares queries in a scale that takes all of a row")
+            raise ValueError("observed must be None: this memory transforms queries as whole rows")
         return None if mixes else observed
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -166,11 +166,11 @@ class Transformed(Density):
 
     def describe(self) -> str:
         """What happens to queries, in words."""
-        told = "Values are compared as they are" if self.scale == "as it is" else f"Each value's {self.scale} counts"
-        told += ", each column in a unit of its own" if isinstance(self.unit, tuple) else ""
+        text = "Values are compared as they are" if self.scale == "as it is" else f"Each value's {self.scale} counts"
+        text += ", each column in a unit of its own" if isinstance(self.unit, tuple) else ""
         slopes = ("", ", by its slopes", ", by its curvature")[self.derivative]
         own = ", each query in a scale of its own" if self.own_scale else ""
-        return f"{told}{slopes}{own}.\n{self.likelihood.describe()}"
+        return f"{text}{slopes}{own}.\n{self.likelihood.describe()}"
 
     def rescaled(self, unit: float, shift: float) -> Transformed:
         """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""

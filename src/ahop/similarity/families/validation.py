@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from ahop.learning.chance import independent, more_than_chance
 from ahop.learning.holdout import folds_by_origin
 from ahop.similarity.density import Density
-from ahop.similarity.families import stand_ins
+from ahop.similarity.families import em, stand_ins
 from ahop.similarity.families.training import TrainingData
 
 # Few origins are left out a few at a time, many by the eighth: a model of few is worth what each of them tells.
@@ -23,55 +23,56 @@ _FOLDS = 8
 # Enough queries and rivals to tell two models apart; more would only take longer.
 _JUDGED = 2048
 # What a nat of log posterior is worth beside an origin found, and below what it counts no more.
-_SURENESS, _LOST = 0.5, -8.0
+_NAT_WORTH, _LEAST_LOG_POSTERIOR = 0.5, -8.0
 # Standard errors by which a temperature has to explain more than none, and doubt more than a temperature alone.
-_SURE = 2.0
+_ERRORS = 2.0
 # Rounds in which a temperature and a doubt take turns, and rows that they are found on.
-_TURNS, _WITNESSES = 50, 1024
+_TURNS, _CALIBRATION_ROWS = 50, 1024
 # Logarithms of temperatures that chance alone may bring about.
-_ABOUT = 0.4
+_LOG_BETA_NOISE = 0.4
 _RIVALS = 1024
 # Values that a model is learned from to be judged, and rows it has at least.
-_LESSONS, _LEAST = 2**18, 256
+_TRAINING_VALUES, _TRAINING_ROWS = 2**18, 256
 # The size of a validation that screens many candidates: folds, queries, rivals, and rows to learn from.
 _SCREENED_FOLDS, _SCREENED = 4, 256
-# Scores of all patterns that a last held_out may look at, and queries it has at least.
-_LAST, _LAST_QUERIES = 2**23, 256
+# Scores of all patterns that the last validation may look at, and queries it has at least.
+_FINAL_SCORES, _FINAL_QUERIES = 2**23, 256
 # A candidate is given up when it is behind by so many standard errors, in both, on so many queries.
-_BEHIND, _ENOUGH = 2.5, 24
+_BEHIND_ERRORS, _BEHIND_QUERIES = 2.5, 24
 # The least standard error of a gain: that all are alike is no proof.
 _LEAST_ERROR = 1e-3
 
 
 @dataclass
 class HeldOut:
-    """Held-out log posteriors ``(n,)`` of the origins ``(n,)``, at their best inverse temperature; whether each was the
-    first choice ``(n,)``; and the scores ``(n, 1 + R)`` that say so, as :meth:`CrossValidation.score` gives them."""
+    """Held-out log posteriors ``(n,)`` of the origins, at their best inverse temperature; the group of each query
+    ``(n,)``, none of which is in two folds; how often the origin was the first choice ``(n,)``, 0 or 1 unless
+    others are level; and the scores ``(n, 1 + R)`` that say so, as :meth:`CrossValidation.score` gives them."""
 
     log_posterior: Tensor
-    origins: Tensor
+    groups: Tensor
     log_beta: float
     right: Tensor
     scores: Tensor
 
     @property
     def accuracy(self) -> float:
-        return float(self.right.double().mean())
+        return float(self.right.mean())
 
     @property
     def witnesses(self) -> int:
         """As many independent queries as these are worth (:func:`independent`)."""
-        return independent(self.right, self.origins)
+        return independent(self.right, self.groups)
 
     @property
     def utility(self) -> float:
         """What a choice goes by: how often it is right, and how sure of what is right."""
-        return self.accuracy + _SURENESS * float(self.log_posterior.clamp_min(_LOST).mean())
+        return self.accuracy + _NAT_WORTH * float(self.log_posterior.clamp_min(_LEAST_LOG_POSTERIOR).mean())
 
     @property
     def error(self) -> float:
         """The standard error of the worth, as if of one query at least that went the other way."""
-        each = self.right.double() + _SURENESS * self.log_posterior.clamp_min(_LOST)
+        each = self.right + _NAT_WORTH * self.log_posterior.clamp_min(_LEAST_LOG_POSTERIOR)
         return max(float(each.std(unbiased=False)), 1 / math.sqrt(len(each))) / math.sqrt(len(each))
 
     def surer_than(self, other: HeldOut) -> bool:
@@ -81,18 +82,18 @@ class HeldOut:
     def hopeless(self, other: HeldOut) -> bool:
         """Whether it is clearly behind, on the first queries of the other that it was judged on, in both."""
         lost = other.log_posterior[: len(self.right)] - self.log_posterior
-        return other.ahead_of(self.right) and self._above(lost, _BEHIND)
+        return other.ahead_of(self.right) and self._above(lost, _BEHIND_ERRORS)
 
     def ahead_of(self, right: Tensor) -> bool:
         """Whether this is clearly more often right than another on the first queries ``(m,)``, if those are enough."""
         count = len(right)
-        if count < min(_ENOUGH, len(self.right)):
+        if count < min(_BEHIND_QUERIES, len(self.right)):
             return False
-        return self._above(self.right[:count].double() - right.double(), _BEHIND)
+        return self._above(self.right[:count].double() - right, _BEHIND_ERRORS)
 
     def _above(self, gains: Tensor, errors: float = 1.0) -> bool:
-        """Whether gains on the first queries are no chance; those of one origin are no independent witnesses."""
-        return more_than_chance(gains, errors, groups=self.origins[: len(gains)], least=_LEAST_ERROR)
+        """Whether gains on the first queries are no chance; those of one group are no independent witnesses."""
+        return more_than_chance(gains, errors, groups=self.groups[: len(gains)], least=_LEAST_ERROR)
 
 
 class Completed(NamedTuple):
@@ -110,7 +111,17 @@ class Completed(NamedTuple):
 
 
 class CrossValidation:
-    """Queries with known origins, cut into folds that share no origin, on which models are judged by retrieval."""
+    """Queries with known origins, cut into folds on which models are judged by retrieval.
+
+    Folds share no origin, for what will be asked may come from patterns that no label was of. Where every pattern has
+    labels, two at least, there are none such, and what a model knows of each pattern is its own to use: then folds are
+    of queries.
+
+    Args:
+        data: What there is to learn from; all origins are known.
+        seed: Seed of the folds and of the rivals.
+        screening: Take few folds, queries and rivals, to compare many candidates.
+    """
 
     def __init__(self, data: TrainingData, seed: int, *, screening: bool = False) -> None:
         self.generator = torch.Generator().manual_seed(seed)
@@ -119,12 +130,14 @@ class CrossValidation:
         known = origins.unique()
         if len(known) < 2:
             raise ValueError(
-                f"origins must be of at least two patterns to look for hidden causes, got {known.tolist()}"
+                f"origins must include at least two patterns, for one to be held out; got {known.tolist()}"
             )
+        every = origins.bincount(minlength=len(data.patterns)).min() >= 2
+        self.groups = data.rows if bool(every) else origins
         several = _FEW_FOLDS if len(known) <= _FEW else _FOLDS
-        fold = folds_by_origin(origins, _SCREENED_FOLDS if screening else several, self.generator)
+        fold = folds_by_origin(self.groups, _SCREENED_FOLDS if screening else several, self.generator)
         self.rivals = self._permutation(len(data.patterns))[: _SCREENED if screening else _RIVALS]
-        self.most = _SCREENED if screening else max(_LEAST, _LESSONS // data.queries.shape[1])
+        self.most = _SCREENED if screening else max(_TRAINING_ROWS, _TRAINING_VALUES // data.queries.shape[1])
         judged = torch.zeros_like(origins, dtype=torch.bool)
         judged[self._permutation(len(origins))[: _SCREENED if screening else _JUDGED]] = True
         # Rows to learn from, the same for all candidates and as many as tell how well each does; rows to judge on.
@@ -144,8 +157,8 @@ class CrossValidation:
         table = torch.cat(scores)
         logs, log_beta = fit_temperature(table)
         right = _first(table)
-        origins = torch.cat([self.data.all_origins[rows] for _, rows in self.parts[: len(scores)]])
-        return HeldOut(logs, origins, log_beta, right, table)
+        groups = torch.cat([self.groups[rows] for _, rows in self.parts[: len(scores)]])
+        return HeldOut(logs, groups, log_beta, right, table)
 
     def score(self, similarity: Density, rows: Tensor) -> Tensor:
         """Scores of the true origin, first, and of the rivals; a rival equal to the origin counts for nothing."""
@@ -162,10 +175,10 @@ class CrossValidation:
         return other
 
     def evaluate(self, fit: Callable[[Tensor], Density], against: HeldOut | None = None) -> HeldOut:
-        """The held_out on a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold.
+        """The held-out results of a kind of model: ``fit`` gives one for the rows to learn from, anew for each fold.
 
-        A race (Maron and Moore, 1994): it ends early, with a held_out of the first folds alone, where that is
-        hopelessly behind another held_out.
+        A race (Maron and Moore, 1994): it ends early, with results of the first folds alone, where that is
+        hopelessly behind another.
         """
         scores: list[Tensor] = []
         for learn, rows in self.parts:
@@ -184,19 +197,29 @@ class CrossValidation:
         """The same validation with every pattern as a rival, for a last word on the model that was chosen."""
         other = copy.copy(self)
         other.rivals = torch.arange(len(self.data.patterns), device=self.data.patterns.device)
-        most = max(_LAST_QUERIES, _LAST // len(self.data.patterns))
+        most = max(_FINAL_QUERIES, _FINAL_SCORES // len(self.data.patterns))
         share = min(1.0, most / sum(len(rows) for _, rows in self.parts))
         other.parts = [(learn, rows[: math.ceil(share * len(rows))]) for learn, rows in self.parts]
         return other
 
 
 def _first(scores: Tensor) -> Tensor:
-    """Whether the origin, in the first column, is the first choice."""
-    return scores[:, 0] > scores[:, 1:].amax(1)
+    """How often the origin, in the first column, is the first choice: 0, 1, or its share where others are level."""
+    own = scores[:, :1]
+    return (own[:, 0] >= scores.amax(1)) / (scores == own).sum(1).double()
 
 
 def beside_rivals(similarity: Density, data: TrainingData, rivals: Tensor) -> Tensor:
-    """Scores of each query's own pattern, first, and of some rivals ``(R,)``, to ``(n, 1 + R)``."""
+    """Scores of each query's own pattern and of some others.
+
+    Args:
+        similarity: What scores.
+        data: The queries, their origins and the patterns.
+        rivals: Indices of the other patterns, ``(R,)``.
+
+    Returns:
+        Scores ``(n, 1 + R)``, the own pattern first; minus infinity where a rival is that pattern.
+    """
     origins = data.all_origins
     some, places = torch.cat([rivals, origins]).unique(return_inverse=True)
     table = similarity(data.patterns[some], data.queries, data.observed)
@@ -225,7 +248,7 @@ def fit_temperature(scores: Tensor) -> tuple[Tensor, float]:
             break
     logs, plain = (torch.log_softmax(math.exp(at) * gaps, 1)[:, 0] for at in (log_beta, 0.0))
     # A likelihood that is about right needs none.
-    if abs(log_beta) < _ABOUT and not more_than_chance(logs - plain, _SURE):
+    if abs(log_beta) < _LOG_BETA_NOISE and not more_than_chance(logs - plain, _ERRORS):
         return plain, 0.0
     return logs, log_beta
 
@@ -244,26 +267,38 @@ def fit_doubt(scores: Tensor, plain: float | None = None) -> tuple[float, float]
         plain: What :func:`fit_temperature` has found on them, if it was asked before.
     """
     plain = fit_temperature(scores)[1] if plain is None else plain
-    gaps = _gaps(scores[:: 1 + len(scores) // _WITNESSES])
-    finite = _finite(gaps)
-    by_chance = 1 / torch.isfinite(gaps).sum(1)
+    gaps = _gaps(scores[:: 1 + len(scores) // _CALIBRATION_ROWS])
     alone = _posterior(gaps, plain)[:, 0]
-    log_beta, doubt, likely = plain, 0.1, alone
-    for _ in range(_TURNS):
-        posterior = _posterior(gaps, log_beta)
-        own = (1 - doubt) * posterior[:, 0]
-        likely = own + doubt * by_chance
-        tells = own / likely
-        doubt = 1 - float(tells.mean())
-        log_beta = _stepped(finite, posterior, log_beta, tells)
-    gain = likely.log() - alone.clamp_min(torch.finfo(alone.dtype).tiny).log()
-    return (log_beta, doubt) if more_than_chance(gain, _SURE) else (plain, 0.0)
+    found = _Doubtful(gaps, plain)
+    em.iterate(found, _TURNS)
+    gain = found.log_likely - alone.clamp_min(torch.finfo(alone.dtype).tiny).log()
+    return (found.log_beta, found.doubt) if more_than_chance(gain, _ERRORS) else (plain, 0.0)
 
 
-def of_own(scores: Tensor, log_beta: float, doubt: float) -> Tensor:
-    """The probability of the first column, ``(n,)``, at an inverse temperature and with a share of doubt."""
-    gaps = _gaps(scores)
-    return (1 - doubt) * _posterior(gaps, log_beta)[:, 0] + doubt / torch.isfinite(gaps).sum(1)
+@dataclass
+class _Doubtful:
+    """An inverse temperature and a doubt, from how far rivals are above the first column, ``(n, 1 + R)``."""
+
+    gaps: Tensor
+    log_beta: float
+    doubt: float = 0.1
+    log_likely: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.finite, self.by_chance = _finite(self.gaps), 1 / torch.isfinite(self.gaps).sum(1)
+
+    def expect(self) -> tuple[float, tuple[Tensor, Tensor]]:
+        """The log-likelihood of the first column; the posterior, and how surely each query tells of it ``(n,)``."""
+        posterior = _posterior(self.gaps, self.log_beta)
+        own = (1 - self.doubt) * posterior[:, 0]
+        likely = own + self.doubt * self.by_chance
+        self.log_likely = likely.log()
+        return float(self.log_likely.mean()), (posterior, own / likely)
+
+    def maximise(self, shares: tuple[Tensor, Tensor]) -> None:
+        posterior, tells = shares
+        self.doubt = 1 - float(tells.mean())
+        self.log_beta = _stepped(self.finite, posterior, self.log_beta, tells)
 
 
 def _gaps(scores: Tensor) -> Tensor:
@@ -292,14 +327,21 @@ def _stepped(finite: Tensor, posterior: Tensor, log_beta: float, weights: Tensor
 
 
 def corrected(results: list[HeldOut], seed: int, draws: int = 200) -> float:
-    """How often the first choice is right of the held_out of most worth, freed of the luck of having been chosen.
+    """The accuracy of the best candidate, corrected for the luck of having been chosen.
 
     Bootstrap bias corrected cross-validation (Tsamardinos, Greasidou and Borboudakis, 2018): the choice is made again
     on origins drawn with replacement, and counted on those that were not drawn.
+
+    Args:
+        results: Those of all candidates, on the same queries.
+        seed: Seed of the bootstrap.
+        draws: The number of bootstrap samples.
     """
-    right = torch.stack([one.right.double() for one in results])
-    worth = right + _SURENESS * torch.stack([one.log_posterior.double().clamp_min(_LOST) for one in results])
-    known, group = results[0].origins.unique(return_inverse=True)
+    right = torch.stack([one.right for one in results])
+    worth = right + _NAT_WORTH * torch.stack(
+        [one.log_posterior.double().clamp_min(_LEAST_LOG_POSTERIOR) for one in results]
+    )
+    known, group = results[0].groups.unique(return_inverse=True)
     generator, total, count = torch.Generator().manual_seed(seed), 0.0, 0.0
     for _ in range(draws):
         drawn = torch.randint(len(known), (len(known),), generator=generator).bincount(minlength=len(known))

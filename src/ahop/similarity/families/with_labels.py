@@ -21,7 +21,14 @@ FEWEST, _FEW = 8, 20
 
 
 def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Outcome:
-    """The model that retrieves best: from what anyone would try first to the richest that the pairs ask for."""
+    """The model that retrieves best: from what anyone would try first to the richest that the pairs ask for.
+
+    Args:
+        data: Queries and their origins.
+        families: The families to choose from.
+        seed: Seed of what is drawn.
+        bar: Shows what is being learned.
+    """
     if data.same_width and len(data.queries) < FEWEST:
         one = plain_distance(data)
         return Outcome(one, [one.trial])

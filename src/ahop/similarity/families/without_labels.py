@@ -12,7 +12,7 @@ from ahop._progress import Bar
 from ahop.learning.holdout import halves
 from ahop.learning.report import Trial
 from ahop.similarity.density import Density
-from ahop.similarity.families import calibration, completed, with_labels
+from ahop.similarity.families import calibration, completed, null, with_labels
 from ahop.similarity.families.candidate import Candidate, Outcome, Refit
 from ahop.similarity.families.family import Family, with_simplest
 from ahop.similarity.families.nearest.family import plain_distance
@@ -29,13 +29,23 @@ _CLEARLY = 0.03
 
 
 def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Outcome:
-    """The family that the queries ask for, as far as they can tell; the simpler one where they cannot."""
+    """The family that the queries ask for, as far as they can tell; the simpler one where they cannot.
+
+    Args:
+        data: Queries, of which some origins may be known.
+        families: The families to choose from.
+        seed: Seed of what is drawn.
+        bar: Shows what is being learned.
+    """
     if data.same_width and len(data.queries) < _FEWEST:
-        one = _nearest(data)
+        one = nearest(data)
         return Outcome(one, [one.trial])
     few = data.same_width and len(data.queries) < _FEW
     if few and not data.scattered:
         families = with_simplest(families)
+    if data.same_width and not null.can_tell(data):
+        # What cannot be told from chance improves on no plain metric, unless somebody asks for it.
+        families = [family for family in families if family.plain] or families
     blurry = completed.blurred(data, seed)
     best: Candidate | None = None
     tried: dict[Family, Trial] = {}
@@ -68,7 +78,8 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
             tried.pop(family, None)
             tried[family] = best.trial
     if best is None:
-        raise ValueError("queries must allow one of the families that are asked for; none applies to them")
+        names = ", ".join(repr(family.name) for family in families)
+        raise ValueError(f"queries must suit one of the families {names}; none of them applies")
     return Outcome(best, list(tried.values()), best.expected)
 
 
@@ -79,6 +90,11 @@ def from_pairs_alone(
 
     A family that fits queries in general need not tell their origins, and pairs are the better judge. What is a fact of
     the data is no choice.
+
+    Args:
+        data: Queries, of which some origins are known.
+        outcome: What was learned from all of them.
+        families, seed, bar: As in :func:`choose`.
 
     Returns:
         What was learned from, and what came of it.
@@ -99,7 +115,7 @@ def _anew(family: Family, seed: int, data: TrainingData) -> Density:
     return (family.without_labels(data, seed, lambda _: None) or family.unvalidated(data, seed)).model
 
 
-def _nearest(data: TrainingData) -> Candidate:
+def nearest(data: TrainingData) -> Candidate:
     """The nearest pattern by plain distance, which fewer queries than have halves cannot improve on."""
     nearest = Nearest(data.means.shape[1]).to(data.patterns)(data.patterns, data.queries, data.observed).argmax(1)
     origins = torch.where(data.all_origins < 0, nearest, data.all_origins)

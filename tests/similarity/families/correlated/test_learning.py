@@ -78,7 +78,7 @@ def test_a_stream_with_hidden_causes_is_followed(learned):
     assert metrics.first_choice_accuracy(memory, drifted(300, 5)) >= before - 0.03
 
 
-def test_strangers_are_told_and_answers_are_sure_of_themselves_to_the_right_degree(learned):
+def test_strangers_are_detected_and_answers_are_sure_of_themselves_to_the_right_degree(learned):
     memory, test = learned[True], drifted(400, 2)
     assert metrics.calibration_error(memory, test) < 0.1
     strangers = test.queries + torch.randn(test.queries.shape, generator=GENERATOR)
@@ -114,7 +114,7 @@ def test_the_best_temperature_is_found():
     assert held_out.fit_temperature(table / 7)[1] == 0.0
 
 
-def test_a_crowd_on_one_pattern_carries_no_information():
+def test_queries_that_all_go_to_one_pattern_carry_no_information():
     patterns = 100 * torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
     told = [
         correlated.mutual_information(correlated.Correlated(4, 0), patterns, queries)

@@ -264,7 +264,7 @@ def test_a_floor_is_a_value_that_many_share(queries, expected):
 
 def test_what_has_no_floor_is_refused():
     samples = Samples(torch.rand(20, 40), torch.arange(20))
-    with pytest.raises(ValueError, match="queries must have one value in a quarter of their entries"):
+    with pytest.raises(ValueError, match="queries must have a floor, a value that a quarter of their entries share"):
         learned(samples.origins, queries=samples.queries)
 
 

@@ -188,7 +188,7 @@ def test_an_index_of_the_patterns_can_be_asked_by_the_straight_map():
 
 
 def test_few_pairs_are_refused_with_what_is_needed():
-    with pytest.raises(ValueError, match="origins must be of at least 48 patterns"):
+    with pytest.raises(ValueError, match="origins must include at least 48 patterns"):
         Bent(4, 8).fit(PATTERNS, QUERIES[:20], torch.arange(20))
 
 

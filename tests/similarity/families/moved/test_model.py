@@ -111,7 +111,7 @@ def test_a_memory_takes_queries_of_another_width(tmp_path):
     assert torch.equal(ahop.load(tmp_path).scores(queries), memory.scores(queries))
     with pytest.raises(ValueError, match=r"queries must have 6 values each, as the similarity was made for; got shape"):
         memory.recall(patterns)
-    with pytest.raises(ValueError, match="steps must be 1: answers are not as wide as queries"):
+    with pytest.raises(ValueError, match="steps must be 1 where answers and queries differ in width"):
         memory.retrieve(queries, steps=2)
     with pytest.raises(ValueError, match="observed must be None: a moved space"):
         memory.fit(queries, torch.arange(60), observed=queries < 1)

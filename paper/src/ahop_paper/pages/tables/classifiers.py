@@ -147,7 +147,13 @@ def _tabular(rows: list[Row], what: str) -> Grid:
 
 
 def a_line_each(corner: str, rows: list[Row], cell: Callable[[Row], str]) -> Grid:
-    """A line for each model, in the order in which they are listed; those that nobody knows any more come last."""
+    """A line for each model, in the order in which they are listed; unlisted ones come last.
+
+    Args:
+        corner: What stands above the models' names.
+        rows: Those of a report.
+        cell: What is written of a row.
+    """
     found, data, models = by(rows, "model", "data"), each(rows, "data"), each(rows, "model")
     known = [model for model in MODELS if model in models]
     lines = [

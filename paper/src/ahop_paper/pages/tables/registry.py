@@ -63,7 +63,7 @@ def source(name: str, folder: str | os.PathLike[str]) -> str:
     for stem in TABLES.named(name).reads:
         report = read(folder, stem)
         command, file = paper.command(f"{stem}.json", report["config"].get("device", "cpu"))
-        found.setdefault((command, provenance.told(report)), []).append(file)
+        found.setdefault((command, provenance.commits(report)), []).append(file)
     return "; ".join(
         f"`{' '.join([command, ','.join(files)]).strip()}`, {at}" for (command, at), files in found.items()
     )
@@ -85,7 +85,13 @@ def by(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], Row]:
 def cells_of(
     found: dict[tuple[Any, ...], Row], places: Iterable[tuple[Any, ...]], write: Callable[[Row], str]
 ) -> list[str]:
-    """What is written of the row at each place, and nothing where there is none."""
+    """What is written of the row at each place, and nothing where there is none.
+
+    Args:
+        found: Rows by their place.
+        places: Which to write, in order.
+        write: What is written of a row.
+    """
     return [write(found[place]) if place in found else "" for place in places]
 
 

@@ -216,8 +216,8 @@ def _agreed(data: TrainingData, causes: Candidate, seed: int) -> Candidate:
     if own >= rival - _AGREEMENT:
         return causes
     warn(
-        f"{len(data.queries)} queries are too few to be sure of hidden causes: learned from two halves of them, they "
-        f"hold for {own:.0%} of the origins, a simpler model for {rival:.0%}; the simpler one is taken, and more "
-        "queries, or more known origins, would tell"
+        f"{len(data.queries)} queries are too few to be sure of hidden causes: models of two halves of them agree on "
+        f"{own:.0%} of the origins, simpler models on {rival:.0%}; the simpler one is taken. More queries, or "
+        "more known origins, would settle it"
     )
     return simpler[shares.index(rival)]

@@ -64,7 +64,13 @@ def _floored(variance: Tensor) -> Tensor:
 
 
 def maximise(model: Correlated, moments: Moments, form: Form) -> None:
-    """Solve for gain, bias, hidden causes and noise, given the moments."""
+    """The M-step: solve for gain, bias, hidden causes and noise, in place.
+
+    Args:
+        model: What is solved for.
+        moments: The sums that the E-step gathered.
+        form: What is learned, and with which rank.
+    """
     if form.learn_gain:
         precision = (-model.log_psi).exp()
         power = (moments.kk * precision).sum()
@@ -154,7 +160,13 @@ def fit_pairs(queries: Tensor, origins: Tensor, form: Form) -> Correlated:
 
 
 def judged(validation: CrossValidation, form: Form, against: HeldOut | None = None) -> HeldOut:
-    """The held_out on one form, fitted anew for each fold."""
+    """Cross-validate one form: fitted anew for each fold, and scored on what was held out.
+
+    Args:
+        validation: The folds.
+        form: What is learned, and with which rank.
+        against: Results of another model, to stop early where this one is clearly worse.
+    """
     return validation.evaluate(lambda rows: fit_rows(validation, rows, form), against)
 
 
@@ -315,6 +327,15 @@ def fit_queries(
     """Fit one form to queries alone; their origins are shared out among all patterns each time.
 
     The gain stays as it is: a smaller one would let noise explain what tells patterns apart.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d)``.
+        form: What is learned, and with which rank.
+        steps: The number of EM steps.
+        start: A model to start from; None starts from the means.
+        origins: The known origins, ``(n,)``, -1 where unknown; None knows none.
+        log_prior: The log prior of each pattern, ``(N,)``; None is uniform.
     """
     mean = patterns[:, : queries.shape[1]].mean(0, dtype=queries.dtype)
     model = _begin(queries.mean(0) - mean, (queries - mean).var(0, unbiased=False), form, start)
@@ -336,6 +357,11 @@ def by_information(
     """Climb from few hidden causes to more, from the best so far each time, as long as the information rises.
 
     A noise for each dimension and one that all share are two starts.
+
+    Args:
+        patterns, queries, origins, log_prior: As in :func:`fit_queries`.
+        ranks: The numbers of hidden causes to try, in order.
+        advance: Called after each climb.
     """
     best: tuple[Correlated, float] | None = None
     for shared in (False, True):
@@ -359,7 +385,14 @@ def by_information(
 
 @torch.no_grad()
 def follow(model: Correlated, patterns: Tensor, queries: Tensor, origins: Tensor | None) -> Correlated:
-    """A few steps from a model to what further queries say."""
+    """A few EM steps from a model to what further queries say.
+
+    Args:
+        model: Where to start.
+        patterns: ``(N, d)``.
+        queries: The further queries, ``(n, d)``.
+        origins: Their origins, ``(n,)``, -1 where unknown; None knows none.
+    """
     form = Form.of(model)
     if origins is None or bool((origins < 0).any()):
         new = fit_queries(patterns, queries, form, 4, model, origins)

@@ -95,7 +95,13 @@ class Correlated(Density):
         return rows, variance.log().sum() + strength.log1p().sum()
 
     def density(self, squares: Tensor, log_determinant: Tensor, count: Tensor | int) -> Tensor:
-        """The log density at a squared whitened distance in so many dimensions."""
+        """The log density of queries at given distances from a pattern.
+
+        Args:
+            squares: Squared whitened distances.
+            log_determinant: That of the covariance.
+            count: In how many dimensions the distances are taken.
+        """
         return student.log_density(squares, self.tails, count) - log_determinant / 2
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:

@@ -34,8 +34,16 @@ class Spread(Protocol):
     def diagonal(self) -> Tensor: ...
 
     def leading(self, scale: Tensor, count: int, start: Tensor) -> tuple[Tensor, Tensor]:
-        """The largest eigenvalues ``(count,)``, last the largest, and their vectors ``(d, count)``, after every
-        dimension was divided by its scale; ``start`` ``(d, count)`` is a guess of them."""
+        """The largest eigenvalues and their vectors, after every dimension was divided by its scale.
+
+        Args:
+            scale: ``(d,)``.
+            count: How many.
+            start: A guess of the vectors, ``(d, count)``.
+
+        Returns:
+            Eigenvalues ``(count,)``, the largest last, and vectors ``(d, count)``.
+        """
 
 
 @dataclass

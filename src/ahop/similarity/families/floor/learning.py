@@ -72,10 +72,18 @@ def has_floor(data: TrainingData) -> bool:
 
 
 def begin(patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Floor:
-    """A likelihood whose floor, levels and bins are those of the data; nothing else is learned yet."""
+    """A likelihood whose floor, levels and bins are those of the data; nothing else is learned yet.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d)``.
+        observed: Which entries of the queries count, ``(n, d)``; None is all.
+    """
     floor = floor_of(queries, observed)
     if floor is None:
-        raise ValueError("queries must have one value in a quarter of their entries, the floor; none is that common")
+        raise ValueError(
+            "queries must have a floor, a value that a quarter of their entries share; none is that common"
+        )
     asked = queries.flatten() if observed is None else queries[observed]
     above, stored = asked[asked != floor], patterns[patterns != floor]
     # Rounding must not lift a value off the floor when units change.
@@ -103,7 +111,14 @@ def _cuts(values: Tensor) -> Tensor:
 
 
 class Cells:
-    """Patterns by their levels ``(N, d)``, queries by their bins ``(n, d)``."""
+    """Patterns by their levels ``(N, d)``, queries by their bins ``(n, d)``.
+
+    Args:
+        model: The floor, levels and bins.
+        patterns: ``(N, d)``.
+        queries: ``(n, d)``.
+        observed: Which entries of the queries count, ``(n, d)``; None is all.
+    """
 
     def __init__(self, model: Floor, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> None:
         self.empty, self.patterns, self.queries, self.observed = model, patterns, queries, observed
@@ -211,7 +226,14 @@ class _OfPairs:
 
 @torch.no_grad()
 def fit_pairs(cells: Cells, rows: Tensor, origins: Tensor, regimes: int = 1) -> Floor:
-    """Fit so many regimes to the queries in ``rows`` and the patterns they came from."""
+    """Fit regimes to pairs.
+
+    Args:
+        cells: The patterns' levels and the bins of the queries.
+        rows: The queries to learn from, ``(m,)``.
+        origins: Their origins, ``(m,)``.
+        regimes: The number of regimes.
+    """
     learner = _OfPairs(_of_regimes(cells.empty, regimes), cells.pairs(rows, origins))
     learner.maximise(_first_regimes(cells, rows, regimes))
     em.iterate(learner, _STEPS_OF_PAIRS if regimes > 1 else 0)
@@ -275,7 +297,16 @@ class _OfQueries:
 
 @torch.no_grad()
 def fit_queries(cells: Cells, rows: Tensor, origins: Tensor, log_prior: Tensor, regimes: int, seed: int) -> Floor:
-    """Fit so many regimes to the queries in ``rows``; an origin of -1 is shared out among the likeliest patterns."""
+    """Fit regimes to queries of which some origins may be known.
+
+    Args:
+        cells: The patterns' levels and the bins of the queries.
+        rows: The queries to learn from, ``(m,)``.
+        origins: Their origins, ``(m,)``; one of -1 is shared out among the likeliest patterns.
+        log_prior: The log prior of each pattern, ``(N,)``.
+        regimes: The number of regimes.
+        seed: Seed of what is drawn.
+    """
     generator = torch.Generator().manual_seed(seed)
     learner = _OfQueries(_of_regimes(cells.empty, regimes), cells, rows, origins, log_prior, generator)
     first = _first_regimes(cells, rows, regimes)[:, None]

@@ -126,7 +126,16 @@ class Floor(Density):
         return torch.cat(scores, 1) + (within if observed is None else within * observed).sum(-1, keepdim=True)
 
     def by_regime(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Log-probabilities of the bins and floors that a query falls into, in each regime, ``(Q, N, R)``."""
+        """Log-probabilities of the bins and floors that a query falls into, in each regime.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: ``(Q, d)``.
+            observed: Which entries of the queries count, ``(Q, d)``; None is all.
+
+        Returns:
+            Log-probabilities, ``(Q, N, R)``.
+        """
         places = self.place(queries)
         heard = places < self.bins if observed is None else (places < self.bins) & observed
         row, dim = heard.nonzero(as_tuple=True)
@@ -151,7 +160,9 @@ class Floor(Density):
     def codes(self, patterns: Tensor, tolerance: float) -> OneHot:
         """See :class:`OneHot`; they need no tolerance."""
         if self.regimes > 1:
-            raise NoCodesError(f"codes of Floor need a single regime, got {self.regimes}: a mixture is no dot product")
+            raise NoCodesError(
+                f"codes of Floor need a single regime, got {self.regimes}: the scores of a mixture are not dot products"
+            )
         return OneHot(copy.deepcopy(self))
 
     def mixture(self, patterns: Tensor, tolerance: float) -> list[tuple[float, Codes]]:
@@ -229,12 +240,12 @@ class Floor(Density):
         for share, (quiet, *heard) in zip(
             torch.softmax(self.log_rho, 0).tolist(), self.heard_logits.sigmoid().mean(1).tolist(), strict=True
         ):
-            told = (
+            text = (
                 f"of 100 values that a pattern has above it, {100 * sum(heard) / len(heard):.0f} are there in its "
                 f"queries; of 100 at the floor, {100 * quiet:.0f} are not."
             )
             who = "" if self.regimes == 1 else f"In {100 * share:.0f} of 100 queries, "
-            lines.append(who + (told if who else told.capitalize()))
+            lines.append(who + (text if who else text.capitalize()))
         return "\n".join(lines)
 
 

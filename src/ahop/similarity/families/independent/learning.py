@@ -129,8 +129,8 @@ class Problem:
         similarity, chosen, needed = self.similarity(state), [], []
         most = min(len(patterns), max(8, min(_CANDIDATES, _WORK // queries.numel())))
         for part in split(len(queries), len(patterns) * patterns.element_size()):
-            seen = None if self.data.observed is None else self.data.observed[part]
-            scores = similarity(patterns, queries[part], seen)
+            some = self.data.part(part)
+            scores = similarity(patterns, some.queries, some.observed)
             best = (scores if log_prior is None else scores + log_prior).topk(most, dim=-1)
             left = torch.softmax(best.values, -1).flip(-1).cumsum(-1).flip(-1)
             chosen.append(best.indices)
@@ -159,7 +159,16 @@ class Problem:
             regime.mask_logits.fill_(float(regime.mask_rate.mean().logit()))
 
     def iterate(self, state: State, evidence: Evidence, steps: int) -> list[float]:
-        """Expectation maximisation, in place; the bound after every step."""
+        """Run EM, in place.
+
+        Args:
+            state: The regimes to learn, and how strongly they shrink.
+            evidence: The queries and their candidates.
+            steps: The most steps to make.
+
+        Returns:
+            The bound before each step.
+        """
         learner = terms.Learner(evidence, state.regimes, state.log_rho, state.shrinkage, self.floor)
         # The bound is a sum over dimensions.
         return em.iterate(learner, steps, tolerance=max(1e-4, 1e-5 * evidence.queries.shape[1]))
@@ -330,7 +339,15 @@ def settled(
     trace: Sequence[float] = (),
     advance: Callable[[], None] = lambda: None,
 ) -> Fit:
-    """Look for better candidates, learn from them, and so on until neither changes anything."""
+    """Look for better candidates, learn from them, and so on until neither changes anything.
+
+    Args:
+        problem: The data.
+        state: Where to start; learned in place.
+        most: The most rounds to make.
+        trace: The bound up to here.
+        advance: Called after each round.
+    """
     near, looked = problem.near(state), True
     fit = Fit(problem, state, near.candidates(state), list(trace))
     for step in range(most):

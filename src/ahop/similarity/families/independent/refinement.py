@@ -1,4 +1,4 @@
-"""What queries ask for beyond the plainest corruption of single dimensions: taken where a held-out fifth gains."""
+"""What queries ask for beyond the plainest corruption of single dimensions: taken where held-out queries gain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAST_GAIN = 1e-3
 
 
 def refined(fit: Fit, *, first: bool = False) -> Fit:
-    """Let dimensions differ, noise be of several kinds, queries of several regimes, where a held-out fifth gains;
+    """Let dimensions differ, noise be of several kinds, queries of several regimes, where held-out queries gain;
     only the first of these to save time."""
     problem, queries = fit.problem, fit.evidence.queries
     data, there = (fit.evidence.part(rows) for rows in holdout_split(len(queries), problem.seed, queries.device))

@@ -98,8 +98,8 @@ class Regimes(Density):
     @torch.no_grad()
     def describe(self) -> str:
         """What happens to queries, in words."""
-        told = [(share, regime.describe().replace("\n", "\n  ")) for share, regime in self.parts()]
-        return "\n".join(f"Of 100 queries, {100 * share:.0f} suffer this:\n  {text}" for share, text in told)
+        parts = [(share, regime.describe().replace("\n", "\n  ")) for share, regime in self.parts()]
+        return "\n".join(f"Of 100 queries, {100 * share:.0f} suffer this:\n  {text}" for share, text in parts)
 
     def parts(self) -> list[tuple[float, Likelihood]]:  # type: ignore[override]
         """The share of queries that suffer each regime, and the regime."""

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ahop._queries import Queries
 from ahop.similarity.families.independent.likelihood import Likelihood
 from ahop.similarity.scatter import mean_and_variance
 
@@ -72,6 +73,14 @@ class Evidence:
 
     @classmethod
     def labelled(cls, patterns: Tensor, queries: Tensor, origins: Tensor, observed: Tensor | None) -> Evidence:
+        """The evidence of queries whose origins are known: one candidate each.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: ``(n, d)``.
+            origins: The pattern of each query, ``(n,)``.
+            observed: Which entries of the queries count, ``(n, d)``; None is all.
+        """
         owner = torch.arange(len(queries), device=queries.device)
         return cls(queries, patterns[origins], owner, queries.new_zeros(len(queries)), observed)
 
@@ -80,8 +89,9 @@ class Evidence:
         place = self.owner.new_full((len(self.queries),), -1)
         place[rows] = torch.arange(len(rows), device=rows.device)
         kept = (place[self.owner] >= 0).nonzero().squeeze(1)
-        seen = None if self.observed is None else self.observed[rows]
-        return Evidence(self.queries[rows], self.candidates[kept], place[self.owner[kept]], self.log_prior[kept], seen)
+        some = Queries(self.queries, self.observed)[rows]
+        owner, log_prior = place[self.owner[kept]], self.log_prior[kept]
+        return Evidence(some.rows, self.candidates[kept], owner, log_prior, some.observed)
 
     def by_query(self, values: Tensor) -> Tensor:
         """Sums over the candidates of each query: ``(m, ...)`` to ``(n, ...)``."""
@@ -145,7 +155,16 @@ class Explained(NamedTuple):
 
 @torch.no_grad()
 def expect(evidence: Evidence, regimes: list[Likelihood], log_rho: Tensor) -> tuple[Tensor, Tensor]:
-    """Share each query out: the log evidence of each ``(n,)``, and shares ``(m, R)`` that sum to one."""
+    """The E-step: share each query out among its candidates and the regimes.
+
+    Args:
+        evidence: The queries and their candidates.
+        regimes: The R likelihoods.
+        log_rho: The log share of each regime, ``(R,)``.
+
+    Returns:
+        The log evidence of each query ``(n,)``, and shares ``(m, R)`` that sum to one for each query.
+    """
     return _share(evidence, [evidence.explained(regime) for regime in regimes], log_rho)
 
 
@@ -194,9 +213,17 @@ def maximise(
     floor: float,
     explained: Explained | None = None,
 ) -> None:
-    """Solve for every parameter of one regime in turn, given the shares ``(m,)`` of the candidates.
+    """The M-step: solve for every parameter of one regime in turn, in place.
 
     ``explained`` saves the work of finding out again.
+
+    Args:
+        evidence: The queries and their candidates.
+        likelihood: The regime.
+        shares: How much each candidate counts, ``(m,)``.
+        shrinkage: How strongly dimensions are drawn to what they share.
+        floor: The smallest noise allowed.
+        explained: What ``evidence.explained(likelihood)`` gave, if that is known already.
     """
     explained = evidence.explained(likelihood) if explained is None else explained
     moments, lost, amount = _gathered(evidence, likelihood, shares, explained)
@@ -354,7 +381,13 @@ def _solve_bias(evidence: Evidence, likelihood: Likelihood, moments: list[_Momen
 
 @torch.no_grad()
 def estimate_shrinkage(evidence: Evidence, regimes: list[Likelihood], log_rho: Tensor) -> Shrinkage:
-    """Empirical Bayes: how much more dimensions differ than chance alone would make them."""
+    """Empirical Bayes: how much more dimensions differ than chance alone would make them.
+
+    Args:
+        evidence: The queries and their candidates.
+        regimes: The R likelihoods.
+        log_rho: The log share of each regime, ``(R,)``.
+    """
     _, shares = expect(evidence, regimes, log_rho)
     common = int(shares.sum(0).argmax())
     likelihood, weight = regimes[common], evidence.weigh(shares[:, common])

@@ -4,7 +4,7 @@ r"""Bring two clouds of points together by a rotation, with no pair known, or a 
    assignment. Models of one world find like components, be their spaces ever so different. Where the spaces are alike,
    the fingerprints of items do as well: their similarities to the others of their own side, sorted.
 2. *Turns* on centroids of either side: the rotation nearest to the pairs, and new pairs that choose each other, take
-   turns (Artetxe, Labaka and Agirre, 2018), crowded places counting for less (CSLS: Conneau and others, 2018), at first
+   turns (Artetxe, Labaka and Agirre, 2018), corrected for hubness (CSLS: Conneau and others, 2018), at first
    on random parts of the scores. A start is worth the gain that its turns end with.
 3. Turns of the best on all items.
 4. It is right if queries that had no part in it land on patterns more closely than by chance, and than after turns that
@@ -37,24 +37,24 @@ _FINGERPRINTS, _PLACES, _REGULARISATION = 5000, 100, 3e-3
 _COMPONENTS, _TRIES = (30, 40, 50, 60), 8
 # Centroids of a side, at most and by items, and steps that find them.
 _CENTROIDS, _ITEMS_EACH, _STEPS = 600, 4, 8
-# Neighbours that tell how crowded a place is.
-_CROWD = 10
+# Neighbours by which hubness is measured.
+_HUB_NEIGHBOURS = 10
 # Shares of the scores that turns see at first, on centroids and on items; turns without a gain before they see twice
 # as much; and turns at most.
 _SHARE, _SHARE_OF_ITEMS, _PATIENCE, _TURNS = 0.1, 0.5, 3, 200
-_BETTER = 1e-5
+_LEAST_GAIN = 1e-5
 # What a known pair weighs in turns beside all others together: more would let what is odd of a few decide.
-_PINNED = 1e-3
+_PAIR_WEIGHT = 1e-3
 # Items that take turns, at most.
-_ITEMS = 10_000
+_MOST_ITEMS = 10_000
 # Queries that judge, at least and at most, and others that tell how near queries come to a pattern.
-_FEWEST, _JUDGE, _BESIDE = 16, 1000, 4000
+_FEWEST, _JUDGES, _REFERENCE_QUERIES = 16, 1000, 4000
 # How much farther ahead than by chance, by how many standard errors.
-_AHEAD, _ERRORS = 1.1, 3.0
+_LEAST_LEAD, _LEAD_ERRORS = 1.1, 3.0
 # Patterns that queries must land on, as a share of how many they could.
-_SPREAD = 0.1
+_LEAST_HIT_SHARE = 0.1
 # Turns from nowhere that a start has to be ahead of as well.
-_NULLS = 4
+_NULL_STARTS = 4
 _TINY = 1e-30
 # Squared distances that rounding may leave.
 _LEAST = 1e-6
@@ -86,16 +86,16 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     generator = torch.Generator().manual_seed(seed)
     known = (origins >= 0).nonzero().squeeze(1)
     unknown = _shuffled((origins < 0).nonzero().squeeze(1), generator)
-    count = min(_JUDGE, max(1, len(unknown) // 5))
+    count = min(_JUDGES, max(1, len(unknown) // 5))
     judge, learn = asked[unknown[:count]], asked[torch.cat([unknown[count:], known])]
     pairs = asked[known], stored[origins[known]]
     pins = pairs[0].mT @ pairs[1]
 
     # A table of their scores is within the memory budget.
-    items = min(_ITEMS, math.isqrt(budget() // stored.element_size()))
+    items = min(_MOST_ITEMS, math.isqrt(budget() // stored.element_size()))
     some = stored[_shuffled(torch.arange(len(stored)), generator)[:items].to(stored.device)]
     learn = learn[_shuffled(torch.arange(len(learn)), generator)[:items].to(learn.device)]
-    beside = learn[:_BESIDE]
+    beside = learn[:_REFERENCE_QUERIES]
     best, most = _unturned(stored, asked), -math.inf
     if min(len(learn), len(stored)) < _FEWEST:
         return Alignment(best, 0.0, False)
@@ -106,7 +106,7 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     best, _ = _turns(best, some, learn, pins, _SHARE_OF_ITEMS, generator)
     # Turns from nowhere bring unlike clouds together as far as chance does, whatever their shapes.
     by_chance = 1.0
-    for _ in range(_NULLS):
+    for _ in range(_NULL_STARTS):
         nowhere = nearest_rotation(torch.randn(best.shape, generator=generator).to(best))
         rotation, _ = _turns(nowhere, *groups, torch.zeros_like(pins), _SHARE, generator)
         by_chance = max(by_chance, _judged(rotation, stored, judge, beside).ahead)
@@ -117,7 +117,7 @@ def lands(patterns: Tensor, queries: Tensor) -> bool:
     """Whether queries ``(n, d)`` lie nearer to one of the patterns ``(N, d)`` than by chance, unturned."""
     stored, asked = standard(patterns), standard(queries)
     # Beside very many patterns, fewer queries are enough work.
-    judge, beside = (min(most, max(most // 4, most * 2**16 // len(stored))) for most in (_JUDGE, _BESIDE))
+    judge, beside = (min(most, max(most // 4, most * 2**16 // len(stored))) for most in (_JUDGES, _REFERENCE_QUERIES))
     judges = torch.arange(len(asked), device=asked.device) % max(2, len(asked) // judge) == 0
     return _judged(_unturned(stored, asked), stored, asked[judges], asked[~judges][:beside]).found
 
@@ -169,11 +169,11 @@ def _starts(
 def nearest(asked: Tensor, stored: Tensor) -> Tensor:
     """The item of one side that each of the other is most like by cross-domain similarity local scaling (CSLS),
     ``(n,)``: scores less half of what the item has with its nearest, on average."""
-    crowd = torch.zeros_like(stored[:, 0])
+    hubness = torch.zeros_like(stored[:, 0])
     for part in split(len(stored), 4 * len(asked) * stored.element_size()):
-        crowd[part] = (stored[part] @ asked.mT).topk(min(_CROWD, len(asked)), 1).values.mean(1) / 2
+        hubness[part] = (stored[part] @ asked.mT).topk(min(_HUB_NEIGHBOURS, len(asked)), 1).values.mean(1) / 2
     parts = split(len(asked), 4 * len(stored) * asked.element_size())
-    return torch.cat([(asked[part] @ stored.mT - crowd).argmax(1) for part in parts])
+    return torch.cat([(asked[part] @ stored.mT - hubness).argmax(1) for part in parts])
 
 
 def _coupled(stored: Tensor, asked: Tensor, generator: torch.Generator) -> Tensor:
@@ -286,21 +286,21 @@ def _turns(
     rotation: Tensor, stored: Tensor, asked: Tensor, pins: Tensor, share: float, generator: torch.Generator
 ) -> tuple[Tensor, float]:
     """The rotation after turns, and how close it brings both sides to each other."""
-    weight = _PINNED * (len(stored) + len(asked))
+    weight = _PAIR_WEIGHT * (len(stored) + len(asked))
     best, waited = -math.inf, 0
     for _ in range(_TURNS):
         scores = asked @ (rotation @ stored.mT)
         near, back_near = (_by_rows(side, _nearest_scores) for side in (scores, scores.mT))
         gain = float(near[:, 0].mean() + back_near[:, 0].mean())
-        best, waited = (gain, 0) if gain > best + _BETTER else (best, waited + 1)
+        best, waited = (gain, 0) if gain > best + _LEAST_GAIN else (best, waited + 1)
         if waited > _PATIENCE:
             if share >= 1:
                 break
             share, waited = min(1.0, 2 * share), 0
         # By CSLS, of which what is the same for all rivals is left out.
         there, here = (
-            _by_rows(side, partial(_first, crowd=crowd.mean(1) / 2, share=share, generator=generator))
-            for side, crowd in ((scores, back_near), (scores.mT, near))
+            _by_rows(side, partial(_first, hubness=hubness.mean(1) / 2, share=share, generator=generator))
+            for side, hubness in ((scores, back_near), (scores.mT, near))
         )
         rotation = nearest_rotation(asked.mT @ stored[there] + asked[here].mT @ stored + weight * pins)
     return rotation, gain
@@ -313,12 +313,12 @@ def _by_rows(table: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def _nearest_scores(rows: Tensor) -> Tensor:
-    return rows.topk(min(_CROWD, rows.shape[1]), 1).values
+    return rows.topk(min(_HUB_NEIGHBOURS, rows.shape[1]), 1).values
 
 
-def _first(rows: Tensor, crowd: Tensor, share: float, generator: torch.Generator) -> Tensor:
+def _first(rows: Tensor, hubness: Tensor, share: float, generator: torch.Generator) -> Tensor:
     """The best of each row, of which only a share is seen: each misses another part of one long row of drawn gaps."""
-    rows = rows - crowd
+    rows = rows - hubness
     if share < 1:
         count, width = rows.shape
         gaps = torch.where(torch.rand(width + count, generator=generator) < share, 0.0, -math.inf).to(rows)
@@ -347,22 +347,22 @@ def _judged(rotation: Tensor, stored: Tensor, judge: Tensor, beside: Tensor, by_
     """
     if len(stored) < 3 or min(len(judge), len(beside)) < _FEWEST:
         return Alignment(rotation, 0.0, False)
-    turned, gaps, landed = stored @ rotation.mT, [], []
+    turned, gaps, first_choices = stored @ rotation.mT, [], []
     parts = split(len(stored), 4 * len(beside) * stored.element_size())
     near = torch.cat([_nearest_scores(-_distances(beside, turned[part])).mean(1) for part in parts]).neg().log()
     for part in split(len(judge), 4 * len(stored) * judge.element_size()):
         best = (near - _distances(turned, judge[part]).log()).topk(3, -1)
-        landed.append(best.indices[:, 0])
+        first_choices.append(best.indices[:, 0])
         first, second, third = best.values.unbind(-1)
         gaps.append(torch.stack([first - second, 2 * (second - third)], 1))
     # A pattern counts once: queries in a few groups can all be brought to a pattern each, and tell of it as one.
-    known, group, count = torch.cat(landed).unique(return_inverse=True, return_counts=True)
+    known, group, count = torch.cat(first_choices).unique(return_inverse=True, return_counts=True)
     each = torch.zeros(len(known), 2).to(judge).index_add_(0, group, torch.cat(gaps)) / count[:, None]
     ahead, chance = each.mean(0).tolist()
-    more = each.mv(torch.tensor([1.0, -_AHEAD * by_chance]).to(judge))
+    more = each.mv(torch.tensor([1.0, -_LEAST_LEAD * by_chance]).to(judge))
     errors = float(more.mean() / (more.std() / math.sqrt(len(more)) + _TINY))
-    many = len(known) >= max(_FEWEST, _SPREAD * min(len(judge), len(stored)))
-    return Alignment(rotation, ahead / max(chance, _TINY), many and errors > _ERRORS)
+    many = len(known) >= max(_FEWEST, _LEAST_HIT_SHARE * min(len(judge), len(stored)))
+    return Alignment(rotation, ahead / max(chance, _TINY), many and errors > _LEAD_ERRORS)
 
 
 def _shuffled(items: Tensor, generator: torch.Generator) -> Tensor:

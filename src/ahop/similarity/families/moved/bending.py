@@ -30,9 +30,9 @@ from ahop.similarity.families.moved.bent import VIEWS, Bent
 _LENGTH, _NOISES = 0.8, (0.1, 0.3, 1.0, 3.0)
 # Pairs that choose among them, those of either half that judge, below what a log posterior counts no more, and the
 # fewest that a bent map is learned from.
-_CHOOSERS, _JUDGED, _LOST, FEWEST = 2000, 256, -8.0, 48
+_SELECTION_PAIRS, _JUDGED, _LEAST_LOG_POSTERIOR, FEWEST = 2000, 256, -8.0, 48
 # How strongly the map back is drawn to nothing, and a covariance to its diagonal.
-_BELIEF, _DRAWN = 1e-3, 1e-3
+_RIDGE, _SHRINKAGE = 1e-3, 1e-3
 # Rivals that a query is told from: those drawn, and the nearest of them.
 _DRAWN_RIVALS, _NEAREST = 8192, 256
 # What weights are drawn to, and how strongly, as if by so many queries: what five pairs of models had in common.
@@ -69,7 +69,15 @@ class Pairs:
 
     @classmethod
     def of(cls, patterns: Tensor, queries: Tensor, origins: Tensor, seed: int, shape: Shape) -> Pairs:
-        """Pairs ``(n,)`` of patterns ``(N, d)`` and queries ``(n, d')``; of too many some are drawn."""
+        """Prepare pairs for the regression; of too many, some are drawn.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: ``(n, d')``.
+            origins: The pattern of each query, ``(n,)``.
+            seed: Seed of the draw.
+            shape: The length scale and the noise.
+        """
         known, group = origins.unique(return_inverse=True)
         count = torch.zeros_like(known, dtype=torch.float64).index_add_(0, group, torch.ones_like(group).double())
         sums = queries.new_zeros(len(known), queries.shape[1]).index_add_(0, group, queries).double()
@@ -153,24 +161,31 @@ def _inverse(inputs: Tensor, squares: Tensor, length: float, noise: Tensor) -> T
 
 
 def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> Shape:
-    """The shape by which origins that were left out are told best, on some of the pairs."""
+    """The shape by which origins that were left out are told best, on some of the pairs.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d')``.
+        origins: The pattern of each query, ``(n,)``.
+        seed: Seed of what is drawn.
+    """
     generator = torch.Generator().manual_seed(seed)
-    some = torch.randperm(len(queries), generator=generator)[:_CHOOSERS].to(origins.device)
-    rivals = torch.randperm(len(patterns), generator=generator)[:_CHOOSERS].to(origins.device)
+    some = torch.randperm(len(queries), generator=generator)[:_SELECTION_PAIRS].to(origins.device)
+    rivals = torch.randperm(len(patterns), generator=generator)[:_SELECTION_PAIRS].to(origins.device)
     among = torch.cat([rivals, origins[some]]).unique()
     patterns, queries, origins = patterns[among], queries[some], torch.searchsorted(among, origins[some])
     # Folds share no origin.
     half = torch.isin(origins, origins.unique()[::2])
     folds = [(queries[side][:_JUDGED], origins[side][:_JUDGED]) for side in (half, ~half)]
 
-    def told(shape: Shape) -> float:
+    def score(shape: Shape) -> float:
         scores = weigh(Pairs.of(patterns, queries, origins, seed, shape), folds, seed).scores()
-        return float(torch.cat(scores).log_softmax(1)[:, 0].clamp_min(_LOST).mean())
+        return float(torch.cat(scores).log_softmax(1)[:, 0].clamp_min(_LEAST_LOG_POSTERIOR).mean())
 
-    return max((Shape(_LENGTH, noise) for noise in _NOISES), key=told)
+    return max((Shape(_LENGTH, noise) for noise in _NOISES), key=score)
 
 
-def _ridge(x: Tensor, y: Tensor, belief: float = _BELIEF) -> tuple[Tensor, Tensor]:
+def _ridge(x: Tensor, y: Tensor, belief: float = _RIDGE) -> tuple[Tensor, Tensor]:
     """The map ``(d', d)`` and what it adds, from rows ``(n, d')`` to rows ``(n, d)``."""
     mean_x, mean_y = x.mean(0), y.mean(0)
     centred = x - mean_x
@@ -183,7 +198,7 @@ def _ridge(x: Tensor, y: Tensor, belief: float = _BELIEF) -> tuple[Tensor, Tenso
 def _whitener(gaps: Tensor) -> Tensor:
     """Coordinates in which residuals ``(n, d')`` are uncorrelated, with variance one."""
     shrunk = learning.shrunk(gaps.double())
-    shrunk.diagonal().add_(_DRAWN * shrunk.diagonal().mean() + _TINY)
+    shrunk.diagonal().add_(_SHRINKAGE * shrunk.diagonal().mean() + _TINY)
     return torch.linalg.cholesky(torch.linalg.inv(shrunk)).to(gaps)
 
 

@@ -120,7 +120,7 @@ class MovedSpace(Family):
         learned: Density
         if data.labelled and isinstance(model, Bent):
             if len(data.all_origins.unique()) < bending.FEWEST:
-                raise ValueError(f"origins must be of at least {bending.FEWEST} patterns to learn a bent map")
+                raise ValueError(f"origins must include at least {bending.FEWEST} patterns to learn a bent map")
             learned = _bent(measured, CrossValidation(measured, seed), seed).model
         elif data.labelled:
             learned = _from_pairs(measured, seed, None)
@@ -135,7 +135,7 @@ class MovedSpace(Family):
 
 def _not_found(data: TrainingData) -> str:
     return (
-        f"no map from the patterns to the {len(data.queries)} queries was found that is better than chance, so that "
+        f"no map from the patterns to the {len(data.queries)} queries was found that is better than chance, so "
         f"answers mean nothing; it takes about {_MANY_ITEMS:,} queries and patterns and a map that is nearly linear, "
         f"or at least {_enough(data)} queries whose origins are known"
     )

@@ -69,7 +69,15 @@ class Moved(Density):
 
     @classmethod
     def around(cls, matrix: Tensor, bias: Tensor, covariance: Tensor, tails: float, explained: float) -> Moved:
-        """The likelihood around a map ``(d', d)`` that is known, with noise of this scale ``(d', d')``."""
+        """The likelihood around a map that is known.
+
+        Args:
+            matrix: The map, ``(d', d)``.
+            bias: What is added, ``(d',)``.
+            covariance: The scale of the noise, ``(d', d')``.
+            tails: The degrees of freedom of the noise; infinite for a normal one.
+            explained: The share of the queries' variance that the map explains.
+        """
         new = cls(matrix.shape[1], matrix.shape[0], tails=tails).to(matrix)
         factor = torch.linalg.cholesky(covariance)
         new.matrix.data.copy_(matrix)
@@ -94,7 +102,13 @@ class Moved(Density):
         return torch.linalg.solve_triangular(self.factor.to(rows), rows.mT, upper=False).mT
 
     def density(self, squares: Tensor, log_determinant: Tensor, count: Tensor | int) -> Tensor:
-        """The log density at a squared whitened distance in so many dimensions."""
+        """The log density of queries at given distances from a pattern.
+
+        Args:
+            squares: Squared whitened distances.
+            log_determinant: That of the factor L of the covariance.
+            count: In how many dimensions the distances are taken.
+        """
         return student.log_density(squares.clamp_min(0), self.tails, count) - log_determinant
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -166,7 +180,7 @@ class Moved(Density):
     def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """Back by the map, as far as the noise, taken for normal, lets it be known."""
         if observed is not None and not bool(observed.all()):
-            raise ValueError("observed must be None: a map between spaces is undone for whole queries")
+            raise ValueError("observed must be None: a map between spaces is inverted for whole queries only")
         prior = Prior.of(patterns)
         there = self.whiten(self.matrix.double().mT).mT
         cross = prior.covariance @ there.mT

@@ -51,9 +51,15 @@ class _Believed(NamedTuple):
 
 @torch.no_grad()
 def learn(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> SelfLearned:
-    """The map from patterns ``(N, d)`` to queries ``(n, d')`` of which some origins ``(n,)`` are known, else -1.
+    """The map from patterns to queries of which some origins are known, or none.
 
     Where no rotation is better than chance, nothing was found: all patterns are then as likely for any query.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(n, d')``.
+        origins: The pattern of each query, ``(n,)``, -1 where unknown.
+        seed: Seed of what is drawn.
     """
     start = align(patterns, queries, origins, seed)
     if not start.found:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import parts_of, split
+from ahop._queries import Queries
 from ahop.similarity.families import em, stand_ins
 from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.nearest.recipes import Metric, likeliest_log_beta
@@ -41,16 +42,17 @@ class _Temperature:
 
     def __init__(self, model: Nearest, data: TrainingData) -> None:
         self.model, self.data = model, data
-        stored, asked, observed = model.stored(data.patterns), model.asked(data.queries), data.observed
+        stored, asked = model.stored(data.patterns), Queries(model.asked(data.queries), data.observed)
         size = 3 * 8 * len(stored)
 
         def table(part: slice) -> Tensor:
-            return model.similarity(stored, asked[part], None if observed is None else observed[part]).double()
+            some = asked[part]
+            return model.similarity(stored, some.rows, some.observed).double()
 
         self.parts = split(len(asked), size)
         self.tables = parts_of(table, len(asked), size)
         # A similarity of what was observed, for that of whole rows.
-        self.whole = 1.0 if observed is None else 1 / max(_TINY, float(observed.double().mean()))
+        self.whole = 1.0 if data.observed is None else 1 / max(_TINY, float(data.observed.double().mean()))
         # From the nearest patterns, which is too sure, to what explains the queries.
         nearest = float(torch.cat([similar.amax(1) for similar in self.tables()]).mean())
         self.log_beta = likeliest_log_beta(model, self.whole * nearest)

@@ -191,7 +191,7 @@ class Nearest(Density):
     def codes(self, patterns: Tensor, tolerance: float) -> NearestCodes:
         """See :class:`NearestCodes`; they need no tolerance."""
         if self.metric == "manhattan":
-            raise NoCodesError("codes of the L1 distance are not known: its scores are no dot products")
+            raise NoCodesError("the L1 distance has no codes: its scores are not dot products")
         return NearestCodes(copy.deepcopy(self), self.stored(patterns).mean(0))
 
     @torch.no_grad()

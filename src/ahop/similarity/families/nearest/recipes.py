@@ -40,7 +40,14 @@ class Metric(Recipe):
 
     @torch.no_grad()
     def aligned(self, patterns: Tensor, queries: Tensor, zero: float, observed: Tensor | None = None) -> Nearest:
-        """Each side counted as the alignment says; at no temperature yet."""
+        """Each side counted as the alignment says; at no temperature yet.
+
+        Args:
+            patterns: ``(N, d)``.
+            queries: ``(n, d)``.
+            zero: Where values of nought lie.
+            observed: Which entries of the queries count, ``(n, d)``; None is all.
+        """
         if observed is not None:
             # At the mean, which changes neither that nor, by much, the spread.
             mean = (queries * observed).sum(0) / observed.sum(0).clamp_min(1)
@@ -58,7 +65,7 @@ class Metric(Recipe):
 
 
 METRICS = [Metric(*one) for one in product(("", "centred", "z-scored"), ("distance", "manhattan", "cosine"))]
-DISTANCE = METRICS[0]
+DISTANCE = Metric("", "distance")
 
 
 def _deviation(rows: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Learn from queries of which no pattern is meant by more than it has room for.
+"""Learn from queries of which each pattern takes no more than it has room for: its capacity.
 
 What speaks for a pair is then not the query alone, but also that no other query may have the pattern. All queries are
 matched together under the model that was chosen: assigned to patterns (:mod:`ahop.learning.assignment`), and shared out
@@ -25,7 +25,7 @@ from ahop.similarity.families.candidate import Candidate
 from ahop.similarity.families.training import TrainingData
 
 # Queries x patterns that are matched together, at most; and how likely a pair must be.
-_TABLE, _BELIEVED = 2**23, 0.5
+_TABLE, _LIKELY_PAIR = 2**23, 0.5
 
 
 @torch.no_grad()
@@ -39,12 +39,12 @@ def within_room(data: TrainingData, chosen: Candidate) -> Candidate:
     """
     if data.room is None or chosen.anew is None or chosen.again is None:
         return chosen
-    origins = _believed(data, chosen.model)
+    origins = _likely_origins(data, chosen.model)
     return chosen if origins is None else replace(chosen, model=chosen.anew(replace(data, origins=origins)))
 
 
 @torch.no_grad()
-def _believed(data: TrainingData, model: Density) -> Tensor | None:
+def _likely_origins(data: TrainingData, model: Density) -> Tensor | None:
     """The origins that are known, and those that are more likely than not under the constraint; -1 elsewhere. None
     where there is room for all as it is."""
     assert data.room is not None
@@ -62,5 +62,5 @@ def _believed(data: TrainingData, model: Density) -> Tensor | None:
     # Where there are more queries than room, all patterns have more of it for the shares to sum up.
     seats = room * max(1.0, len(rows) / max(1, int(room.sum())))
     plan = shared_out(table, every, seats).log.gather(1, found.clamp_min(0)[:, None]).squeeze(1)
-    origins[rows] = torch.where((found >= 0) & (plan.exp() > _BELIEVED), found, -1)
+    origins[rows] = torch.where((found >= 0) & (plan.exp() > _LIKELY_PAIR), found, -1)
     return origins

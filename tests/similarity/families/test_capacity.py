@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ahop import BayesianHopfield
-from ahop.similarity.families.crowding import _believed, within_room
+from ahop.similarity.families.capacity import _likely_origins, within_room
 from ahop.similarity.families.nearest.family import PlainMetrics
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.without_labels import _anew
@@ -28,9 +28,9 @@ def learned(noise=0.5, room=1, **options):
     return data, replace(chosen, anew=lambda data: _anew(PlainMetrics(), 0, data)), origins
 
 
-def test_pairs_that_are_believed_keep_to_the_room_and_are_right_more_often_than_first_choices():
+def test_pairs_that_are_likely_keep_to_the_room_and_are_right_more_often_than_first_choices():
     data, chosen, origins = learned()
-    believed = _believed(data, chosen.model)
+    believed = _likely_origins(data, chosen.model)
     taken = believed[believed >= 0]
     assert len(taken.unique()) == len(taken) > 50
     first = chosen.model(data.patterns, data.queries).argmax(1)
@@ -41,7 +41,7 @@ def test_what_is_known_stays_and_nobody_else_takes_it():
     data, chosen, origins = learned()
     wrong = torch.full_like(origins, -1)
     wrong[:10] = origins.roll(1)[:10]
-    believed = _believed(replace(data, origins=wrong), chosen.model)
+    believed = _likely_origins(replace(data, origins=wrong), chosen.model)
     assert believed[:10].equal(wrong[:10]) and not torch.isin(believed[10:], wrong[:10]).any()
 
 
@@ -62,15 +62,15 @@ def test_where_the_constraint_tells_nothing_a_model_stays_as_it_is(case):
 def test_more_queries_than_room_are_learned_from_all_the_same():
     data, chosen, _ = learned()
     narrow = replace(data, room=(torch.arange(100) < 30).long())
-    believed = _believed(narrow, chosen.model)
+    believed = _likely_origins(narrow, chosen.model)
     assert int(believed.max()) < 30 and len(believed[believed >= 0].unique()) == int((believed >= 0).sum())
     assert within_room(narrow, chosen) is not chosen
 
 
 def test_of_many_queries_some_are_matched_together(monkeypatch):
-    monkeypatch.setattr("ahop.similarity.families.crowding._TABLE", 100 * 40)
+    monkeypatch.setattr("ahop.similarity.families.capacity._TABLE", 100 * 40)
     data, chosen, _ = learned()
-    assert (_believed(data, chosen.model)[40:] == -1).all()
+    assert (_likely_origins(data, chosen.model)[40:] == -1).all()
 
 
 @pytest.mark.slow
