@@ -126,7 +126,7 @@ DEFINITIONS = (
     ),
     Mutant(
         "the mean of few measurements counts as exact",
-        "src/ahop/memories/gaussian.py",
+        "src/ahop/memories/scattered.py",
         "moderated(squares, free) * (1 + 1 / counts[:, None])",
         "moderated(squares, free)",
         (GAUSSIAN + "test_the_mean_of_few_measurements_is_uncertain_itself",),

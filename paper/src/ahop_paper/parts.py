@@ -341,4 +341,5 @@ BENCHMARKS = {
     "spaces.json": "python benchmarks/spaces.py",
     "trust.json": "python benchmarks/trust.py",
     "zoo-costs.json": "python benchmarks/zoo_costs.py",
+    "zoo-costs-cuda.json": "python benchmarks/zoo_costs.py --device cuda",
 }

@@ -54,8 +54,8 @@ class BayesianHopfield(Scattered, Verifiable):
         similarity: A likelihood that is already known, or the name of a kind of likelihood to begin as; None begins as
             a plain one. :meth:`fit` chooses the kind anew.
         spread: The standard deviation of a measurement of each pattern, ``(N, d)``, for replicate measurements
-            (:meth:`ahop.GaussianHopfield.from_replicates` makes it of them); None scatters nothing. What is corrupted
-            then is a measurement. Kinds that know that are learned alone, and there are no codes.
+            (:meth:`from_replicates` makes it of them); None scatters nothing. What is corrupted then is a measurement.
+            Only single dimensions and hidden causes are learned beside it, and there are no codes.
         values, prior: As in :class:`~ahop.memories.base.AssociativeMemory`.
 
     Example:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from ahop._checks import Observed, as_matrix, as_tensor
+from ahop._checks import Observed, as_matrix
 from ahop._recall import Recall
 from ahop.memories.context import Prior
 from ahop.memories.doubt import Doubting
 from ahop.memories.moments import of_one_moment
-from ahop.memories.replicates import moderated
 from ahop.memories.scattered import Scattered
 from ahop.separation import Softmax
 from ahop.similarity.gaussian import Gaussian
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class GaussianHopfield(Scattered, Doubting):
@@ -58,41 +54,6 @@ class GaussianHopfield(Scattered, Doubting):
     def __init__(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> None:
         patterns = as_matrix(patterns, "patterns")
         super().__init__(patterns, Gaussian(patterns.shape[1]), Softmax(), spread=spread, values=values, prior=prior)
-
-    @classmethod
-    def from_replicates(cls, rows: Any, groups: Any, *, values: Any = None, prior: Any = None) -> Self:
-        r"""A memory of items that were measured several times each.
-
-        .. math:: \sigma_k^2 = \Big(1 + \frac{1}{m_k}\Big) \, \tilde s_k^2
-
-        Variances :math:`\tilde s_k^2` of few measurements are shrunk towards a common one as far as they ask for
-        (:mod:`ahop.memories.replicates`), and the mean of :math:`m_k` measurements is itself uncertain. Probabilities
-        take the spread for known: with few measurements of each item, they are too sure.
-
-        Args:
-            rows: Measurements, ``(m, d)``.
-            groups: The item that each row is of, ``(m,)`` whole numbers; patterns come in their order.
-            values, prior: Of the items.
-
-        Example:
-            >>> memory = GaussianHopfield.from_replicates([[0.0], [2.0], [7.0], [9.0]], [0, 0, 1, 1])
-            >>> memory.patterns.flatten(), bool(memory.spread[0] == memory.spread[1])
-            (tensor([1., 8.]), True)
-        """
-        table = as_matrix(rows, "rows")
-        items = as_tensor(groups, "groups", whole=True).to(table.device)
-        if items.shape != (len(table),) or items.is_floating_point() or items.dtype == torch.bool:
-            shape = f"{items.dtype} of shape {tuple(items.shape)}"
-            raise ValueError(f"groups must be whole numbers, one for each of the {len(table)} rows; got {shape}")
-        _, place, counts = items.unique(return_inverse=True, return_counts=True)
-        free = (counts - 1).to(table)[:, None]
-        if not bool(free.any()):
-            raise ValueError("groups must hold at least one item with two rows or more: a single row shows no scatter")
-        sums = table.new_zeros(len(counts), table.shape[1])
-        means = sums.index_add(0, place, table) / counts[:, None]
-        squares = sums.index_add(0, place, (table - means[place]).square())
-        variances = moderated(squares, free) * (1 + 1 / counts[:, None])
-        return cls(means, spread=variances.sqrt(), values=values, prior=prior)
 
     @torch.no_grad()
     @of_one_moment

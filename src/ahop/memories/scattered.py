@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ahop._checks import as_matrix
+from ahop._checks import as_matrix, as_tensor
 from ahop._component import single
 from ahop.memories.base import AssociativeMemory
+from ahop.memories.replicates import moderated
 from ahop.separation import Separation
 from ahop.similarity import Similarity
 
@@ -43,6 +44,41 @@ class Scattered(AssociativeMemory, abstract=True):
     ) -> None:
         super().__init__(patterns, similarity, separation, values=values, prior=prior)
         self.register_buffer("spread", None if spread is None else self._deviations(spread, len(self)))
+
+    @classmethod
+    def from_replicates(cls, rows: Any, groups: Any, **options: Any) -> Self:
+        r"""A memory of items that were measured several times each.
+
+        .. math:: \sigma_k^2 = \Big(1 + \frac{1}{m_k}\Big) \, \tilde s_k^2
+
+        Variances :math:`\tilde s_k^2` of few measurements are shrunk towards a common one as far as they ask for
+        (:mod:`ahop.memories.replicates`), and the mean of :math:`m_k` measurements is itself uncertain. Probabilities
+        take the spread for known: with few measurements of each item, they are too sure.
+
+        Args:
+            rows: Measurements, ``(m, d)``.
+            groups: The item that each row is of, ``(m,)`` whole numbers; patterns come in their order.
+            options: What a memory of this kind takes beside patterns and spread.
+
+        Example:
+            >>> memory = ahop.GaussianHopfield.from_replicates([[0.0], [2.0], [7.0], [9.0]], [0, 0, 1, 1])
+            >>> memory.patterns.flatten(), bool(memory.spread[0] == memory.spread[1])
+            (tensor([1., 8.]), True)
+        """
+        table = as_matrix(rows, "rows")
+        items = as_tensor(groups, "groups", whole=True).to(table.device)
+        if items.shape != (len(table),) or items.is_floating_point() or items.dtype == torch.bool:
+            shape = f"{items.dtype} of shape {tuple(items.shape)}"
+            raise ValueError(f"groups must be whole numbers, one for each of the {len(table)} rows; got {shape}")
+        _, place, counts = items.unique(return_inverse=True, return_counts=True)
+        free = (counts - 1).to(table)[:, None]
+        if not bool(free.any()):
+            raise ValueError("groups must hold at least one item with two rows or more: a single row shows no scatter")
+        sums = table.new_zeros(len(counts), table.shape[1])
+        means = sums.index_add(0, place, table) / counts[:, None]
+        squares = sums.index_add(0, place, (table - means[place]).square())
+        variances = moderated(squares, free) * (1 + 1 / counts[:, None])
+        return cls(means, spread=variances.sqrt(), **options)
 
     @torch.no_grad()
     def add(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> Self:

@@ -10,7 +10,7 @@ r"""Hidden causes beside patterns that scatter: each has a covariance of its own
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -19,8 +19,24 @@ from ahop._blocks import split
 from ahop.similarity.families import student
 from ahop.similarity.scatter import mean_and_variance
 
-if TYPE_CHECKING:
-    from ahop.similarity.families.correlated.model import Correlated
+
+class Causes(Protocol):
+    """What a model of hidden causes knows: :class:`~ahop.similarity.Correlated`."""
+
+    dim: int
+    rank: int
+
+    @property
+    def gain(self) -> Tensor: ...
+
+    @property
+    def bias(self) -> Tensor: ...
+
+    @property
+    def loading(self) -> Tensor: ...
+
+    @property
+    def log_psi(self) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -64,7 +80,7 @@ class Inverses:
         return torch.diag(alone) + moved.mT @ moved
 
 
-def of(model: Correlated, patterns: Tensor) -> Inverses:
+def of(model: Causes, patterns: Tensor) -> Inverses:
     """Those of patterns that scatter, ``(N, 2d)``."""
     mean, variance = mean_and_variance(patterns, model.dim)
     gain, loading = model.gain.to(mean), model.loading.to(mean)
@@ -78,7 +94,7 @@ def of(model: Correlated, patterns: Tensor) -> Inverses:
     return Inverses(gain * mean + model.bias.to(mean), scatter, 1 / whole, causes, log_determinant)
 
 
-def carried(model: Correlated, gaps: Tensor, scatter: Tensor, wider: Tensor) -> Tensor:
+def carried(model: Causes, gaps: Tensor, scatter: Tensor, wider: Tensor) -> Tensor:
     """Gaps ``(n, d)`` of patterns of some variance ``(n, d)``, as far off under another ``(n, d)``."""
     loading, psi, square = model.loading.double(), model.log_psi.double().exp(), model.gain.double().square()
     common, found = loading @ loading.mT, torch.empty_like(gaps)
@@ -109,7 +125,7 @@ class Measured:
     log_determinant: Tensor
 
     @classmethod
-    def of(cls, model: Correlated, patterns: Tensor, queries: Tensor, shares: Tensor | None = None) -> Measured:
+    def of(cls, model: Causes, patterns: Tensor, queries: Tensor, shares: Tensor | None = None) -> Measured:
         """Of pairs of a pattern ``(m, 2d)`` and a query ``(m, d)``, and how much each counts, ``(m,)``."""
         dim, found = model.dim, []
         shares = queries.new_ones(len(queries)) if shares is None else shares
