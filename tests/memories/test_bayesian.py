@@ -151,7 +151,7 @@ def test_too_few_queries_to_hold_any_out_are_named_as_the_reason_that_no_strange
     memory = learn(BayesianHopfield(PATTERNS), PATTERNS[:3] + 0.1)
     memory.save(tmp_path)
     for one in (memory, ahop.load(tmp_path)):
-        with pytest.raises(ValueError, match=r"reject must be None: .* at least 4, and fit was given 3"):
+        with pytest.raises(ValueError, match=r"reject must be None: .* at least 4 queries, and fit was given 3"):
             one.recall(PATTERNS[:2], reject=0.1)
 
 
