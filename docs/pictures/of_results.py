@@ -66,7 +66,7 @@ def pairs() -> None:
         "text-glove": "GloVe asks WordLlama",
         "text-llama": "WordLlama asks GloVe",
     }
-    known = {"0": 0, "5": 1, "500": 2, "all": 3}
+    known = {count: place for place, count in enumerate(("0", "5", "10", "100", "500", "all"))}
     with figure(3, 2.7, 2.8) as made:
         for axis, (data, title) in zip(made.axes, sets.items(), strict=True):
             found = [row for row in rows("spaces") if row["data"] == data]
@@ -76,9 +76,9 @@ def pairs() -> None:
             axis.plot(*zip(*ours, strict=True), "o-", color=BLUE, label="b-hop")
             for method, colour, mark in (("ridge", ORANGE, "s"), ("ridge and inverted softmax", GREY, "^")):
                 (share,) = (row["right"]["mean"] for row in found if row["method"] == method)
-                axis.plot(3, share, mark, color=colour, label=method)
+                axis.plot(5, share, mark, color=colour, label=method)
             axis.set(title=title, ylim=(0, 1), xlabel="known pairs")
-            axis.set_xticks(range(4), ["0", "5", "500", "5,000"])
+            axis.set_xticks(range(6), ["0", "5", "10", "100", "500", "5,000"])
         made.axes[0].set_ylabel("right first choices")
         legend(made.axes[1], loc="lower left")
 

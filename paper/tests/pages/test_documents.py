@@ -80,5 +80,7 @@ def test_numbers():
 def test_every_report_says_where_it_comes_from(path):
     report = markdown.read(path.parent, path.stem)
     assert {"ahop", "torch", "python"} <= report["versions"].keys()
-    assert report["experiment"] and "seed" in report["config"]
+    assert report["experiment"]
+    # Of the whole run, or of each of its parts.
+    assert "seed" in report["config"] or all("seed" in part for part in report["done"])
     assert all(sitting["machine"] for sitting in report["sittings"]) and report["sittings"]

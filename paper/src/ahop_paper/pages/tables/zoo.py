@@ -94,6 +94,7 @@ def zoo_capacity(report: Report) -> Grid:
 
 
 @shown("zoo-costs", "zoo-costs")
+@shown("zoo-costs-cuda", "zoo-costs-cuda")
 def zoo_costs(report: Report) -> Grid:
     """The time of a query, in that of its dot products with all patterns, and extra KiB; the cheapest first."""
     counts = report["config"]["counts"]
