@@ -42,6 +42,12 @@ def test_ridge_finds_any_linear_map_and_procrustes_any_rotation():
     assert right(baselines.procrustes(patterns, turned[:30], ORIGINS[:30]), turned) == 1
 
 
+def test_from_queries_that_are_all_alike_ridge_learns_where_patterns_lie_on_average():
+    patterns = drawn(60, 8)
+    found = baselines.ridge(patterns, torch.ones(30, 3).double(), ORIGINS[:30], 1e-6, "distance")
+    torch.testing.assert_close(found.move(torch.ones(1, 3).double())[0], patterns[ORIGINS[:30]].mean(0))
+
+
 def test_what_holds_on_held_out_pairs_is_chosen():
     patterns = drawn(60, 8)
     queries = patterns @ drawn(8, 8, seed=1)

@@ -114,6 +114,7 @@ def test_every_pooling_learns_what_is_there(model):
     assert network.fit(bags, labels).score(bags, labels) > 0.9
 
 
+@pytest.mark.slow
 def test_a_report_says_how_the_estimator_was_set(little, tmp_path):
     out = tmp_path / "mil.json"
     invoke("--quick", "--data", "tiger", "--models", "max", "--out", str(out))

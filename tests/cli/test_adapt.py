@@ -48,6 +48,7 @@ def test_what_is_read_is_never_written_over(tmp_path, instruments, name):
     assert (tmp_path / name).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_without_a_pair_rows_are_corrected_and_nobody_says_how_well(tmp_path, instruments):
     code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.npy", pairs=False)
     assert code == 0 and "nobody knows: no pair is known" in text

@@ -191,6 +191,7 @@ def test_strangers_among_the_answers_lower_confidence_and_what_sets_can_promise(
         memory.recall(PATTERNS, coverage=0.95)
 
 
+@pytest.mark.slow
 def test_a_memory_that_found_nothing_is_believed_once_answers_are_right():
     memory = BayesianHopfield(PATTERNS).fit(PATTERNS + 1e-3, hidden_causes=0)
     memory.similarity.doubt.fill_(1.0)

@@ -59,6 +59,7 @@ def test_g_hop_that_knows_bias_and_noise_is_the_oracle():
     torch.testing.assert_close(memory.retrieve(queries), oracle.retrieve(queries), atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 def test_no_memory_that_learns_is_right_more_often_than_who_knows():
     ahead = {"g-hop": [], "b-hop": [], "no spread": []}
     for seed in range(3):

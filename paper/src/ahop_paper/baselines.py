@@ -122,8 +122,9 @@ def ridge(patterns: Tensor, queries: Tensor, origins: Tensor, strength: float, m
     wanted, centre, mean = patterns[origins], queries.mean(0), patterns[origins].mean(0)
     gaps = queries - centre
     gram = gaps.T @ gaps
-    penalty = strength * gram.diagonal().mean() * torch.eye(len(gram)).to(gram)
-    slope = torch.linalg.solve(gram + penalty, gaps.T @ (wanted - mean))
+    # Queries that are all alike have no mean square.
+    unit = gram.diagonal().mean().clamp_min(1e-20)
+    slope = torch.linalg.solve(gram + strength * unit * torch.eye(len(gram)).to(gram), gaps.T @ (wanted - mean))
     return Compared(patterns, lambda asked: (asked - centre) @ slope + mean, METRICS[metric])
 
 

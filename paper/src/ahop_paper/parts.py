@@ -336,10 +336,12 @@ BENCHMARKS = {
     "likelihood.json": "python benchmarks/likelihood.py",
     "load.json": "python benchmarks/load.py --ray",
     "match.json": "python benchmarks/match.py --large",
+    "ranges.json": "python benchmarks/ranges.py",
     "scale-cpu.json": "python benchmarks/scale.py",
     "scale-cuda.json": "python benchmarks/scale.py --device cuda",
     "spaces.json": "python benchmarks/spaces.py",
     "trust.json": "python benchmarks/trust.py",
+    "unrelated.json": "python benchmarks/unrelated.py",
     "zoo-costs.json": "python benchmarks/zoo_costs.py",
     "zoo-costs-cuda.json": "python benchmarks/zoo_costs.py --device cuda",
 }

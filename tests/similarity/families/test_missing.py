@@ -51,6 +51,7 @@ def test_where_all_origins_are_known_cross_validation_judges_around_missing_valu
     assert report.labels == 120 and 0 < report.accuracy < 1 and len(report.tried) > 1
 
 
+@pytest.mark.slow
 def test_what_is_learned_in_units_of_each_column_does_not_depend_on_them():
     patterns, queries, observed, origins = table(count=60, asked=40)
     given = {"observed": observed, "standardise": True, "verbose": False}

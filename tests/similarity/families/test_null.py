@@ -72,6 +72,7 @@ def test_of_a_few_queries_nobody_can_say_how_right_first_choices_are(count):
     assert report.found and "unknown: too few queries" in str(report) and "%" not in str(report)
 
 
+@pytest.mark.slow
 def test_a_stream_finds_what_its_beginning_did_not():
     """Where nothing was found there is nothing to go on from: what comes next is learned from as if it were first."""
     patterns, origins = drawn(150, 10, seed=0), torch.arange(300) % 150

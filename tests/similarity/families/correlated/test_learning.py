@@ -78,6 +78,7 @@ def test_a_stream_with_hidden_causes_is_followed(learned):
     assert metrics.first_choice_accuracy(memory, drifted(300, 5)) >= before - 0.03
 
 
+@pytest.mark.slow
 def test_strangers_are_detected_and_answers_are_sure_of_themselves_to_the_right_degree(learned):
     memory, test = learned[True], drifted(400, 2)
     assert metrics.calibration_error(memory, test) < 0.1
