@@ -61,6 +61,25 @@ def few_more_than_chance(gains: Tensor, errors: float) -> bool:
     return float(gains.mean()) > float(t.isf(norm.sf(errors), count - 1)) * float(gains.std()) / math.sqrt(count)
 
 
+def larger_share(share: float, count: int, other: float, count_of_other: int, errors: float = 1.0) -> bool:
+    """Whether a share is larger than another by more than so many standard errors of their difference.
+
+    Args:
+        share: Of the first.
+        count: How many independent witnesses it is the share of.
+        other, count_of_other: The same of the second.
+        errors: How many standard errors.
+
+    Example:
+        >>> larger_share(0.9, 20, 0.8, 20), larger_share(0.9, 200, 0.8, 200)
+        (False, True)
+    """
+    # As if of one witness more that is undecided: that all were alike is no proof.
+    smoothed = ((part * n + 0.5) / (n + 1) for part, n in ((share, count), (other, count_of_other)))
+    variances = (part * (1 - part) / n for part, n in zip(smoothed, (count, count_of_other), strict=True))
+    return share - other > errors * math.sqrt(sum(variances))
+
+
 def independent(right: Tensor, origins: Tensor) -> int:
     r"""How many independent answers these are worth, of which some share an origin: n over the design effect.
 

@@ -47,7 +47,8 @@ class FitReport:
     the others. Answers that were ``checked`` may say *none of these*, and theirs is that of all.
 
     Known strangers judge what is refused: of so many ``strangers``, how many are ``refused`` where a twentieth of
-    genuine queries may be.
+    genuine queries may be. Where some origins are known, they also tell what share of the other queries seem to come
+    from no stored pattern (``stranger_share``).
 
     Two more things are said where there is need: that nothing was ``found`` that is better than chance, so that answers
     mean nothing however well the fit converged; and, of one that had not converged, an ``advice`` on what to change.
@@ -89,6 +90,7 @@ class FitReport:
     queries: int = 0
     pairs_alone: bool = False
     checked: bool = False
+    stranger_share: float = 0.0
 
     @property
     def verified(self) -> bool:
@@ -195,7 +197,11 @@ class FitReport:
         return f"{self.labels} answers that were checked" if self.checked else f"{self.labels} labels, held out"
 
     def _strangers(self) -> str:
-        return of_strangers(self.refused, self.strangers, REJECT) if self.strangers else ""
+        if self.strangers:
+            return of_strangers(self.refused, self.strangers, REJECT)
+        if self.stranger_share:
+            return f"about {_percent(self.stranger_share)} of the other queries seem to come from no stored pattern"
+        return ""
 
     def _next(self) -> str:
         if not self.found:

@@ -17,7 +17,7 @@ from ahop.learning.report import FitReport
 from ahop.similarity.bridge import Adapter
 from ahop.similarity.codes import Codes, Tempered
 from ahop.similarity.density import Density
-from ahop.similarity.families import calibration, fitting
+from ahop.similarity.families import calibration, familiarity, fitting
 from ahop.similarity.families.family import Family, family_of, known_families
 from ahop.similarity.families.independent.likelihood import Likelihood
 from ahop.similarity.families.order import as_order
@@ -90,7 +90,7 @@ class Corruption(Density):
         # familiar they were if their pattern were not stored, how far origins of labelled ones are behind the first
         # choice, and how familiar known strangers are.
         for name in _KEPT:
-            self.register_buffer(name, torch.zeros(fitting.GENUINE))
+            self.register_buffer(name, torch.zeros(familiarity.KEPT))
             self.register_buffer(f"{name}_count", torch.tensor(0))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
@@ -178,7 +178,7 @@ class Corruption(Density):
 
     def _remember(self, name: str, values: Tensor) -> None:
         """Keep some of the values, in order."""
-        kept, some = getattr(self, name), values[: fitting.GENUINE]
+        kept, some = getattr(self, name), values[: familiarity.KEPT]
         kept[: len(some)] = some.sort().values.to(kept)
         getattr(self, f"{name}_count").fill_(len(some))
 
@@ -232,10 +232,10 @@ class Corruption(Density):
             return math.inf
         if not int(self.genuine_count):
             known = int(self.known)
-            if 0 < known < fitting.FEWEST:
+            if 0 < known < familiarity.FEWEST:
                 raise ValueError(
                     f"reject must be None: the threshold is learned from held-out queries, which takes at least "
-                    f"{fitting.FEWEST} queries, and fit was given {known}"
+                    f"{familiarity.FEWEST} queries, and fit was given {known}"
                 )
             raise ValueError("reject must be None before fit, which learns the threshold")
         place = int((int(self.genuine_count) + 1) * share)

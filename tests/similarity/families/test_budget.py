@@ -5,7 +5,7 @@ import torch
 from tests.similarity.families.largest import Largest
 
 import ahop
-from ahop.similarity.families import calibration, completed, family, fitting
+from ahop.similarity.families import calibration, completed, familiarity, family, fitting
 from ahop.similarity.families.nearest.learning import fit_queries
 from ahop.similarity.families.nearest.recipes import Metric
 from ahop.similarity.families.training import TrainingData
@@ -29,7 +29,7 @@ def model():
 LEARNED = {
     "confidence": lambda data, model: fitting._confidence(data, model, 1.0),
     "evidence": lambda data, model: family.evidence(data, model),
-    "familiarity": lambda data, model: fitting._familiarity(model, data, data.rows[:512], 1.0),
+    "familiarity": lambda data, model: familiarity.genuine_and_strange(data, model, [], 1.0),
     "origins": lambda data, model: calibration.far_behind([(model, data.rows)], data),
     "first choices": lambda data, model: calibration.first_choices(model, data),
     "temperature": lambda data, model: calibration.no_surer_than(0.5, model, data, 0.0),

@@ -3,7 +3,7 @@ import torch
 
 from ahop import BayesianHopfield
 from ahop.similarity import Likelihood
-from ahop.similarity.families import calibration, fitting, stand_ins
+from ahop.similarity.families import calibration, familiarity, fitting, stand_ins
 from ahop.similarity.families.correlated import learning as correlated
 from ahop.similarity.families.training import TrainingData
 
@@ -70,7 +70,8 @@ def test_first_choices_and_confidence_among_stand_ins_are_those_among_all(model,
     def told():
         with torch.no_grad():
             choices = calibration.first_choices(model, TrainingData(patterns, queries))
-            return choices, fitting._confidence(data, model, 1.0), fitting._familiarity(model, data, data.rows, 1.0)
+            familiar = familiarity.genuine_and_strange(data, model, [], 1.0)
+            return choices, fitting._confidence(data, model, 1.0), familiar
 
     choices, sure, familiar = told()
     monkeypatch.setattr(stand_ins, "MANY", 512)

@@ -1,6 +1,7 @@
 """Cross-validation on origins that were held out, and a temperature and a doubt from its scores."""
 
 import copy
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from tests.guards import Watch, apart, rows
 
 from ahop import BayesianHopfield
 from ahop.similarity import Likelihood, Nearest
-from ahop.similarity.families import validation
+from ahop.similarity.families import calibration, validation
 from ahop.similarity.families.candidate import Candidate
 from ahop.similarity.families.fitting import _halved
 from ahop.similarity.families.floor import learning as floor
@@ -49,6 +50,20 @@ def test_queries_beyond_hope_do_not_make_the_others_doubtful(hopeless, beta):
 def test_there_is_no_doubt_without_reason():
     scores = table(hopeless=0.0, beta=0.5)
     assert fit_doubt(scores) == (fit_temperature(scores)[1], 0.0)
+
+
+@pytest.mark.parametrize("expected", [0.95, 0.8, 0.6])
+def test_labels_that_were_all_found_do_not_make_the_best_of_many_models_certain(expected):
+    """A temperature alone would be as sure of twenty origins as of a thousand."""
+    scores = torch.randn(20, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    scores[:, 0] = scores.amax(1) + 1
+    held_out = HeldOut(scores[:, 0], torch.arange(20), 0.0, torch.ones(20), scores)
+
+    def sure(log_beta, doubt):
+        return (1 - doubt) * float(torch.softmax(math.exp(log_beta) * scores, 1).amax(1).mean())
+
+    assert sure(*fit_doubt(scores)) > 0.99
+    assert sure(*calibration.from_held_out(held_out, expected)) <= (20 * expected + 0.5) / 21 + 1e-6
 
 
 @pytest.mark.parametrize("prior", [None, torch.tensor([1.0, 2.0, 3.0, 0.0])])

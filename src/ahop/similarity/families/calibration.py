@@ -11,6 +11,7 @@ way for all queries. A few labels do (:func:`by_labels`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from ahop.learning.report import FitReport, beats_chance, clopper_pearson
 from ahop.similarity.density import Density
 from ahop.similarity.families import stand_ins
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import beside_rivals, fit_doubt, fit_temperature
+from ahop.similarity.families.validation import HeldOut, beside_rivals, fit_doubt, fit_temperature
 
 # Queries that are asked, and rivals that each is told from.
 _ASKED, _RIVALS = 256, 1024
@@ -122,13 +123,13 @@ class Told(NamedTuple):
         return replace(report, accuracy=self.accuracy, labels=self.labels, witnesses=self.witnesses)
 
     def bound(self, expected: float) -> float:
-        """How sure to be at most: what was expected without labels weighs as much as one of them."""
-        return (self.right + expected) / (self.labels + 1)
+        """How sure to be at most: what was expected without labels weighs as much as one witness."""
+        return (self.accuracy * self.witnesses + expected) / (self.witnesses + 1)
 
 
 def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> Told | None:
     """How many of the known origins are found, by models that each come with the rows they have not learned from."""
-    if data.origins is None:
+    if data.origins is None or not models:
         return None
     right, origins = [], []
     for model, rows in models:
@@ -151,25 +152,45 @@ def far_behind(models: list[tuple[Density, Tensor]], data: TrainingData) -> Tens
     return torch.cat(found)
 
 
+def from_held_out(held_out: HeldOut, expected: float) -> tuple[float, float]:
+    """The log inverse temperature and the doubt of a model that was chosen by cross-validation.
+
+    The best of many candidates on a few labels is also the luckiest, and a temperature that is fitted to them believes
+    its luck. So a model is never surer of queries that were held out than it should be right.
+
+    Args:
+        held_out: How it retrieves origins that were left out.
+        expected: How often it should be right, the luck of the choice taken away; NaN where nobody knows.
+    """
+    log_beta, doubt = fit_doubt(held_out.scores, held_out.log_beta)
+    share, count = held_out.accuracy if math.isnan(expected) else expected, held_out.witnesses
+    log_beta, doubt = _proved(held_out.scores, log_beta, doubt, clopper_pearson(round(share * count), count)[0])
+    # As if of one label more, which is as likely right as not.
+    most = (share * count + 0.5) / (count + 1)
+    return _no_surer(lambda at: (1 - doubt) * _sureness(held_out.scores, at), most, log_beta - 12.0, log_beta), doubt
+
+
 def from_answers(scores: Tensor) -> tuple[float, float]:
     """The log inverse temperature and the doubt that a few checked answers ask for.
-
-    They may make a model less sure as far as they like, but surer only up to the lower end of the confidence interval
-    of its accuracy: twenty answers of which all are right do not make it certain.
 
     Args:
         scores: Of each origin, first, and of its rivals, ``(n, 1 + R)``.
     """
     log_beta, doubt = fit_doubt(scores)
     right = scores[:, 0] >= scores[:, 1:].amax(1)
-    most = max(_sureness(scores, 0.0), clopper_pearson(int(right.sum()), len(right))[0])
+    return _proved(scores, log_beta, doubt, clopper_pearson(int(right.sum()), len(right))[0])
+
+
+def _proved(scores: Tensor, log_beta: float, doubt: float, least: float) -> tuple[float, float]:
+    """A log inverse temperature and a doubt as far as labels prove them.
+
+    They may make a model less sure as far as they like, but surer only up to the lower end of the confidence interval
+    of its accuracy: twenty answers of which all are right do not make it certain.
+    """
+    most = max(_sureness(scores, 0.0), least)
     if (1 - doubt) * _sureness(scores, log_beta) <= most:
         return log_beta, doubt
-    low, high = 0.0, max(0.0, log_beta)
-    for _ in range(20):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _sureness(scores, middle) <= most else (low, middle)
-    return low, 0.0
+    return _no_surer(lambda at: _sureness(scores, at), most, 0.0, max(0.0, log_beta)), 0.0
 
 
 def _sureness(scores: Tensor, log_beta: float) -> float:
@@ -204,9 +225,13 @@ def no_surer_than(share: float, model: Density, data: TrainingData, log_beta: fl
         shares = (torch.softmax(math.exp(log_beta) * scores + prior, -1) for scores in tables())
         return float(torch.cat([(own / counts).amax(-1) for own in shares]).mean())
 
-    if confidence(log_beta) <= share:
-        return log_beta
-    low, high = log_beta - 12.0, log_beta
+    return _no_surer(confidence, share, log_beta - 12.0, log_beta)
+
+
+def _no_surer(confidence: Callable[[float], float], share: float, low: float, high: float) -> float:
+    """The largest log inverse temperature between two at which a confidence that rises with it is at most a share."""
+    if confidence(high) <= share:
+        return high
     for _ in range(20):
         middle = (low + high) / 2
         low, high = (low, middle) if confidence(middle) > share else (middle, high)

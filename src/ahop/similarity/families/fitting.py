@@ -39,12 +39,11 @@ from ahop.learning.holdout import halves_by_origin
 from ahop.learning.report import FitReport, beats_chance
 from ahop.similarity import families
 from ahop.similarity.density import Density
-from ahop.similarity.families import calibration, null, stand_ins, with_labels, without_labels
+from ahop.similarity.families import calibration, familiarity, null, stand_ins, with_labels, without_labels
 from ahop.similarity.families.candidate import Candidate
 from ahop.similarity.families.capacity import within_room
 from ahop.similarity.families.family import Family, evidence
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.validation import fit_doubt
 from ahop.similarity.families.views import in_column_units
 
 # A new family is one file in this folder, or a folder with a file of that name: it is known once the file is read.
@@ -54,9 +53,6 @@ for _module in iter_modules(families.__path__):
 # Work (queries x patterns x dimensions) up to which every query is learned from. Beyond it, a sample: of ENOUGH queries
 # at least, of _ENOUGH_LABELS where all origins are known.
 _WORK, ENOUGH, _ENOUGH_LABELS = 2**36, 2**11, 2**14
-# Queries that are kept to tell strangers by, or how far sets must reach, at most; the fewest of which some can be held
-# out.
-GENUINE, FEWEST = 512, 4
 
 
 @dataclass(frozen=True)
@@ -99,11 +95,18 @@ def learn(
     measured = data.measured(units)
     with progress("learning a corruption", show=show) as bar:
         choose = with_labels.choose if measured.labelled else without_labels.choose
-        outcome = choose(measured, families, seed, bar)
-        measured, (chosen, tried, expected) = without_labels.from_pairs_alone(measured, outcome, families, seed, bar)
+        outcome, every = choose(measured, families, seed, bar), measured
+        halved = _halved(measured, outcome.chosen, seed)
+        told = calibration.by_labels(halved, measured)
+        measured, (chosen, tried, expected) = without_labels.from_pairs_alone(
+            measured, outcome, told, families, seed, bar
+        )
+        if chosen is not outcome.chosen:
+            halved = _halved(measured, chosen, seed)
         chosen = within_room(measured, chosen)
         bar.advance("how sure to be")
-        learned = _calibrated(measured, chosen, seed)
+        learned = _calibrated(measured, chosen, expected, halved, seed)
+        learned = _beside_strangers(every, measured, halved, learned)
         if chosen.found and chosen.held_out is None and not _told_by_labels(measured, learned.report):
             bar.advance("whether that is more than chance")
             if not null.above_chance(measured, chosen, seed):
@@ -130,6 +133,7 @@ def learn(
         right if chosen.found or learned.report.labels else math.nan,
         learned.report.confidence,
         chosen.found,
+        stranger_share=learned.report.stranger_share,
         labels=learned.report.labels,
         witnesses=learned.report.witnesses,
         learned_from=len(measured.queries),
@@ -186,16 +190,25 @@ def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:
 # --- how sure to be --------------------------------------------------------------------------------------------------
 
 
-def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
-    """The model with a temperature, and what it expects of itself."""
+def _calibrated(
+    data: TrainingData, chosen: Candidate, expected: float, halved: familiarity.Halves, seed: int
+) -> Learned:
+    """The model with a temperature, and what it expects of itself.
+
+    Args:
+        data: What it was learned from.
+        chosen: The model.
+        expected: How often it should be right, the luck of its choice taken away; NaN where nobody knows.
+        halved: As :func:`_halved` gives them.
+        seed: Seed of what is drawn.
+    """
     model = chosen.model
     log_beta, doubt, right = 0.0, 0.0, math.nan
     told: calibration.Told | None = None
     # Labels count where they have judged: in cross-validation, while a map was learned, or by halves.
     judged = chosen.held_out is not None or not math.isnan(chosen.expected)
-    halved = _halved(data, chosen, seed)
     if chosen.held_out is not None:
-        log_beta, doubt = fit_doubt(chosen.held_out.scores, chosen.held_out.log_beta)
+        log_beta, doubt = calibration.from_held_out(chosen.held_out, expected)
         right = chosen.held_out.accuracy
     elif len(data.queries) >= 8:
         log_beta, right = calibration.log_beta(model, data, seed)
@@ -220,7 +233,7 @@ def _calibrated(data: TrainingData, chosen: Candidate, seed: int) -> Learned:
         witnesses = len(data.all_origins[data.known].unique()) if told is None else told.witnesses
         report = replace(report, labels=len(data.known), witnesses=witnesses)
     far = calibration.far_behind(halved, data) if chosen.held_out is None else behind(chosen.held_out.scores)
-    genuine, strange = _genuine_and_strange(data, chosen, halved, math.exp(log_beta))
+    genuine, strange = familiarity.genuine_and_strange(data, model, halved, math.exp(log_beta))
     return Learned(model, report, log_beta, doubt, genuine, strange, far)
 
 
@@ -235,45 +248,41 @@ def _confidence(data: TrainingData, model: Density, beta: float) -> float:
     return float(torch.cat(sure).mean())
 
 
-def _halved(data: TrainingData, chosen: Candidate, seed: int) -> list[tuple[Density, Tensor]]:
+def _beside_strangers(every: TrainingData, data: TrainingData, halved: familiarity.Halves, learned: Learned) -> Learned:
+    """The same, no surer than queries that seem to come from no stored pattern allow.
+
+    Of the other queries, it should be as sure as of those whose origin is known. What it is less sure of strangers by
+    itself counts as doubt that it has.
+
+    Args:
+        every: All queries.
+        data: Those that were learned from.
+        halved: As :func:`_halved` gives them.
+        learned: What was learned of genuine queries.
+    """
+    share = familiarity.share_of_strangers(every, data, halved, math.exp(learned.log_beta))
+    if not share:
+        return learned
+    known = every.all_origins >= 0
+    genuine, others = (
+        _confidence(every.part(rows.nonzero().squeeze(1)), learned.model, math.exp(learned.log_beta))
+        for rows in (known, ~known)
+    )
+    kept = min(1.0, (1 - share) * genuine / others)
+    report = replace(learned.report, confidence=kept * learned.report.confidence, stranger_share=share)
+    return replace(learned, doubt=1 - (1 - learned.doubt) * kept, report=report)
+
+
+def _halved(data: TrainingData, chosen: Candidate, seed: int) -> familiarity.Halves:
     """A model of each half of the queries, and the rows of the other half; halves share no known origin, unless most
     queries have the same one.
 
     Nothing where the model cannot be fitted again, or there is too little.
     """
-    if chosen.refit is None or len(data.queries) < FEWEST:
+    if chosen.refit is None or len(data.queries) < familiarity.FEWEST:
         return []
     one, other = halves_by_origin(data.all_origins, seed)
     return [(chosen.refit(one), other), (chosen.refit(other), one)]
-
-
-def _genuine_and_strange(
-    data: TrainingData, chosen: Candidate, halved: list[tuple[Density, Tensor]], beta: float
-) -> Tensor:
-    """How familiar queries are to a model that has not learned from them, at the temperature that it will have, and how
-    familiar they were if their pattern were not stored, ``(2, m)``."""
-    if len(data.queries) < FEWEST:
-        return data.queries.new_empty(2, 0)
-    if chosen.refit is None:
-        every = torch.arange(len(data.queries), device=data.queries.device)
-        return _familiarity(chosen.model, data, every[:GENUINE], beta)
-    found = [_familiarity(model, data, rows[: GENUINE // 2], beta) for model, rows in halved]
-    return torch.cat([data.queries.new_empty(2, 0), *found], 1)
-
-
-def _familiarity(model: Density, data: TrainingData, rows: Tensor, beta: float) -> Tensor:
-    """The log of how much likelier these queries are from stored patterns than from others that are like them; from all
-    of them, and from all but the likeliest one, ``(2, m)``."""
-    some, _, counts = stand_ins.of(data.part(rows), model)
-    found = [data.queries.new_empty(2, 0)]
-    for part in split(len(rows), 2 * len(some.patterns) * some.queries.element_size()):
-        few = some.part(part)
-        scores = beta * model(few.patterns, few.queries, few.observed) + few.log_priors
-        first = (scores - counts.log()).argmax(1, keepdim=True)
-        without = scores.scatter(1, first, -math.inf)
-        found.append(torch.stack([scores.logsumexp(-1), without.logsumexp(-1)]))
-    likely = torch.cat(found, 1)
-    return likely - beta * model.stranger(stand_ins.like_all(data.patterns), some.queries, some.observed)
 
 
 # --- a stream --------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from functools import partial
 import torch
 
 from ahop._progress import Bar
+from ahop.learning.chance import larger_share
 from ahop.learning.holdout import halves
 from ahop.learning.report import Trial
 from ahop.similarity.density import Density
@@ -84,16 +85,23 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
 
 
 def from_pairs_alone(
-    data: TrainingData, outcome: Outcome, families: Sequence[Family], seed: int, bar: Bar
+    data: TrainingData,
+    outcome: Outcome,
+    told: calibration.Told | None,
+    families: Sequence[Family],
+    seed: int,
+    bar: Bar,
 ) -> tuple[TrainingData, Outcome]:
     """What the known pairs say by themselves, where that finds more of them than what was learned with all queries.
 
-    A family that fits queries in general need not tell their origins, and pairs are the better judge. What is a fact of
-    the data is no choice.
+    A family that fits queries in general need not tell their origins, and pairs are the better judge. But the best of
+    many models on a few pairs is also the luckiest, so it has to be better by more than chance than what is itself
+    better than chance. What is a fact of the data is no choice.
 
     Args:
         data: Queries, of which some origins are known.
         outcome: What was learned from all of them.
+        told: How many of the known origins that finds, without having learned from them; None where it cannot tell.
         families, seed, bar: As in :func:`choose`.
 
     Returns:
@@ -105,9 +113,14 @@ def from_pairs_alone(
     if len(pairs.all_origins.unique()) < 2:
         return data, outcome
     alone = with_labels.choose(pairs, families, seed, bar)
-    if not _retrieves_more(data, alone.chosen, outcome.chosen, seed):
-        return data, outcome
-    return pairs, alone
+    if told is None:
+        better = _retrieves_more(data, alone.chosen, outcome.chosen, seed)
+    else:
+        held_out = alone.chosen.held_out
+        assert held_out is not None
+        errors = 1.0 if told.beats_chance(len(data.patterns)) else 0.0
+        better = larger_share(alone.expected, held_out.witnesses, told.accuracy, told.witnesses, errors)
+    return (pairs, alone) if better else (data, outcome)
 
 
 def _anew(family: Family, seed: int, data: TrainingData) -> Density:

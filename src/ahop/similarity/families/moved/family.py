@@ -57,7 +57,10 @@ class MovedSpace(Family):
     def with_labels(
         self, data: TrainingData, validation: CrossValidation, leader: HeldOut | None, seed: int
     ) -> Candidate:
-        """By plain regression or, unless that is hopeless, by what pairs held out like best, straight or bent."""
+        """By plain regression or, unless that is hopeless, by what pairs held out like best, straight or bent.
+
+        Between rows of unequal width it is never hopeless: there, only a map can be ahead of it.
+        """
         assert data.origins is not None
 
         def tried(choice: Choice) -> Candidate:
@@ -69,7 +72,7 @@ class MovedSpace(Family):
 
         straight = tried(_PLAIN)
         found = [straight]
-        if leader is None or not _held_out(straight).hopeless(leader):
+        if leader is None or not data.same_width or not _held_out(straight).hopeless(leader):
             choice = learning.choose(data.patterns, data.queries, data.origins, seed)
             found.append(tried(choice))
             if len(data.origins.unique()) >= bending.FEWEST:
