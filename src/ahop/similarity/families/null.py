@@ -75,23 +75,28 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
     generator = torch.Generator().manual_seed(seed)
     own = _held_out(plain, chosen.again(plain), seed)
     gains: list[Tensor] = []
+    # Without a bound: far beyond every set, they may still be within what sets differ by.
+    medians: list[Tensor] = []
     surest = 0.0
     for count in range(1, _SETS + 1):
         for keep_values in (False, True):
             other = plain.beside(surrogates(data.means, generator, keep_values))
             by_chance = _held_out(other, chosen.again(other), seed)
-            gains.append((own.evidence - by_chance.evidence).clamp(-_MOST, _MOST))
+            gain = own.evidence - by_chance.evidence
+            gains.append(gain.clamp(-_MOST, _MOST))
+            medians.append(gain.median())
             surest = max(surest, float(by_chance.lead.mean()))
         means = torch.stack(gains).mean(1)
         least, out = float(means.min()), float(own.lead.mean()) / (surest + _TINY)
         if least <= _MORE or (least <= _BEYOND and out <= _STANDS_OUT):
             return False
-        if count == 2 and (least > _BEYOND or (least > _CLEAR and out > _CLEARLY_OUT)):
+        spread = min(_among_sets(means), _among_sets(torch.stack(medians)))
+        if count == 2 and spread > _SET_ERRORS and (least > _BEYOND or (least > _CLEAR and out > _CLEARLY_OUT)):
             break
-        if count == 3 and _among_sets(means) > _CLEAR_ERRORS:
+        if count == 3 and spread > _CLEAR_ERRORS:
             break
     else:
-        if _among_sets(means) <= _SET_ERRORS:
+        if spread <= _SET_ERRORS:
             return False
     return _clearly_more(gains[int(means.argmin())], own.landed)
 

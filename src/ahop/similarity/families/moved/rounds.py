@@ -21,6 +21,8 @@ from ahop.similarity.families.moved.bent import Bent
 from ahop.similarity.families.moved.learning import fit_pairs
 
 _ROUNDS, _FOLDS = 3, 4
+# Searches for a rotation without a single pair, at most.
+_STARTS = 3
 # The shape that suits most labelled pairs of models. Pairs that are believed are the easier ones, and would choose one
 # that is too smooth.
 _SHAPE = bending.Shape(0.8, 0.3)
@@ -62,6 +64,9 @@ def learn(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
         seed: Seed of what is drawn.
     """
     start = align(patterns, queries, origins, seed)
+    for further in range(1, 1 if bool((origins >= 0).any()) else _STARTS):
+        # Which independent components are found depends on where the search for them begins.
+        start = start if start.found else align(patterns, queries, origins, seed + further)
     if not start.found:
         return SelfLearned(_nothing(patterns, queries), start, float("nan"))
     rotated = directions(queries) @ start.rotation
