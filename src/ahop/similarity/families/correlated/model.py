@@ -198,7 +198,7 @@ class Correlated(Density):
         (old, scatter), (new, wider) = (mean_and_variance(rows, self.dim) for rows in (own, others))
         if isinstance(scatter, Tensor) and isinstance(wider, Tensor):
             gaps = queries - self.bias - self.gain * old
-            return self.bias + self.gain * new + scattered.carried(self, gaps, scatter, wider)
+            return self.bias + self.gain * new + scattered.transferred(self, gaps, scatter, wider)
         return queries + self.gain * (new - old)
 
     @torch.no_grad()
