@@ -281,6 +281,7 @@ class _Learning:
 
 def _root(slope: Callable[[Tensor], Tensor], like: Tensor, low: float, high: float) -> Tensor:
     """Where a slope is zero, by bisection of the logarithm; an end, where it is not."""
+    # All dimensions at once, on their own device: scipy.optimize.brentq is for one root and numbers on a CPU.
     below, above = torch.full_like(like, low), torch.full_like(like, high)
     for _ in range(_HALVINGS):
         middle = (below * above).sqrt()
