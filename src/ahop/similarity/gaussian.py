@@ -17,6 +17,7 @@ from ahop.similarity.base import Decomposable
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, em, null
 from ahop.similarity.families.candidate import Candidate, Refit
+from ahop.similarity.families.shares import ruled_out
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.scatter import mean_and_variance
 
@@ -238,9 +239,7 @@ class _Learning:
             seen, rows = self.seen[part], self.queries[part] * self.seen[part]
             scores = self._scores(rows, seen, variance) + self.log_prior
             if self.origins is not None:
-                known = self.origins[part]
-                own = torch.nn.functional.one_hot(known.clamp_min(0), len(self.mean)).bool()
-                scores = torch.where((known >= 0)[:, None] & ~own, -math.inf, scores)
+                scores = scores.masked_fill(ruled_out(self.origins[part], len(self.mean)), -math.inf)
             evidence = scores.logsumexp(1, keepdim=True)
             bound += float(evidence.sum())
             shares = (scores - evidence).exp()

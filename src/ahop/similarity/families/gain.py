@@ -17,6 +17,7 @@ from ahop.similarity.density import Density
 from ahop.similarity.families import em, stand_ins
 from ahop.similarity.families.family import Family, register
 from ahop.similarity.families.posterior import Prior, expected
+from ahop.similarity.families.shares import assign_known
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.squares import squared_distances
 
@@ -144,8 +145,7 @@ class _Learner:
         """The log evidence, and the share of each pattern in each query ``(n, N)``."""
         scores = self.model(self.data.patterns, self.data.queries) + self.data.log_priors
         shares = torch.softmax(scores, 1)
-        known = self.data.known
-        shares[known] = nn.functional.one_hot(self.data.all_origins[known], len(self.data.patterns)).to(shares)
+        assign_known(shares, self.data.all_origins)
         return float(scores.logsumexp(1).mean()), shares
 
     def maximise(self, shares: Tensor) -> None:
