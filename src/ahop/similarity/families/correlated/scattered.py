@@ -136,7 +136,14 @@ class Measured:
 
     @classmethod
     def of(cls, model: Causes, patterns: Tensor, queries: Tensor, shares: Tensor | None = None) -> Measured:
-        """Of pairs of a pattern ``(m, 2d)`` and a query ``(m, d)``, and how much each counts, ``(m,)``."""
+        """What the queries of pairs tell of their patterns.
+
+        Args:
+            model: The noise beside the scatter.
+            patterns: The pattern of each query, ``(m, 2d)``.
+            queries: ``(m, d)``.
+            shares: How much each pair counts, ``(m,)``; None counts all alike.
+        """
         dim, found = model.dim, []
         shares = queries.new_ones(len(queries)) if shares is None else shares
         total = queries.new_zeros(dim, dim)
