@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import split
+from ahop._queries import Queries
 from ahop._warnings import warn
 from ahop.learning.holdout import halves_by_origin
 from ahop.learning.report import VERIFIED, FitReport
@@ -150,10 +151,11 @@ class Gaussian(Decomposable, Density):
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         r"""The log evidence under a pattern whose dimensions are drawn from what the stored ones have there, ``(Q,)``:
         :math:`\sum_i \log \operatorname*{mean}_k p(x_i \mid \xi_{k,i})`."""
-        parts = [queries.new_empty(0)]
+        asked, parts = Queries(queries, observed), [queries.new_empty(0)]
         for part in split(len(queries), 4 * patterns.numel() * queries.element_size()):
-            terms = self.terms(patterns, queries[part][:, None]).logsumexp(1) - math.log(len(patterns))
-            parts.append((terms if observed is None else terms * observed[part]).sum(-1))
+            some = asked[part]
+            terms = self.terms(patterns, some.rows[:, None]).logsumexp(1) - math.log(len(patterns))
+            parts.append(some.masked(terms).sum(-1))
         return torch.cat(parts)
 
     @torch.no_grad()
@@ -217,7 +219,7 @@ class _Learning:
         self.mean, self.queries = mean - mean.mean(0), queries.double() - mean.mean(0)
         # A query may come from a pattern that the prior rules out: a surprise, but no infinite one.
         self.log_prior = 0.0 if log_prior is None else log_prior.double().clamp_min(-1e4)
-        self.seen = torch.ones_like(self.queries) if observed is None else observed.double()
+        self.seen = Queries(self.queries, observed).mask
         self.origins = origins
         count = self.seen.sum(0).clamp_min(1)
         self.biased = not few

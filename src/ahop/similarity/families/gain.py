@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import split
+from ahop._queries import Queries
 from ahop.learning.chance import more_than_chance
 from ahop.similarity.density import Density
 from ahop.similarity.families import em, stand_ins
@@ -78,7 +79,7 @@ class Gain(Density):
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         sigma, sizes = self.log_sigma.exp(), self.size(queries)
-        seen = torch.ones_like(queries) if observed is None else observed.to(queries)
+        seen = Queries(queries, observed).mask
         squares = squared_distances(self.size(patterns) / sigma, (sizes - self.bias) / sigma, observed)
         # Signs agree or not: half the sum and half the difference of both logarithms.
         signs = (seen * (queries - self.zero).sign()) @ (patterns - self.zero).sign().mT
@@ -97,7 +98,7 @@ class Gain(Density):
         signs = torch.where(queries > self.zero, above.log(), (-above).log1p())
         gaps = (sizes - self.bias - stored.mean(0)).square() / variance
         terms = signs - (gaps + variance.log() + _LOG_TAU) / 2 - sizes
-        return (terms if observed is None else terms * observed).sum(-1)
+        return Queries(queries, observed).masked(terms).sum(-1)
 
     def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
         """The gains of queries, on other patterns."""
@@ -108,7 +109,7 @@ class Gain(Density):
     def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """The size whose logarithm is the mean of what it may have been, with the sign of the query."""
         prior, precision = Prior.of(self.size(patterns.double())), (-2 * self.log_sigma).double().exp()
-        precision = precision if observed is None else precision * observed
+        precision = Queries(queries, observed).masked(precision)
         gaps = self.size(queries.double()) - self.bias - prior.mean
         sizes = expected(prior.mean, prior.covariance, prior.covariance, precision, gaps).exp()
         return self.zero + sizes * (queries - self.zero).sign()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ahop._blocks import pairwise
 from ahop._precision import holds
+from ahop._queries import Queries
 from ahop.similarity.codes import NoCodesError
 from ahop.similarity.density import Density
 from ahop.similarity.families import student
@@ -210,7 +211,7 @@ class Correlated(Density):
             prior.mean,
             gain * prior.covariance,
             gain.square() * prior.covariance + loading @ loading.mT,
-            precision if observed is None else precision * observed,
+            Queries(queries, observed).masked(precision),
             queries.double() - self.bias - gain * prior.mean,
         )
 

@@ -32,7 +32,7 @@ def distance(pairs: Pairs) -> Nearest:
     """
     model = Nearest(pairs.origins.shape[1]).to(pairs.queries)
     squares = (pairs.queries - pairs.origins).square()
-    seen = torch.ones_like(squares) if pairs.observed is None else pairs.observed.to(squares)
+    seen = Queries(squares, pairs.observed).mask
     mean = (float((squares * seen).sum()) + _BELIEF) / (float(seen.sum()) + _BELIEF)
     model.log_beta.fill_(-math.log(2 * mean + _TINY))
     return model
