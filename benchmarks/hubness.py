@@ -1,8 +1,8 @@
-"""What it brings to let crowded patterns count for less, and how much of that comes from how the items are split.
+"""What a correction for hubness brings, and how much of that comes from how the items are split.
 
-A pattern that is near to many queries is crowded. Where the queries that were learned from say so, patterns of learned
-items are held back more than others, and none of them is right for a scored query: some of the gain is no merit. So the
-crowd is counted in several ways, for maps to another embedding space: ``python benchmarks/hubness.py``.
+A pattern that is near to many queries is a hub. Where the queries that were learned from say so, patterns of learned
+items are held back more than others, and none of them is right for a scored query: some of the gain is no merit. So
+hubness is measured in several ways, for maps to another embedding space: ``python benchmarks/hubness.py``.
 Writes ``results/hubness.json``.
 """
 
@@ -50,7 +50,7 @@ METHODS: dict[str, Callable[[Measured, int], tuple[Compared, Tensor]]] = {
 
 
 def crowds(data: Measured, found: Compared, as_queries: Tensor) -> Iterator[tuple[str, Tensor | float]]:
-    """Each way to count, and how crowded it is around each pattern ``(N,)``: the mean of its best scores."""
+    """Each way to measure hubness, and that of each pattern ``(N,)``: the mean of its best scores."""
 
     def best(asked: Tensor, own: tuple[Tensor, Tensor] | None = None) -> Tensor:
         scores = found.score(found.patterns, asked)

@@ -33,3 +33,10 @@ def test_queries_of_halves_become_single_and_their_mask_stays():
     found = Queries(ROWS.half(), SEEN).single()
     assert found.rows.dtype == torch.float32 and found.observed is SEEN
     assert Queries(ROWS.double()).single().rows.dtype == torch.float64
+
+
+def test_values_are_masked_as_their_queries_are():
+    asked, whole = Queries(ROWS, SEEN), Queries(ROWS)
+    assert asked.masked(2 * ROWS).equal(2 * ROWS * SEEN) and whole.masked(ROWS) is ROWS
+    assert asked.mask.equal(SEEN.float()) and whole.mask.equal(torch.ones_like(ROWS))
+    assert asked.seen is SEEN and bool(whole.seen.all())

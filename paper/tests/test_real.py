@@ -15,7 +15,7 @@ from ahop.similarity import Correlated, Distance, Likelihood, Regimes
 from ahop_paper import baselines, plots, real, real_models
 from ahop_paper.commands import app
 from ahop_paper.pages import tables
-from ahop_paper.pages.tables import memories
+from ahop_paper.pages.tables import real_data
 from ahop_paper.real_models import MODELS, partly_labelled
 
 
@@ -267,7 +267,7 @@ def test_a_set_and_a_model_join_by_registering_themselves(monkeypatch):
     sets, models = Registry("data set"), Registry("model")
     monkeypatch.setattr("ahop.datasets.base.ENTRIES", sets)
     monkeypatch.setattr(datasets, "ENTRIES", sets)
-    for module, name in ((real, "MODELS"), (real_models, "MODELS"), (memories, "MEASURED")):
+    for module, name in ((real, "MODELS"), (real_models, "MODELS"), (real_data, "MEASURED")):
         monkeypatch.setattr(module, name, models)
 
     @datasets.register("smoke", about="made up", title="Smoke")

@@ -33,6 +33,9 @@ class Queries:
                 [False, False,  True]]))
         >>> print(Queries(torch.eye(3))[1:].observed)
         None
+        >>> queries[1:].masked(torch.ones(3))
+        tensor([[0., 1., 0.],
+                [0., 0., 1.]])
     """
 
     rows: Tensor
@@ -55,6 +58,24 @@ class Queries:
     def single(self) -> Queries:
         """The same in float32 at least."""
         return replace(self, rows=single(self.rows))
+
+    def masked(self, values: Tensor) -> Tensor:
+        """Values of these queries, zero where nothing was observed.
+
+        Args:
+            values: What broadcasts against the rows, ``(..., d)``.
+        """
+        return values if self.observed is None else values * self.observed
+
+    @property
+    def mask(self) -> Tensor:
+        """One where an entry was observed, zero elsewhere, in the rows' own precision."""
+        return torch.ones_like(self.rows) if self.observed is None else self.observed.to(self.rows)
+
+    @property
+    def seen(self) -> Tensor:
+        """True where an entry was observed, even if all were."""
+        return torch.ones_like(self.rows, dtype=torch.bool) if self.observed is None else self.observed
 
     def _both(self, change: Callable[[Tensor], Tensor]) -> Queries:
         return Queries(change(self.rows), None if self.observed is None else change(self.observed))

@@ -4,7 +4,14 @@ import pytest
 import torch
 from scipy.stats import ttest_1samp
 
-from ahop.learning.chance import few_more_than_chance, independent, more_than_chance, standard_error
+from ahop.learning.chance import (
+    errors_above_zero,
+    few_more_than_chance,
+    independent,
+    mean_by_group,
+    more_than_chance,
+    standard_error,
+)
 from ahop.learning.report import clopper_pearson
 
 
@@ -64,3 +71,14 @@ def test_labels_count_once_each_where_origins_differ():
     assert independent(right, torch.arange(4)) == 4
     # Nothing tells whether queries of one origin would differ.
     assert independent(torch.ones(6, dtype=torch.bool), torch.tensor([0, 0, 0, 1, 1, 1])) == 2
+
+
+def test_errors_above_zero_are_those_of_students_test():
+    own = gains(8)
+    assert errors_above_zero(own) == pytest.approx(ttest_1samp(own.numpy(), 0.0).statistic)
+
+
+def test_each_group_has_its_own_mean_of_rows_as_of_numbers():
+    rows, groups = torch.arange(8.0).reshape(4, 2), torch.tensor([5, 3, 5, 3])
+    assert mean_by_group(rows, groups).equal(torch.stack([rows[1::2].mean(0), rows[::2].mean(0)]))
+    assert mean_by_group(rows[:, 1], groups).equal(mean_by_group(rows, groups)[:, 1])

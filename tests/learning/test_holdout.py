@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.guards import apart
 
-from ahop.learning.holdout import folds_by_origin, halves, halves_by_origin
+from ahop.learning.holdout import folds_by_origin, halves, halves_by_origin, hidden_folds
 
 ORIGINS = torch.tensor([5, 5, 9, 2, 2, 2, 7, 9])
 
@@ -29,3 +29,11 @@ def test_halves_share_no_known_origin(seed):
 def test_halves_go_by_rows_where_there_are_no_origins_to_go_by(origins):
     for one, two in zip(halves_by_origin(origins, 1), halves(9, 1, origins.device), strict=True):
         assert one.equal(two)
+
+
+def test_every_row_of_known_origin_is_hidden_once_and_with_all_of_its_origin():
+    origins = torch.cat([ORIGINS, torch.tensor([-1, -2])])
+    hidden = torch.stack(hidden_folds(origins, 3, seed=0))
+    assert hidden.sum(0).equal((origins >= 0).long())
+    for fold in hidden:
+        apart(set(origins[fold].tolist()), set(origins[~fold].tolist()))

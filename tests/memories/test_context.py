@@ -6,7 +6,7 @@ import torch
 
 import ahop
 from ahop import BayesianHopfield, ModernHopfield, Oracle, UniversalHopfield, memory_budget
-from ahop.memories import bayesian
+from ahop.memories import indexed
 from ahop.similarity import Similarity
 from ahop.variants import Noisy
 
@@ -281,7 +281,7 @@ def test_where_a_query_tells_nothing_its_prior_does():
 
 
 def test_no_index_is_made_for_it(monkeypatch):
-    monkeypatch.setattr(bayesian, "_MANY", 10)
+    monkeypatch.setattr(indexed, "_MANY", 10)
     memory = BayesianHopfield(noise(30, 8))
     memory.recall(noise(3, 8), prior=some(3, 30))
     assert memory._index is None

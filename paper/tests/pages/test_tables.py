@@ -9,7 +9,7 @@ from rich.console import Console
 from ahop_paper.commands import common
 from ahop_paper.pages import tables
 from ahop_paper.pages.markdown import Grid, figure, read
-from ahop_paper.pages.tables import memories
+from ahop_paper.pages.tables import real_data
 from ahop_paper.real_models import MODELS
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -178,12 +178,12 @@ def test_marks_of_markdown_are_those_of_the_terminal():
 def test_what_was_measured_anew_stands_in_one_table_alone():
     """Two reports have rows of these sets, and a page that showed both would contradict itself."""
     both = {row["data"] for row in REPORTS["real"]["rows"]} & {row["data"] for row in REPORTS["spaces"]["rows"]}
-    assert both == set(memories.MEASURED_ANEW)
+    assert both == set(real_data.MEASURED_ANEW)
     for name, (make, reads) in tables.TABLES.items():
         if reads == ("real",):
-            assert not both & {row["data"] for row in memories._elsewhere(REPORTS["real"])["rows"]}
+            assert not both & {row["data"] for row in real_data._elsewhere(REPORTS["real"])["rows"]}
             shown = {cell for line in make(REPORTS["real"]).lines for cell in line} | set(make(REPORTS["real"]).head)
-            assert not shown & set(map(memories.set_title, both)), name
+            assert not shown & set(map(real_data.set_title, both)), name
 
 
 def test_ours_is_ahead_only_where_the_interval_lies_above_zero():
@@ -193,7 +193,7 @@ def test_ours_is_ahead_only_where_the_interval_lies_above_zero():
 
     def ahead(*ours):
         others = [row("ridge", 0.5, 0.6), row("ridge and CSLS, own query counted", 0.9, 0.9)]
-        (line,) = memories.ahead({"rows": [row("b-hop", *ours), *others]}).lines
+        (line,) = real_data.ahead({"rows": [row("b-hop", *ours), *others]}).lines
         return line[1]
 
     assert ahead(0.7, 0.8) == "**+.200** (+.200 to +.200) ridge"

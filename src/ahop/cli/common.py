@@ -62,8 +62,14 @@ def say(key: str, text: str) -> None:
 
 
 def read_incoming(path: Path, id: str | None, incoming_id: str | None, measured: Collection[str] = ()) -> tables.Table:
-    """A table whose column of ids has the name that the stored one has, unless it was given one of its own; columns
-    that are ``measured`` hold none, whatever they look like."""
+    """Read the incoming table, whose column of ids has the stored one's name unless it was given one of its own.
+
+    Args:
+        path: The file.
+        id: The column of ids of the stored table; None finds one.
+        incoming_id: That of this table; None is ``id``.
+        measured: Columns that hold no ids, whatever they look like.
+    """
     from ahop import tables
 
     try:

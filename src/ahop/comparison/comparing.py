@@ -16,6 +16,7 @@ from ahop._checks import Observed, as_matrix, as_origins, as_queries, as_tensor
 from ahop._progress import progress
 from ahop.comparison.plain import BASELINES, Baseline, Fold
 from ahop.comparison.table import Comparison, Row
+from ahop.learning.holdout import hidden_folds
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.kernel import KernelHopfield
@@ -57,11 +58,10 @@ def compare(
         raise ValueError(f"queries must be a matrix, one row each, got shape {tuple(given.shape)}")
     asked = as_queries(given, stored, observed, given.shape[1])
     labels = as_origins(origins, len(asked), len(stored)).to(stored.device)
-    items = labels.unique()
-    if len(items) < _FOLDS:
-        raise ValueError(f"origins must include at least {_FOLDS} patterns, for some to be held out; got {len(items)}")
-    items = items[torch.randperm(len(items), generator=torch.Generator().manual_seed(seed)).to(items.device)]
-    judges = [torch.isin(labels, items[fold::_FOLDS]) for fold in range(_FOLDS)]
+    known = len(labels.unique())
+    if known < _FOLDS:
+        raise ValueError(f"origins must include at least {_FOLDS} patterns, for some to be held out; got {known}")
+    judges = hidden_folds(labels, _FOLDS, seed)
     folds = [Fold(stored, asked[~judge], labels[~judge], asked[judge]) for judge in judges]
     truth = torch.cat([labels[judge] for judge in judges])
     memories = sorted(known_names(), key=lambda name: name != BayesianHopfield.name)

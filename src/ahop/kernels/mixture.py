@@ -17,6 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 from torch import Tensor
 
+from ahop._queries import Queries
 from ahop.kernels.compiled import compiled, share
 
 _LOG2 = math.log(2)
@@ -106,7 +107,7 @@ def scores(
     above = (level[:, None] - lost) / _LOG2
     if not above.numel() or float(above.max()) > MOST:
         return None
-    seen = torch.ones_like(queries) if observed is None else observed.to(queries)
+    seen = Queries(queries, observed).mask
     inverse, table = math.sqrt(0.5 / _LOG2) / sigma, queries.new_empty(len(queries), len(patterns))
     arrays = [tensor.contiguous().numpy() for tensor in (patterns, gain, inverse, queries, above, seen)]
     sums = np.empty((torch.get_num_threads(), patterns.shape[1]), dtype=np.float32)
@@ -163,7 +164,7 @@ def scores_of(
     above = (level[:, None] - lost) / _LOG2
     if not above.numel() or float(above.max()) > MOST:
         return None
-    seen = torch.ones_like(queries) if observed is None else observed.to(queries)
+    seen = Queries(queries, observed).mask
     inverse, table = math.sqrt(0.5 / _LOG2) / sigma, queries.new_empty(chosen.shape)
     others = [tensor.contiguous().numpy() for tensor in (chosen, gain, inverse, queries, above, seen)]
     sums = np.empty((torch.get_num_threads(), patterns.shape[1]), dtype=np.float32)
@@ -272,7 +273,7 @@ def gather(
         six ways, ``(J, 6, d)``: 1, e, e e, c, c c, e c. How much of each query's values is lost ``(n, d)``. The amount
         in all ``(d,)``.
     """
-    seen = torch.ones_like(queries) if observed is None else observed.to(queries)
+    seen = Queries(queries, observed).mask
     given = [tensor.contiguous().numpy() for tensor in (patterns, owner, gain, queries, odds, whole, shares, seen)]
     threads, dims = torch.get_num_threads(), patterns.shape[1]
     # In double precision, of which sums over many pairs need the digits.

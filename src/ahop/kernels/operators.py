@@ -150,7 +150,19 @@ def retrieve_gradients(
     log_slopes: Tensor,
     needs: Sequence[bool],
 ) -> list[Tensor]:
-    """The gradients to patterns, queries, weights, values and bias; an empty tensor for what is not needed."""
+    """The gradients of :func:`retrieve`.
+
+    Args:
+        pairs, values, bias: As there.
+        blend, log_sums: What it returned.
+        slopes: The gradient of the loss with respect to ``blend``, ``(G, Q, v)``.
+        log_slopes: That with respect to ``log_sums``, ``(G, Q)``.
+        needs: Which gradients are needed, in the order in which they are returned.
+
+    Returns:
+        The gradients with respect to patterns, queries, weights, values and bias; an empty tensor for each that is not
+        needed.
+    """
     found, pulls = Readout(blend, log_sums), Readout(slopes, log_slopes)
     return _filled(backend_for(pairs).retrieve_gradients(pairs, values, bias, found, pulls, needs), values)
 

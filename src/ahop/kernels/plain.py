@@ -10,6 +10,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from ahop._queries import Queries
 from ahop.kernels import cuda, cuda_text
 
 _THREADS = 128
@@ -55,7 +56,7 @@ def scores(
     table = queries.new_empty(len(queries), columns)
     if not table.numel():
         return table
-    seen = torch.ones_like(queries) if observed is None else observed.to(queries)
+    seen = Queries(queries, observed).mask
     given = {
         "patterns": patterns,
         "centre": queries.new_full((1,), centre),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
+
+_TINY = 1e-30
 
 
 def standard_error(values: Tensor, groups: Tensor | None = None) -> float:
@@ -24,7 +25,33 @@ def standard_error(values: Tensor, groups: Tensor | None = None) -> float:
     """
     if groups is None:
         return float(values.std(unbiased=False)) / math.sqrt(len(values))
-    return float(_sums(values - values.mean(), groups).square().sum().sqrt()) / len(values)
+    known, group = groups.unique(return_inverse=True)
+    return float(_sums(values - values.mean(), group, len(known)).square().sum().sqrt()) / len(values)
+
+
+def mean_by_group(values: Tensor, groups: Tensor) -> Tensor:
+    """The mean of the values ``(n, ...)`` of each group, one row a group, in the order of their numbers.
+
+    Args:
+        values: ``(n, ...)``.
+        groups: The group of each, ``(n,)``.
+
+    Example:
+        >>> mean_by_group(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([7, 7, 2]))
+        tensor([5., 2.])
+    """
+    known, group, count = groups.unique(return_inverse=True, return_counts=True)
+    return _sums(values, group, len(known)) / count.reshape(-1, *[1] * (values.ndim - 1))
+
+
+def errors_above_zero(gains: Tensor) -> float:
+    """By how many standard errors the mean of a few gains ``(n,)`` is above zero.
+
+    Example:
+        >>> round(errors_above_zero(torch.tensor([1.0, 2.0, 3.0])), 3)
+        3.464
+    """
+    return float(gains.mean() / (gains.std() / math.sqrt(len(gains)) + _TINY))
 
 
 def more_than_chance(gains: Tensor, errors: float = 1.0, *, groups: Tensor | None = None, least: float = 0.0) -> bool:
@@ -99,13 +126,13 @@ def independent(right: Tensor, origins: Tensor) -> int:
     """
     values, count = right.double(), len(right)
     gaps = values - values.mean()
-    by_origin, apart = _sums(gaps, origins), gaps.square().sum()
+    known, group = origins.unique(return_inverse=True)
+    by_origin, apart = _sums(gaps, group, len(known)), gaps.square().sum()
     together = by_origin.square().sum()
     worth = count * float(apart / together) if float(together) > 0 and float(apart) > 0 else 0.0
     return int(min(count, max(len(by_origin), worth)))
 
 
-def _sums(values: Tensor, groups: Tensor) -> Tensor:
-    """The sum over each group."""
-    known, group = groups.unique(return_inverse=True)
-    return torch.zeros(len(known), dtype=values.dtype, device=values.device).index_add_(0, group, values)
+def _sums(values: Tensor, group: Tensor, count: int) -> Tensor:
+    """The sum over each of so many groups, of which each value has the number."""
+    return values.new_zeros(count, *values.shape[1:]).index_add_(0, group, values)

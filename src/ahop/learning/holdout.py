@@ -1,4 +1,4 @@
-"""What is held out while learning, to judge by: a fifth, one half and then the other, or one fold after the other."""
+"""What is held out while learning, to judge by: a hold-out split, two halves, or the folds of a cross-validation."""
 
 from __future__ import annotations
 
@@ -45,6 +45,27 @@ def folds_by_origin(origins: Tensor, most: int, generator: torch.Generator) -> T
     known, group = origins.unique(return_inverse=True)
     order = torch.randperm(len(known), generator=generator).to(origins.device)
     return (order % min(most, len(known)))[group]
+
+
+def hidden_folds(origins: Tensor, folds: int, seed: int) -> list[Tensor]:
+    """The rows that each fold of a cross-validation hides, as masks ``(n,)``; no origin is in two folds.
+
+    Rows of unknown origin are hidden by none. Folds are drawn in another order than by :func:`folds_by_origin`:
+    published figures rest on both.
+
+    Args:
+        origins: ``(n,)``; negative where nobody knows, or where it is none of the patterns.
+        folds: How many folds. If there are fewer known origins, some are empty.
+        seed: Seed of the draw.
+
+    Example:
+        >>> one, other = hidden_folds(torch.tensor([4, 4, 7, -1]), 2, seed=0)
+        >>> bool(one[0] == one[1]), (one | other).tolist(), bool((one & other).any())
+        (True, [True, True, True, False], False)
+    """
+    known = origins[origins >= 0].unique()
+    known = known[torch.randperm(len(known), generator=torch.Generator().manual_seed(seed)).to(known.device)]
+    return [torch.isin(origins, known[fold::folds]) for fold in range(folds)]
 
 
 def halves(count: int, seed: int, device: torch.device) -> tuple[Tensor, Tensor]:

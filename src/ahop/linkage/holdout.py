@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import UNKNOWN
+from ahop.learning.holdout import hidden_folds
 from ahop.linkage.answers import answers
 from ahop.memories.bayesian import BayesianHopfield
 
@@ -46,11 +47,8 @@ def held_out(
         seed: For folds and fits.
         verbose: Whether to show progress when it takes long.
     """
-    items = origins[origins >= 0].unique()
-    items = items[torch.randperm(len(items), generator=torch.Generator().manual_seed(seed))]
     sure, right = [], []
-    for fold in range(FOLDS):
-        hidden = torch.isin(origins, items[fold::FOLDS])
+    for hidden in hidden_folds(origins, FOLDS, seed):
         memory = BayesianHopfield(patterns)
         shown = origins.masked_fill(hidden, UNKNOWN)
         room = 1 if one_to_one else None

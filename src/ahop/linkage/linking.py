@@ -31,7 +31,7 @@ _UNLIKE = 10.0
 KNOWN, KNOWN_STRANGER = "known pair", "known to be none of the stored rows"
 CHECKED, CHECKED_STRANGER = "checked answer", "checked: none of the stored rows"
 UNFAMILIAR = "stranger: less familiar than genuine rows are"
-CROWDED = "no stored row left that is as likely"
+UNASSIGNED = "no stored row left that is as likely"
 NOTHING = "nothing was found that is better than chance"
 
 
@@ -131,7 +131,7 @@ class Linkage:
                 *(strangers & self.checked, self.checked, strangers, known),
                 *(lost, self.strangers, self.indices < 0),
             ],
-            [CHECKED_STRANGER, CHECKED, KNOWN_STRANGER, KNOWN, NOTHING, UNFAMILIAR, CROWDED],
+            [CHECKED_STRANGER, CHECKED, KNOWN_STRANGER, KNOWN, NOTHING, UNFAMILIAR, UNASSIGNED],
             "",
         )
         first, second = (self.indices.masked_fill(lost, -1), self.second.masked_fill(lost, -1))

@@ -78,6 +78,16 @@ class AdaptiveHopfield(AssociativeMemory):
         """Fit the weights to queries whose origins are known; see :func:`ahop.learning.footprint.fit_adaptive`.
 
         The prior and a temperature of the separation do not enter: the similarity learns the likelihood alone.
+
+        Args:
+            queries: ``(n, d)``.
+            origins: The pattern that each came from, ``(n,)``; queries of an origin of -1 are left out.
+            observed: As in :meth:`scores`: learn from these entries alone.
+            solver, smoothness, negatives, steps, rate, seed: As in
+                :func:`~ahop.learning.footprint.fit_adaptive`.
+
+        Returns:
+            The memory itself.
         """
         if queries is None or origins is None:
             raise ValueError("queries and origins must both be given: a-hop learns from labelled pairs")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -16,9 +15,9 @@ from ahop._checks import Observed, as_matrix, as_queries, as_tensor, within
 from ahop._component import single
 from ahop._precision import Units, reach
 from ahop._recall import Recall
-from ahop.memories.base import AssociativeMemory
 from ahop.memories.context import Prior
 from ahop.memories.frequencies import frequencies
+from ahop.memories.indexed import Indexed
 from ahop.memories.matching import Matching, as_room, matched
 from ahop.memories.moments import of_one_moment
 from ahop.memories.scattered import Scattered
@@ -32,15 +31,12 @@ from ahop.similarity.families.stand_ins import like_all
 
 if TYPE_CHECKING:
     from ahop.index.index import Index
-    from ahop.index.view import View
 
-# Patterns from which on a recall goes by the index.
-_MANY = 2**16
 # Patterns that a set is first looked for among; four times as many where they are not enough.
 _FIRST = 16
 
 
-class BayesianHopfield(Scattered, Verifiable):
+class BayesianHopfield(Indexed, Scattered, Verifiable):
     r"""Learns the likelihood of a query given a pattern, from queries with or without their origins.
 
     .. math:: y = \Xi^\top \mathrm{softmax}(s(\Xi, x)), \qquad s(\xi, x) = \log p(x \mid \xi), \qquad
@@ -94,12 +90,6 @@ class BayesianHopfield(Scattered, Verifiable):
             )
         super().__init__(patterns, corruption, Softmax(), spread=spread, values=values, prior=prior)
         self._recent: Window | None = None
-        self._index: Index | None = None
-
-    def _unshared(self) -> None:
-        super()._unshared()
-        # Codes are those of one memory alone, and made again where they are needed.
-        self._index = None
 
     @torch.no_grad()
     def fit(  # type: ignore[override]
@@ -205,11 +195,9 @@ class BayesianHopfield(Scattered, Verifiable):
         return self
 
     def _resized(self, before: Tensor, kept: Tensor, added: int) -> None:
-        if self._index is not None:
-            self._index.follow(before, kept, added)
+        super()._resized(before, kept, added)
         # The window's origins count the patterns as they were.
         self._recent = self._recent if added else None
-        super()._resized(before, kept, added)
 
     def _follow(self, kept: Tensor, added: int) -> None:
         super()._follow(kept, added)
@@ -381,16 +369,6 @@ class BayesianHopfield(Scattered, Verifiable):
             seats = as_room(room, len(now)).to(now.patterns.device)
             return matched(now, view, asked, seats, now._least_familiar(reject))
 
-    @contextmanager
-    def _asking(self, codes: bool = True) -> Iterator[tuple[BayesianHopfield, View | None]]:
-        """The memory and its codes at one moment. Codes here are never written to; those in a database are."""
-        with ExitStack() as turn:
-            turn.enter_context(self.changing)
-            now, view = copy.copy(self), self._codes() if codes else None
-            if view is None or view.engine.local:
-                turn.close()
-            yield now, view
-
     def _least_familiar(self, reject: float | None) -> float:
         return -math.inf if reject is None else self.similarity.least_familiar(within(reject, "reject", 0.0, 1.0))
 
@@ -426,26 +404,6 @@ class BayesianHopfield(Scattered, Verifiable):
         doubt = float(self.similarity.doubt)
         # What doubt alone makes of a pattern that is far behind cannot be told from what it makes of others as far.
         return (ratio * probabilities[..., :1] + (1 - ratio) * doubt / len(self)) * (1 - 1e-6)
-
-    def _codes(self) -> View | None:
-        """The index as it is now, where patterns are many and have one."""
-        by_index = len(self) >= _MANY and self.patterns.dtype != torch.float64 and self.spread is None
-        if by_index and type(self)._scores is AssociativeMemory._scores:
-            # No dot products can stand for some likelihoods.
-            with suppress(NoCodesError):
-                return self.index().fresh()
-        return None
-
-    def _recalled(
-        self, view: View | None, queries: Any, k: int, observed: Observed, prior: Prior | None = None
-    ) -> Recall:
-        if prior is not None:
-            return super().recall(queries, k, observed=observed, prior=prior)
-        if view is not None:
-            # Nor for queries of which values are missing.
-            with suppress(NoCodesError):
-                return view.recall(queries, k, observed=observed)
-        return self._doubted(super().recall(queries, k, observed=observed))
 
     @of_one_moment
     def recall_exactly(self, queries: Any, k: int = 1, *, observed: Observed = None) -> Recall:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import as_matrix, choice, integer
+from ahop._queries import Queries
 from ahop.memories.base import AssociativeMemory
 from ahop.separation import Exponential, Identity, Power, Separation
 from ahop.similarity import Dot
@@ -94,7 +95,7 @@ class ClassicalHopfield(_Binary):
     def _step(self, state: Tensor, observed: Tensor | None) -> Tensor:
         if self.update == "synchronous":
             return super()._step(state, observed)
-        state = (state if observed is None else state * observed).clone()
+        state = Queries(state, observed).masked(state).clone()
         overlaps = state @ self.patterns.mT
         order = torch.randperm(state.shape[1], generator=torch.Generator().manual_seed(self.seed)).tolist()
         for unit in order:

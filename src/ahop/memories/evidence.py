@@ -83,7 +83,7 @@ def evidence_by_column(memory: AssociativeMemory, query: Any, *, observed: Obser
 
     total = float(log_odds(asked.rows, asked.observed))
     columns = asked.rows.new_zeros(len(asked.rows), dtype=torch.float64)
-    seen = torch.ones_like(asked.rows, dtype=torch.bool) if asked.observed is None else asked.observed
+    seen = asked.seen
     places = seen.nonzero().squeeze(1)
     # Each of these rows lacks one column.
     without = seen & ~torch.eye(len(seen), dtype=torch.bool, device=seen.device)[places]

@@ -58,6 +58,10 @@ class GaussianHopfield(Scattered, Doubting):
     @torch.no_grad()
     @of_one_moment
     def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, prior: Prior | None = None) -> Recall:
-        """The k best patterns for each query; see :meth:`~ahop.memories.base.AssociativeMemory.recall`."""
+        """The k best patterns for each query, with probabilities that allow for a fit that found nothing.
+
+        Args:
+            queries, k, observed, prior: As in :meth:`~ahop.memories.base.AssociativeMemory.recall`.
+        """
         found = super().recall(queries, k, observed=observed, prior=prior)
         return found if prior is not None else self._doubted(found)

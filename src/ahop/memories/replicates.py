@@ -11,13 +11,15 @@ that scatter alike share one variance, and items that do not keep their own.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 # A variance of nought is one that rounding has hidden: at least so much of the common one.
 _LEAST = 1e-5
 # Degrees of freedom between none of their own and all alike.
-_FEWEST, _MOST, _HALVINGS = 1e-2, 1e6, 60
+_FEWEST, _MOST = 1e-2, 1e6
 
 
 def moderated(squares: Tensor, free: Tensor) -> Tensor:
@@ -41,15 +43,21 @@ def moderated(squares: Tensor, free: Tensor) -> Tensor:
     centre, count = logs.mean(0), max(1, len(logs) - 1)
     # What logarithms vary by beside the roughness of each.
     unlike = (logs - centre).square().sum(0).mean() / count - torch.polygamma(1, half[several]).mean()
-    more = _inverse_trigamma(float(unlike)).to(half)
+    more = half.new_tensor(_inverse_trigamma(float(unlike)))
     common = (centre + torch.digamma(more) - more.log()).exp()
     return ((more * common + half * own) / (more + half)).to(squares)
 
 
-def _inverse_trigamma(value: float) -> Tensor:
+def _inverse_trigamma(value: float) -> float:
     """Where the trigamma function, which falls, has this value; an end of the range, where it has not."""
-    low, high = torch.tensor([_FEWEST, _MOST], dtype=torch.float64)
-    for _ in range(_HALVINGS):
-        middle = (low * high).sqrt()
-        low, high = (middle, high) if float(torch.polygamma(1, middle)) > value else (low, middle)
-    return low
+    # SciPy takes a while to import.
+    from scipy.optimize import brentq
+
+    def excess(log: float) -> float:
+        return float(torch.polygamma(1, torch.tensor(log, dtype=torch.float64).exp())) - value
+
+    # The range spans eight orders of magnitude.
+    low, high = math.log(_FEWEST), math.log(_MOST)
+    if not excess(low) > 0:
+        return _FEWEST
+    return math.exp(brentq(excess, low, high, xtol=1e-15)) if excess(high) < 0 else _MOST

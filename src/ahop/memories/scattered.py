@@ -82,7 +82,16 @@ class Scattered(AssociativeMemory, abstract=True):
 
     @torch.no_grad()
     def add(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> Self:
-        """Store further patterns, with their spread, values and prior counts where this memory has them."""
+        """Store further patterns, with their spread, values and prior counts where this memory has them.
+
+        Args:
+            patterns: ``(n, d)``.
+            spread: The standard deviation of a measurement of each, ``(n, d)``.
+            values, prior: As in :meth:`~ahop.memories.base.AssociativeMemory.add`.
+
+        Returns:
+            The memory itself.
+        """
         with self.changing:
             before, count = self.spread, len(as_matrix(patterns, "patterns"))
             if spread is None and before is not None:

@@ -28,7 +28,5 @@ class Window(NamedTuple):
         if self.origins is not None:
             origins = torch.cat([some.origins.to(self.origins) for some in both if some.origins is not None])[-_WINDOW:]
         if any(some.observed is not None for some in asked):
-            whole = [torch.ones_like(some.rows, dtype=torch.bool) for some in asked]
-            masks = [all if some.observed is None else some.observed for all, some in zip(whole, asked, strict=True)]
-            observed = torch.cat([mask.to(like.device) for mask in masks])
+            observed = torch.cat([some.seen.to(like.device) for some in asked])
         return Window(Queries(rows, observed)[-_WINDOW:], origins)

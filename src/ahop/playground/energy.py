@@ -119,6 +119,11 @@ def grouped(starts: Tensor, ends: Tensor, depths: Tensor) -> tuple[Tensor, Tenso
 
     A well is where several states meet that have moved: on flat ground each stays by itself, and without a lowest
     point they leave the picture.
+
+    Args:
+        starts: Where states began, ``(n, 2)``.
+        ends: Where they came to rest, ``(n, 2)``.
+        depths: The energy there, ``(n,)``.
     """
     basins = torch.full((len(ends),), -1)
     left = (ends.abs() <= REACH).all(1) & ((ends - starts).norm(dim=1) > _MOVED)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ahop._blocks import pairwise
 from ahop._component import Component
+from ahop._queries import Queries
 from ahop._warnings import warn
 from ahop.learning.report import FitReport
 
@@ -182,8 +183,8 @@ class Decomposable(Similarity, abstract=True):
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         def block(patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
-            terms = self.terms(patterns.unsqueeze(-3), queries.unsqueeze(-2))
-            return (terms if observed is None else terms * observed.unsqueeze(-2)).sum(-1)
+            asked = Queries(queries, observed)[..., None, :]
+            return asked.masked(self.terms(patterns.unsqueeze(-3), asked.rows)).sum(-1)
 
         width = 2 * patterns.shape[-1]
         return pairwise(block, patterns, queries, width=width, per_query=(observed,), learned=self.parameters())

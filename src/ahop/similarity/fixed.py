@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ahop._checks import as_tensor, require_finite
 from ahop._component import single
+from ahop._queries import Queries
 from ahop.similarity.base import Decomposable, Similarity
 from ahop.similarity.squares import ROUNDING, squared_distances
 
@@ -23,7 +24,7 @@ class Dot(Decomposable):
         return patterns * queries
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        return (queries if observed is None else queries * observed) @ patterns.mT
+        return Queries(queries, observed).masked(queries) @ patterns.mT
 
     def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
         """By the length of the vectors: products may cancel."""
@@ -116,7 +117,7 @@ class Cosine(Similarity):
     """
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        mask = torch.ones_like(queries) if observed is None else observed.to(queries.dtype)
+        mask = Queries(queries, observed).mask
         # Rows of largest value 1, whose squares neither overflow nor vanish.
         patterns, queries = _unsized(patterns), _unsized(queries * mask)
         # The pattern's norm runs over what this query observed, so it differs from query to query.

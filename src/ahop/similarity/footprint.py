@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ahop import kernels
 from ahop._blocks import pairwise
 from ahop._checks import as_tensor
+from ahop._queries import Queries
 from ahop.learning.footprint import fit_adaptive
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Decomposable, Similarity
@@ -201,7 +202,7 @@ class Adaptive(Similarity):
         """
         terms = self.bases[base].terms(patterns, queries)  # type: ignore[operator]
         if not self.sort:
-            return terms if observed is None else terms * observed
+            return Queries(queries, observed).masked(terms)
         if observed is None:
             return terms.sort(dim=-1, descending=True).values
         terms = terms.masked_fill(~observed, -torch.inf).sort(dim=-1, descending=True).values

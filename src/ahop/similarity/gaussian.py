@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import split
+from ahop._queries import Queries
 from ahop._warnings import warn
 from ahop.learning.holdout import halves_by_origin
 from ahop.learning.report import VERIFIED, FitReport
@@ -17,6 +18,7 @@ from ahop.similarity.base import Decomposable
 from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, em, null
 from ahop.similarity.families.candidate import Candidate, Refit
+from ahop.similarity.families.shares import ruled_out
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.scatter import mean_and_variance
 
@@ -149,10 +151,11 @@ class Gaussian(Decomposable, Density):
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         r"""The log evidence under a pattern whose dimensions are drawn from what the stored ones have there, ``(Q,)``:
         :math:`\sum_i \log \operatorname*{mean}_k p(x_i \mid \xi_{k,i})`."""
-        parts = [queries.new_empty(0)]
+        asked, parts = Queries(queries, observed), [queries.new_empty(0)]
         for part in split(len(queries), 4 * patterns.numel() * queries.element_size()):
-            terms = self.terms(patterns, queries[part][:, None]).logsumexp(1) - math.log(len(patterns))
-            parts.append((terms if observed is None else terms * observed[part]).sum(-1))
+            some = asked[part]
+            terms = self.terms(patterns, some.rows[:, None]).logsumexp(1) - math.log(len(patterns))
+            parts.append(some.masked(terms).sum(-1))
         return torch.cat(parts)
 
     @torch.no_grad()
@@ -216,7 +219,7 @@ class _Learning:
         self.mean, self.queries = mean - mean.mean(0), queries.double() - mean.mean(0)
         # A query may come from a pattern that the prior rules out: a surprise, but no infinite one.
         self.log_prior = 0.0 if log_prior is None else log_prior.double().clamp_min(-1e4)
-        self.seen = torch.ones_like(self.queries) if observed is None else observed.double()
+        self.seen = Queries(self.queries, observed).mask
         self.origins = origins
         count = self.seen.sum(0).clamp_min(1)
         self.biased = not few
@@ -238,9 +241,7 @@ class _Learning:
             seen, rows = self.seen[part], self.queries[part] * self.seen[part]
             scores = self._scores(rows, seen, variance) + self.log_prior
             if self.origins is not None:
-                known = self.origins[part]
-                own = torch.nn.functional.one_hot(known.clamp_min(0), len(self.mean)).bool()
-                scores = torch.where((known >= 0)[:, None] & ~own, -math.inf, scores)
+                scores = scores.masked_fill(ruled_out(self.origins[part], len(self.mean)), -math.inf)
             evidence = scores.logsumexp(1, keepdim=True)
             bound += float(evidence.sum())
             shares = (scores - evidence).exp()
@@ -281,6 +282,7 @@ class _Learning:
 
 def _root(slope: Callable[[Tensor], Tensor], like: Tensor, low: float, high: float) -> Tensor:
     """Where a slope is zero, by bisection of the logarithm; an end, where it is not."""
+    # All dimensions at once, on their own device: scipy.optimize.brentq is for one root and numbers on a CPU.
     below, above = torch.full_like(like, low), torch.full_like(like, high)
     for _ in range(_HALVINGS):
         middle = (below * above).sqrt()

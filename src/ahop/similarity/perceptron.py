@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._checks import integer
+from ahop._queries import Queries
 from ahop.learning.gradient import adam, retrieval_loss
 from ahop.learning.report import FitReport
 from ahop.similarity.base import Similarity
@@ -34,7 +35,7 @@ class Perceptron(Similarity):
         self.layers = nn.Sequential(*layers[:-1])
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        scores: Tensor = self.layers(queries if observed is None else queries * observed)
+        scores: Tensor = self.layers(Queries(queries, observed).masked(queries))
         return scores
 
     def fit(

@@ -17,6 +17,7 @@ from ahop._blocks import of_pairs, pairwise
 from ahop._component import single
 from ahop._extremes import below
 from ahop._precision import can_look
+from ahop._queries import Queries
 
 # A product is trusted where the distance is at least this share of what was taken from each other, in up to 256
 # dimensions: a dozen bits of it are then right, and thirty in float64.
@@ -91,11 +92,9 @@ def _mended(
 
 
 def _of_all(patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
-    return _of_pairs(
-        patterns.unsqueeze(-3), queries.unsqueeze(-2), None if observed is None else observed.unsqueeze(-2)
-    )
+    asked = Queries(queries, observed)[..., None, :]
+    return _of_pairs(patterns.unsqueeze(-3), asked.rows, asked.observed)
 
 
 def _of_pairs(patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
-    gaps = patterns - queries
-    return (gaps if observed is None else gaps * observed).square().sum(-1)
+    return Queries(queries, observed).masked(patterns - queries).square().sum(-1)

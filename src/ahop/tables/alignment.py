@@ -62,6 +62,11 @@ def fitted(incoming: Table, columns: tuple[str, ...], named: bool) -> Table:
     """The table with just these columns, as a memory that was learned before has them.
 
     Read with ``measured=columns``, none of them was taken for ids (:meth:`Table.of`).
+
+    Args:
+        incoming: The table.
+        columns: The columns that the memory was made with.
+        named: Whether these have names; if not, columns go by their places.
     """
     if not (named and incoming.named):
         if len(incoming.columns) != len(columns):

@@ -12,11 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import split
+from ahop._queries import Queries
 from ahop.learning.chance import more_than_chance
 from ahop.similarity.density import Density
 from ahop.similarity.families import em, stand_ins
 from ahop.similarity.families.family import Family, register
 from ahop.similarity.families.posterior import Prior, expected
+from ahop.similarity.families.shares import assign_known
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.squares import squared_distances
 
@@ -77,7 +79,7 @@ class Gain(Density):
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         sigma, sizes = self.log_sigma.exp(), self.size(queries)
-        seen = torch.ones_like(queries) if observed is None else observed.to(queries)
+        seen = Queries(queries, observed).mask
         squares = squared_distances(self.size(patterns) / sigma, (sizes - self.bias) / sigma, observed)
         # Signs agree or not: half the sum and half the difference of both logarithms.
         signs = (seen * (queries - self.zero).sign()) @ (patterns - self.zero).sign().mT
@@ -96,7 +98,7 @@ class Gain(Density):
         signs = torch.where(queries > self.zero, above.log(), (-above).log1p())
         gaps = (sizes - self.bias - stored.mean(0)).square() / variance
         terms = signs - (gaps + variance.log() + _LOG_TAU) / 2 - sizes
-        return (terms if observed is None else terms * observed).sum(-1)
+        return Queries(queries, observed).masked(terms).sum(-1)
 
     def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor:
         """The gains of queries, on other patterns."""
@@ -107,7 +109,7 @@ class Gain(Density):
     def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """The size whose logarithm is the mean of what it may have been, with the sign of the query."""
         prior, precision = Prior.of(self.size(patterns.double())), (-2 * self.log_sigma).double().exp()
-        precision = precision if observed is None else precision * observed
+        precision = Queries(queries, observed).masked(precision)
         gaps = self.size(queries.double()) - self.bias - prior.mean
         sizes = expected(prior.mean, prior.covariance, prior.covariance, precision, gaps).exp()
         return self.zero + sizes * (queries - self.zero).sign()
@@ -144,8 +146,7 @@ class _Learner:
         """The log evidence, and the share of each pattern in each query ``(n, N)``."""
         scores = self.model(self.data.patterns, self.data.queries) + self.data.log_priors
         shares = torch.softmax(scores, 1)
-        known = self.data.known
-        shares[known] = nn.functional.one_hot(self.data.all_origins[known], len(self.data.patterns)).to(shares)
+        assign_known(shares, self.data.all_origins)
         return float(scores.logsumexp(1).mean()), shares
 
     def maximise(self, shares: Tensor) -> None:

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
-from ahop.learning.chance import few_more_than_chance
+from ahop.learning.chance import few_more_than_chance, mean_by_group
 from ahop.learning.holdout import halves
 from ahop.learning.report import VERIFIED
 from ahop.similarity.families import stand_ins
@@ -164,9 +164,7 @@ def _held_out(data: TrainingData, refit: Refit, seed: int) -> _HeldOut:
 
 def _clearly_more(gains: Tensor, landed: Tensor) -> bool:
     """Whether gains are above zero by more than chance; a pattern counts once, however many queries land on it."""
-    known, group, count = landed.unique(return_inverse=True, return_counts=True)
-    each = torch.zeros(len(known)).to(gains).index_add_(0, group, gains) / count
-    return few_more_than_chance(each, _ERRORS)
+    return few_more_than_chance(mean_by_group(gains, landed), _ERRORS)
 
 
 def _among_sets(means: Tensor) -> float:

@@ -39,6 +39,8 @@ def strength(matrix: Tensor) -> float:
         >>> round(strength(torch.tensor([[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]])), 3)
         16.0
     """
+    # torch.svd_lowrank draws from the global generator, so that the same fit would differ from run to run, and is less
+    # exact at this price; torch.linalg.svdvals takes three times as long.
     vector = torch.randn(matrix.shape[1], generator=torch.Generator().manual_seed(0)).to(matrix)
     size = 0.0
     for _ in range(_STEPS):

@@ -181,20 +181,20 @@ class Transformed(Density):
         """Another likelihood of values that are seen in the same way, but for what has changed."""
         return Transformed(**{**self.arguments(), "likelihood": likelihood, **changed})
 
-    def codes(self, patterns: Tensor, tolerance: float) -> SeenCodes:
+    def codes(self, patterns: Tensor, tolerance: float) -> TransformedCodes:
         """The likelihood's own codes, of what is seen."""
-        return SeenCodes(self.likelihood.codes(self.view(patterns), tolerance), copy.deepcopy(self))
+        return TransformedCodes(self.likelihood.codes(self.view(patterns), tolerance), copy.deepcopy(self))
 
     def mixture(self, patterns: Tensor, tolerance: float) -> list[tuple[float, Codes]]:
         """The likelihood's own, of what is seen."""
         parts = self.likelihood.mixture(self.view(patterns), tolerance)
-        return [(share, SeenCodes(codes, copy.deepcopy(self))) for share, codes in parts]
+        return [(share, TransformedCodes(codes, copy.deepcopy(self))) for share, codes in parts]
 
     def reset_parameters(self) -> None:
         self.likelihood.reset_parameters()  # type: ignore[operator]
 
 
-class SeenCodes(Codes):
+class TransformedCodes(Codes):
     """Codes of values as a :class:`Transformed` likelihood sees them.
 
     Args:
@@ -202,6 +202,8 @@ class SeenCodes(Codes):
         seen_by: The likelihood.
     """
 
+    # As saved indexes have it.
+    name = "seencodes"
     dim: int
 
     def __init__(self, codes: Codes, seen_by: Transformed) -> None:

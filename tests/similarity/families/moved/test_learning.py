@@ -110,7 +110,7 @@ def test_a_choice_that_was_made_is_kept():
     choice = moved.choose(patterns, queries[rows], rows)
     again = moved.fit_pairs(patterns, queries[rows], rows, choice=choice)
     assert torch.equal(again.matrix, moved.fit_pairs(patterns, queries[rows], rows).matrix)
-    fixed = moved.fit_pairs(patterns, queries[rows], rows, choice=moved.Choice("identity", math.inf))
+    fixed = moved.fit_pairs(patterns, queries[rows], rows, choice=moved.Choice(moved.Target.IDENTITY, math.inf))
     torch.testing.assert_close(fixed.matrix.data, torch.eye(6))
 
 

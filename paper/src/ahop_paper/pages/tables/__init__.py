@@ -6,24 +6,13 @@ empty.
 """
 
 from ahop_paper.pages.tables.classifiers import accuracies, areas, bags, checks, trained
-from ahop_paper.pages.tables.memories import (
-    ablations,
-    blends,
-    calibration,
-    claims,
-    generator_errors,
-    generators,
-    modalities,
-    never_behind,
-    real,
-    real_models,
-    settings,
-    worlds,
-    worlds_in_full,
-)
+from ahop_paper.pages.tables.real_data import calibration, never_behind, real, real_models
 from ahop_paper.pages.tables.registry import TABLES, Table, made, source
+from ahop_paper.pages.tables.retrieval import modalities, settings, worlds, worlds_in_full
 from ahop_paper.pages.tables.speed import ratios, ratios_to_trees, timing
-from ahop_paper.pages.tables.zoo import zoo, zoo_advice, zoo_capacity, zoo_costs, zoo_trust
+from ahop_paper.pages.tables.trust import trust
+from ahop_paper.pages.tables.what_we_found import ablations, claims, generator_errors, generators
+from ahop_paper.pages.tables.zoo import blends, zoo, zoo_advice, zoo_capacity, zoo_costs, zoo_trust
 
 __all__ = [
     "TABLES",
@@ -49,6 +38,7 @@ __all__ = [
     "source",
     "timing",
     "trained",
+    "trust",
     "worlds",
     "worlds_in_full",
     "zoo",

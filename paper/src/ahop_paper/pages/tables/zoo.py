@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 
 from ahop.learning.report import beats_chance
-from ahop_paper.pages.markdown import Grid, Report, figure, plain
+from ahop_paper.pages.markdown import Grid, Report, bold, figure, plain, with_spread
 from ahop_paper.pages.tables.registry import Row, by, cells_of, each, shown
 from ahop_paper.zoo import CAPACITY, CEILING
 from ahop_paper.zoo_memories import NEAREST
@@ -143,3 +143,17 @@ def _by_memory(rows: list[Row], what: str) -> dict[str, list[str]]:
 def _with_interval(figures: Row) -> str:
     mean = figure(figures["mean"])
     return mean if figures["low"] is None else f"{mean} ± {figure((figures['high'] - figures['low']) / 2)}"
+
+
+@shown("blends", "blends")
+def blends(report: Report) -> Grid:
+    """How often the whole set comes back, a line for each way to find it."""
+    rows = report["rows"]
+    found, sizes = by(rows, "way", "size"), sorted({row["size"] for row in rows})
+    most = {size: max(row["whole"]["mean"] for row in rows if row["size"] == size) for size in sizes}
+
+    def share(row: Row) -> str:
+        return bold(with_spread(row["whole"]), row["whole"]["mean"] == most[row["size"]])
+
+    lines = [[way, *cells_of(found, [(way, size) for size in sizes], share)] for way in each(rows, "way")]
+    return Grid(["found by", *(f"{size} patterns" for size in sizes)], lines)

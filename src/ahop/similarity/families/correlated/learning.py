@@ -21,6 +21,7 @@ from ahop.similarity.families import em, stand_ins, student
 from ahop.similarity.families.correlated.model import Correlated
 from ahop.similarity.families.correlated.moments import Moments, PairMoments, ShareMoments, Spread
 from ahop.similarity.families.correlated.scattered import Measured
+from ahop.similarity.families.shares import ruled_out
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation, HeldOut
 from ahop.similarity.scatter import mean_and_variance
@@ -147,7 +148,13 @@ class _OfPairs:
 
 @torch.no_grad()
 def fit_pairs(queries: Tensor, origins: Tensor, form: Form) -> Correlated:
-    """Fit one form to queries ``(n, d)`` and the patterns they came from, ``(n, d)`` or ``(n, 2d)``."""
+    """Fit one form to queries and the patterns that they came from.
+
+    Args:
+        queries: ``(n, d)``.
+        origins: The pattern of each query, ``(n, d)``, or ``(n, 2d)`` with its standard deviations.
+        form: What is learned, and with which rank.
+    """
     mean, scatter = mean_and_variance(origins, queries.shape[1])
     gaps = queries - mean
     model = _begin(gaps.mean(0), gaps.var(0, unbiased=False), form)
@@ -272,9 +279,7 @@ class _OfQueries:
         if self.log_prior is not None:
             scores = scores + self.log_prior.to(scores)
         if self.origins is not None:
-            known = self.origins[part, None]
-            every = torch.arange(len(self.patterns)).to(known)
-            scores = scores.masked_fill((known >= 0) & (known != every), -torch.inf)
+            scores = scores.masked_fill(ruled_out(self.origins[part], len(self.patterns)), -torch.inf)
         return scores
 
     def _shared_out(self) -> tuple[float, Tensor]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ahop._blocks import pairwise
 from ahop._precision import holds
+from ahop._queries import Queries
 from ahop.similarity.codes import NoCodesError
 from ahop.similarity.density import Density
 from ahop.similarity.families import student
@@ -198,7 +199,7 @@ class Correlated(Density):
         (old, scatter), (new, wider) = (mean_and_variance(rows, self.dim) for rows in (own, others))
         if isinstance(scatter, Tensor) and isinstance(wider, Tensor):
             gaps = queries - self.bias - self.gain * old
-            return self.bias + self.gain * new + scattered.carried(self, gaps, scatter, wider)
+            return self.bias + self.gain * new + scattered.transferred(self, gaps, scatter, wider)
         return queries + self.gain * (new - old)
 
     @torch.no_grad()
@@ -210,7 +211,7 @@ class Correlated(Density):
             prior.mean,
             gain * prior.covariance,
             gain.square() * prior.covariance + loading @ loading.mT,
-            precision if observed is None else precision * observed,
+            Queries(queries, observed).masked(precision),
             queries.double() - self.bias - gain * prior.mean,
         )
 

@@ -78,7 +78,8 @@ class OfMatrix:
         if len(matrix) <= _SMALL or not count:
             values, vectors = torch.linalg.eigh(matrix)
             return values[len(values) - count :], vectors[:, len(values) - count :]
-        # By iterating on a subspace: a few of many eigenvectors, from those of the last time.
+        # By subspace iteration: a few of many eigenvectors, from those of the last time. torch.lobpcg fails on a start
+        # of zeros, as the first is; one of its own is drawn from the global generator, and then takes twice as long.
         generator = torch.Generator().manual_seed(0)
         more = torch.randn(len(matrix), count + 8, generator=generator, dtype=torch.float64).to(matrix)
         basis = torch.cat([start / scale[:, None], more], 1)

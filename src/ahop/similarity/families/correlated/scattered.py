@@ -94,8 +94,18 @@ def of(model: Causes, patterns: Tensor) -> Inverses:
     return Inverses(gain * mean + model.bias.to(mean), scatter, 1 / whole, causes, log_determinant)
 
 
-def carried(model: Causes, gaps: Tensor, scatter: Tensor, wider: Tensor) -> Tensor:
-    """Gaps ``(n, d)`` of patterns of some variance ``(n, d)``, as far off under another ``(n, d)``."""
+def transferred(model: Causes, gaps: Tensor, scatter: Tensor, wider: Tensor) -> Tensor:
+    """Gaps to patterns that scatter, transferred to patterns that scatter otherwise: as far off as they were, whitened.
+
+    Args:
+        model: The noise beside the scatter.
+        gaps: ``(n, d)``.
+        scatter: The variance of each gap's own pattern, ``(n, d)``.
+        wider: That of the other one, ``(n, d)``.
+
+    Returns:
+        The gaps to the other patterns, ``(n, d)``.
+    """
     loading, psi, square = model.loading.double(), model.log_psi.double().exp(), model.gain.double().square()
     common, found = loading @ loading.mT, torch.empty_like(gaps)
     for row in range(len(gaps)):
@@ -126,7 +136,14 @@ class Measured:
 
     @classmethod
     def of(cls, model: Causes, patterns: Tensor, queries: Tensor, shares: Tensor | None = None) -> Measured:
-        """Of pairs of a pattern ``(m, 2d)`` and a query ``(m, d)``, and how much each counts, ``(m,)``."""
+        """What the queries of pairs tell of their patterns.
+
+        Args:
+            model: The noise beside the scatter.
+            patterns: The pattern of each query, ``(m, 2d)``.
+            queries: ``(m, d)``.
+            shares: How much each pair counts, ``(m,)``; None counts all alike.
+        """
         dim, found = model.dim, []
         shares = queries.new_ones(len(queries)) if shares is None else shares
         total = queries.new_zeros(dim, dim)

@@ -21,6 +21,7 @@ from ahop.learning.holdout import holdout_split
 from ahop.learning.report import FitReport
 from ahop.similarity.families import em
 from ahop.similarity.families.floor.model import Floor
+from ahop.similarity.families.shares import ruled_out
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation, HeldOut
 
@@ -330,11 +331,9 @@ def _cosines(cells: Cells, rows: Tensor) -> Tensor:
 
 def _shared_out(logits: Tensor, origins: Tensor, log_prior: Tensor) -> tuple[Tensor, Tensor]:
     """The likeliest patterns of each query ``(n, K)``, and the weight of each in each regime ``(n * K, R)``."""
-    regimes = logits.shape[-1]
-    places = torch.arange(logits.shape[1], device=logits.device)
-    elsewhere = (origins[:, None] >= 0) & (origins[:, None] != places)
-    by_pattern = (logits.logsumexp(-1) + log_prior).masked_fill(elsewhere, -torch.inf)
-    best = by_pattern.topk(min(_CANDIDATES, len(places)))
+    patterns, regimes = logits.shape[1:]
+    by_pattern = (logits.logsumexp(-1) + log_prior).masked_fill(ruled_out(origins, patterns), -torch.inf)
+    best = by_pattern.topk(min(_CANDIDATES, patterns))
     within = torch.log_softmax(logits.gather(1, best.indices[..., None].expand(-1, -1, regimes)), -1)
     weights = (torch.log_softmax(best.values, 1)[..., None] + within).exp()
     return best.indices, weights.flatten(0, 1)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ahop._blocks import split
 from ahop._checks import as_tensor
+from ahop._queries import Queries
 from ahop.similarity.codes import Asked, Codes, NoCodesError, Steps
 from ahop.similarity.density import Density
 
@@ -123,7 +124,7 @@ class Floor(Density):
         parts = split(len(patterns), 2 * each * patterns.element_size())
         scores = [self._mixed(self.by_regime(patterns[part], queries, observed)) for part in parts]
         within = self.within(queries, self.place(queries))
-        return torch.cat(scores, 1) + (within if observed is None else within * observed).sum(-1, keepdim=True)
+        return torch.cat(scores, 1) + Queries(queries, observed).masked(within).sum(-1, keepdim=True)
 
     def by_regime(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """Log-probabilities of the bins and floors that a query falls into, in each regime.
@@ -171,13 +172,12 @@ class Floor(Density):
     def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """The scores of some patterns for each query, ``(N, d)``, ``(Q, C)`` and ``(Q, d)`` to ``(Q, C)``."""
         places, dims = self.place(queries), torch.arange(self.dim, device=queries.device)
-        within, levels = self.within(queries, places), self.level(patterns[chosen])
-        if observed is not None:
-            within = within * observed
+        asked, levels = Queries(queries, observed), self.level(patterns[chosen])
+        within = asked.masked(self.within(queries, places))
         scores = []
         for outcome in self.outcomes():
             terms = outcome[dims, levels, places[:, None]]
-            scores.append((terms if observed is None else terms * observed[:, None]).sum(-1))
+            scores.append(asked[:, None].masked(terms).sum(-1))
         return self._mixed(torch.stack(scores, -1)) + within.sum(-1, keepdim=True)
 
     @torch.no_grad()

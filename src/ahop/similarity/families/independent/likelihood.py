@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import pairwise, split
+from ahop._queries import Queries
 from ahop.kernels import plain
 from ahop.similarity import codes, reranking
 from ahop.similarity.base import Decomposable
@@ -169,10 +170,10 @@ class Likelihood(Decomposable, Density):
             return table
 
         def block(patterns: Tensor, queries: Tensor, lost: Tensor, observed: Tensor | None) -> Tensor:
-            kept = self.kept(patterns.unsqueeze(-3), queries.unsqueeze(-2))
+            asked = Queries(queries, observed)[..., None, :]
+            kept = self.kept(patterns.unsqueeze(-3), asked.rows)
             kept = kept[0] if self.components == 1 else kept.logsumexp(0)
-            terms = torch.logaddexp(kept, lost.unsqueeze(-2))
-            return (terms if observed is None else terms * observed.unsqueeze(-2)).sum(-1)
+            return asked.masked(torch.logaddexp(kept, lost.unsqueeze(-2))).sum(-1)
 
         width = (2 + 2 * self.components) * patterns.shape[-1]
         return pairwise(
@@ -208,8 +209,8 @@ class Likelihood(Decomposable, Density):
         """The scores of some patterns for each query, ``(N, d)``, ``(Q, C)`` and ``(Q, d)`` to ``(Q, C)``."""
         if (table := self._scored(patterns, chosen, queries, observed)) is not None:
             return table
-        terms = self.terms(patterns[chosen], queries[:, None])
-        return (terms if observed is None else terms * observed[:, None]).sum(-1)
+        asked = Queries(queries, observed)[:, None]
+        return asked.masked(self.terms(patterns[chosen], asked.rows)).sum(-1)
 
     def codes(self, patterns: Tensor, tolerance: float) -> codes.InnerProduct:
         """See :func:`~ahop.similarity.codes.inner_product`."""
@@ -244,10 +245,11 @@ class Likelihood(Decomposable, Density):
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         r"""The log evidence under a pattern whose dimensions are drawn from what the stored ones have there, ``(Q,)``:
         :math:`\sum_i \log \operatorname*{mean}_k p(x_i \mid \xi_{k,i})`."""
-        parts = []
+        asked, parts = Queries(queries, observed), []
         for part in split(len(queries), 4 * patterns.numel() * queries.element_size()):
-            terms = self.terms(patterns, queries[part][:, None]).logsumexp(1) - math.log(len(patterns))
-            parts.append((terms if observed is None else terms * observed[part]).sum(-1))
+            some = asked[part]
+            terms = self.terms(patterns, some.rows[:, None]).logsumexp(1) - math.log(len(patterns))
+            parts.append(some.masked(terms).sum(-1))
         return torch.cat(parts) if parts else queries.new_empty(0)
 
     @torch.no_grad()
@@ -275,7 +277,7 @@ class Likelihood(Decomposable, Density):
         mean, left = self._by_itself(prior.mean, variance, asked)
         # What is left of the prior's variance tells how much was seen; nothing, where none of it is gone.
         precision = (1 / left - 1 / variance.clamp_min(_TINY)).clamp_min(0)
-        precision = precision if observed is None else precision * observed
+        precision = Queries(queries, observed).masked(precision)
         gaps = torch.where(precision > 0, (mean - prior.mean) / left / precision.clamp_min(_TINY), 0.0)
         return expected(prior.mean, prior.covariance, prior.covariance, precision, gaps)
 

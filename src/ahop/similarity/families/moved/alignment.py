@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import budget, split
+from ahop.learning.chance import errors_above_zero, mean_by_group
 
 # Items whose fingerprints are compared, at how many places, and how sharply.
 _FINGERPRINTS, _PLACES, _REGULARISATION = 5000, 100, 3e-3
@@ -356,13 +357,11 @@ def _judged(rotation: Tensor, stored: Tensor, judge: Tensor, beside: Tensor, by_
         first, second, third = best.values.unbind(-1)
         gaps.append(torch.stack([first - second, 2 * (second - third)], 1))
     # A pattern counts once: queries in a few groups can all be brought to a pattern each, and tell of it as one.
-    known, group, count = torch.cat(first_choices).unique(return_inverse=True, return_counts=True)
-    each = torch.zeros(len(known), 2).to(judge).index_add_(0, group, torch.cat(gaps)) / count[:, None]
+    each = mean_by_group(torch.cat(gaps), torch.cat(first_choices))
     ahead, chance = each.mean(0).tolist()
     more = each.mv(torch.tensor([1.0, -_LEAST_LEAD * by_chance]).to(judge))
-    errors = float(more.mean() / (more.std() / math.sqrt(len(more)) + _TINY))
-    many = len(known) >= max(_FEWEST, _LEAST_HIT_SHARE * min(len(judge), len(stored)))
-    return Alignment(rotation, ahead / max(chance, _TINY), many and errors > _LEAD_ERRORS)
+    many = len(each) >= max(_FEWEST, _LEAST_HIT_SHARE * min(len(judge), len(stored)))
+    return Alignment(rotation, ahead / max(chance, _TINY), many and errors_above_zero(more) > _LEAD_ERRORS)
 
 
 def _shuffled(items: Tensor, generator: torch.Generator) -> Tensor:

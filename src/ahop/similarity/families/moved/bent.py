@@ -20,7 +20,7 @@ from ahop.similarity.density import Density
 from ahop.similarity.families.moved.model import Moved
 from ahop.similarity.squares import squared_distances
 
-# Landmarks that tell how well a place is known, and those that tell how crowded it is.
+# Landmarks that tell how well a place is known, and those that tell how densely patterns lie around it.
 _AROUND, _NEIGHBOURS = 16, 10
 # Squared distances, in units of a pattern's length, that are taken for none.
 _SAME = 1e-9
@@ -174,7 +174,7 @@ class Bent(Density):
         return spread, near
 
     def _around(self, squares: Tensor) -> tuple[Tensor, Tensor]:
-        length, noise, known, crowded, _ = self.shape.to(squares)
+        length, noise, typical_spread, typical_near, _ = self.shape.to(squares)
         around = squares.topk(min(_AROUND, self.landmarks), 1, largest=False)
         near = around.values[:, :_NEIGHBOURS]
         near = torch.where(near.isfinite(), near, 0).sum(1) / near.isfinite().sum(1).clamp_min(1)
@@ -186,7 +186,7 @@ class Bent(Density):
         gram = torch.exp(-(lengths.unsqueeze(-1) + lengths.unsqueeze(-2) - 2 * products) / (2 * length))
         gram = gram + noise * torch.eye(gram.shape[-1]).to(gram)
         spread = 1 + noise - (kernel * torch.linalg.solve(gram, kernel.unsqueeze(-1)).squeeze(-1)).sum(1)
-        return spread / known, (near / crowded).clamp_min(_LEAST)
+        return spread / typical_spread, (near / typical_near).clamp_min(_LEAST)
 
     # --- scores -----------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from ahop.similarity.families.family import Family, evidence, register
 from ahop.similarity.families.floor.learning import has_floor
 from ahop.similarity.families.moved import alignment, bending, learning, rounds
 from ahop.similarity.families.moved.bent import Bent
-from ahop.similarity.families.moved.learning import Choice
+from ahop.similarity.families.moved.learning import Choice, Target
 from ahop.similarity.families.moved.model import Moved
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
@@ -29,7 +29,7 @@ _INFORMED = 0.5
 # It takes so many queries and patterns, or pairs, and dimensions.
 _MANY_ITEMS, _FEW_PAIRS, _FEW_DIMENSIONS = 1500, 8, 8
 # Regression that anyone would try.
-_PLAIN = Choice("nothing", 0.1)
+_PLAIN = Choice(Target.NOTHING, 0.1)
 
 
 @register

@@ -7,6 +7,7 @@ strongly, is chosen on origins left out; so is the noise e measured.
 from __future__ import annotations
 
 import math
+from enum import Enum
 from typing import NamedTuple
 
 import torch
@@ -32,10 +33,27 @@ _TINY = 1e-100
 _SETTLED = 1e-6
 
 
+class Target(Enum):
+    """The map that regression is drawn to."""
+
+    IDENTITY = "identity"
+    ROTATION = "rotation"
+    NOTHING = "nothing"
+
+
+# From what says most to what says least: targets, and how strongly regression may be drawn to each.
+_TARGETS = (
+    (Target.IDENTITY, (math.inf,)),
+    (Target.ROTATION, _STRENGTHS),
+    (Target.IDENTITY, _STRENGTHS),
+    (Target.NOTHING, _STRENGTHS),
+)
+
+
 class Choice(NamedTuple):
     """What regression is drawn to, and how strongly."""
 
-    target: str
+    target: Target
     strength: float
 
 
@@ -79,7 +97,7 @@ class _Path(NamedTuple):
     left: Tensor
 
     @classmethod
-    def of(cls, stored: Tensor, asked: Tensor, weights: Tensor, target: str) -> _Path:
+    def of(cls, stored: Tensor, asked: Tensor, weights: Tensor, target: Target) -> _Path:
         share = weights / weights.sum()
         mean_k, mean_x = share @ stored, share @ asked
         root = share.sqrt()[:, None]
@@ -110,12 +128,12 @@ def _principal(rows: Tensor, products: Tensor) -> tuple[Tensor, Tensor]:
     return variances.clamp_min(0), directions.mT
 
 
-def _target(own: Tensor, cross: Tensor, name: str) -> Tensor:
+def _target(own: Tensor, cross: Tensor, target: Target) -> Tensor:
     """What regression is drawn to ``(d', d)``, by products of patterns ``(d, d)`` and of these with queries
     ``(d, d')``."""
-    if name == "identity":
+    if target is Target.IDENTITY:
         return torch.eye(len(own)).to(own)
-    if name == "nothing":
+    if target is Target.NOTHING:
         return torch.zeros_like(cross.mT)
     rotation = nearest_rotation(cross.mT)
     return rotation * (rotation * cross.mT).sum() / (rotation @ own * rotation).sum().clamp_min(_TINY)
@@ -133,7 +151,7 @@ class _Trial(NamedTuple):
     parts: list[tuple[_Path, Tensor]]
 
     @classmethod
-    def of(cls, stored: Tensor, asked: Tensor, weights: Tensor, folds: Tensor, target: str) -> _Trial:
+    def of(cls, stored: Tensor, asked: Tensor, weights: Tensor, folds: Tensor, target: Target) -> _Trial:
         parts = []
         for fold in folds.unique():
             here = folds == fold
@@ -199,11 +217,12 @@ def choose(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) ->
     origins, against = origins[judged], patterns[rivals].double()
     stored, asked, folds = patterns[origins].double(), queries[judged].double(), _folds(origins, seed)
     same, even = origins[:, None] == rivals, torch.ones_like(asked[:, 0])
-    equal = stored.shape[1] == asked.shape[1]
-    # From what says most to what says least: a step must tell origins better by more than chance.
-    ladder = [("identity", (math.inf,)), ("rotation", _STRENGTHS), ("identity", _STRENGTHS), ("nothing", _STRENGTHS)]
+    same_width = stored.shape[1] == asked.shape[1]
     best, least = None, even * math.inf
-    for target, strengths in ladder if equal else ladder[1::2]:
+    # A step must tell origins better by more than chance.
+    for target, strengths in _TARGETS:
+        if target is Target.IDENTITY and not same_width:
+            continue
         trial = _Trial.of(stored, asked, even, folds, target)
         own, lowest = None, even * math.inf
         for strength in strengths:
@@ -225,6 +244,8 @@ def _whiten(factor: Tensor, rows: Tensor) -> Tensor:
 
 def shrunk(gaps: Tensor) -> Tensor:
     """Their covariance, drawn to a diagonal one as far as so many pairs cannot tell (Ledoit and Wolf)."""
+    # Scikit-learn's is drawn to a multiple of the identity, which would give a dimension that has no noise that of the
+    # others. It also works on a CPU alone, and makes the products of rows, which take nearly all of the time, twice.
     variance = gaps.square().mean(0)
     scale = (variance + _LEAST * variance.mean() + _TINY).sqrt()
     rows = gaps / scale

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ahop._blocks import parts_of, split
 from ahop._queries import Queries
@@ -13,6 +13,7 @@ from ahop.similarity.families import em, stand_ins
 from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.nearest.recipes import Metric, likeliest_log_beta
 from ahop.similarity.families.recipe import Pairs
+from ahop.similarity.families.shares import assign_known
 from ahop.similarity.families.training import TrainingData
 
 _TINY = 1e-12
@@ -31,7 +32,7 @@ def distance(pairs: Pairs) -> Nearest:
     """
     model = Nearest(pairs.origins.shape[1]).to(pairs.queries)
     squares = (pairs.queries - pairs.origins).square()
-    seen = torch.ones_like(squares) if pairs.observed is None else pairs.observed.to(squares)
+    seen = Queries(squares, pairs.observed).mask
     mean = (float((squares * seen).sum()) + _BELIEF) / (float(seen.sum()) + _BELIEF)
     model.log_beta.fill_(-math.log(2 * mean + _TINY))
     return model
@@ -63,9 +64,8 @@ class _Temperature:
         data, evidence, means = self.data, [], []
         for part, similar in zip(self.parts, self.tables(), strict=True):
             logits = math.exp(self.log_beta) * similar + data.log_priors
-            shares, origins = torch.softmax(logits, 1), data.all_origins[part]
-            known = (origins >= 0).nonzero().squeeze(1)
-            shares[known] = nn.functional.one_hot(origins[known], len(data.patterns)).to(shares)
+            shares = torch.softmax(logits, 1)
+            assign_known(shares, data.all_origins[part])
             evidence.append(logits.logsumexp(1))
             means.append((shares * similar).sum(1))
         level = self.model.level(data.observed)

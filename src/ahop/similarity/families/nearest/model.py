@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ahop._blocks import split
 from ahop._checks import as_tensor, choice
+from ahop._queries import Queries
 from ahop.similarity.base import Decomposable, Similarity
 from ahop.similarity.codes import Asked, Codes, NoCodesError, refuse_masks
 from ahop.similarity.density import Density
@@ -144,11 +145,12 @@ class Nearest(Density):
             rows = (torch.arange(count)[:, None] + 7919 * torch.arange(dim)).to(stored.device) % count
             scores: Tensor = beta * self.similarity(stored.gather(0, rows), asked, observed)
             return scores.logsumexp(-1) - math.log(count)
-        similarity, parts = self.similarity, []
+        similarity, of_queries, parts = self.similarity, Queries(asked, observed), []
         assert isinstance(similarity, Decomposable)
         for part in split(len(asked), 4 * stored.numel() * asked.element_size()):
-            terms = (beta * similarity.terms(stored, asked[part][:, None])).logsumexp(1) - math.log(len(stored))
-            parts.append((terms if observed is None else terms * observed[part]).sum(-1))
+            some = of_queries[part]
+            terms = (beta * similarity.terms(stored, some.rows[:, None])).logsumexp(1) - math.log(len(stored))
+            parts.append(some.masked(terms).sum(-1))
         level = self.level(observed)
         return torch.cat([*parts, asked.new_empty(0)]) + (level.squeeze(-1) if level.ndim else level)
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from ahop._queries import Queries
 from ahop.similarity.families.correlated.model import Correlated
 from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.recipe import Pairs, Recipe
@@ -81,7 +82,7 @@ def _tempered(model: Nearest, pairs: Pairs) -> Nearest:
         mean = float(nn.functional.cosine_similarity(stored, asked).mean())
     else:
         gaps = (stored - asked).square() if model.metric == "distance" else (stored - asked).abs()
-        seen = torch.ones_like(gaps) if pairs.observed is None else pairs.observed.to(gaps)
+        seen = Queries(gaps, pairs.observed).mask
         mean = -model.dim * float((gaps * seen).sum() / seen.sum().clamp_min(1))
     model.log_beta.fill_(likeliest_log_beta(model, mean))
     return model
