@@ -13,7 +13,7 @@ from tests.fuzz.test_fits import LAYOUTS, NOISES, drawn, right, stored
 import ahop
 
 ARGUMENTS = re.compile(r"\b(patterns|queries|origins|observed|query_adapter)\b")
-_TEST, _WORSE = 300, 0.15
+_TEST, _WORSE = 300, 0.3
 
 
 @st.composite
