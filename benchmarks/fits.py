@@ -20,7 +20,8 @@ from ahop_paper import report
 
 
 class Size(NamedTuple):
-    """Patterns, queries and dimensions (of queries, too, where they have a space of their own), and the labels."""
+    """Patterns, queries and dimensions (of queries, too, where they have a space of their own), labels, and what kind
+    of data."""
 
     name: str
     patterns: int
@@ -28,14 +29,15 @@ class Size(NamedTuple):
     dim: int
     query_dim: int
     labels: int | None
+    kind: str
 
 
 SIZES = (
-    Size("images, all labels", 38, 1179, 1024, 1024, None),
-    Size("images, no labels", 38, 1179, 1024, 1024, 0),
-    Size("few images, all labels", 40, 180, 1024, 1024, None),
-    Size("records, no labels", 5000, 5000, 120, 120, 0),
-    Size("another model, ten labels", 10_000, 5000, 256, 100, 10),
+    Size("images, all labels", 38, 1179, 1024, 1024, None, "images"),
+    Size("images, no labels", 38, 1179, 1024, 1024, 0, "images"),
+    Size("few images, all labels", 40, 180, 1024, 1024, None, "images"),
+    Size("records, no labels", 5000, 5000, 120, 120, 0, "records"),
+    Size("another model, ten labels", 10_000, 5000, 256, 100, 10, "records"),
 )
 
 
@@ -65,6 +67,9 @@ def records(size: Size, generator: torch.Generator) -> tuple[Tensor, Tensor, Ten
     return patterns, seen + 0.3 * torch.randn(seen.shape, generator=generator), origins
 
 
+KINDS = {"images": images, "records": records}
+
+
 def seconds(work: Callable[[], Any], device: str) -> float:
     """How long it takes once; a GPU is waited for."""
     start = time.perf_counter()
@@ -75,8 +80,7 @@ def seconds(work: Callable[[], Any], device: str) -> float:
 
 
 def measured(size: Size, device: str) -> dict[str, Any]:
-    make = images if size.name.split(",")[0].endswith("images") else records
-    patterns, queries, origins = (part.to(device) for part in make(size, torch.Generator().manual_seed(0)))
+    patterns, queries, origins = (part.to(device) for part in KINDS[size.kind](size, torch.Generator().manual_seed(0)))
     known = size.queries if size.labels is None else size.labels
     told = torch.where(torch.arange(size.queries, device=device) < known, origins, -1)
     product = patterns if size.dim == size.query_dim else patterns[:, : size.query_dim]

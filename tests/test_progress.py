@@ -1,4 +1,6 @@
 import io
+import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -115,3 +117,55 @@ def test_a_bar_is_erased_after_an_error(clock, terminal):
         bar.advance()
         raise ValueError("no")
     assert terminal.getvalue().endswith("\r\x1b[2K")
+
+
+def waited(stream, for_text):
+    """Whether a stream says something within two seconds."""
+    end = time.perf_counter() + 2
+    while for_text not in stream.getvalue() and time.perf_counter() < end:
+        time.sleep(0.005)
+    return for_text in stream.getvalue()
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """A bar without patience, as if its time were over soon."""
+    for name in ("PATIENCE", "PAUSE", "LOG_PATIENCE", "LOG_PAUSE", "TICK"):
+        monkeypatch.setattr(_progress, name, 0.02)
+
+
+@pytest.mark.parametrize("kind", [io.StringIO, Terminal])
+def test_a_single_long_stage_is_named_again_and_again_until_it_is_over(kind, terminal, hasty, monkeypatch):
+    stream, before = show_on(kind(), monkeypatch), threading.active_count()
+    with progress("fit") as bar:
+        bar.advance("plain metrics")
+        assert waited(stream, "fit 0:00:00 plain metrics")
+        seen = stream.getvalue()
+        assert waited(stream, seen + ("fit" if kind is io.StringIO else "\r\x1b[2Kfit"))
+    said = stream.getvalue()
+    assert threading.active_count() == before
+    time.sleep(0.06)
+    assert stream.getvalue() == said
+
+
+def test_bars_within_each_other_end_their_own_threads(terminal, hasty):
+    before = threading.active_count()
+    with progress("outer"):
+        with pytest.raises(ValueError, match="no"), progress("inner"):
+            assert threading.active_count() == before + 2 and waited(terminal, "inner") and waited(terminal, "outer")
+            raise ValueError("no")
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+
+
+def test_a_stream_that_is_closed_meanwhile_ends_no_work(terminal, hasty, monkeypatch):
+    log = show_on(io.StringIO(), monkeypatch)
+    with progress("fit"):
+        log.close()
+        time.sleep(0.06)
+
+
+def test_a_bar_that_is_not_asked_for_has_no_thread(terminal):
+    before = threading.active_count()
+    with progress("fit", show=False):
+        assert threading.active_count() == before

@@ -1,3 +1,4 @@
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,8 @@ from tests.guards import apart
 import ahop
 from ahop.learning import features, footprint, gradient
 from ahop.learning.features import Features
-from ahop.metrics import retrieval_accuracy
+from ahop.learning.holdout import holdout_split
+from ahop.metrics import first_choice_accuracy, retrieval_accuracy
 from ahop.variants import Biased, Mixed, Noisy
 
 
@@ -106,13 +108,61 @@ def test_smoothness_is_judged_by_samples_that_were_not_learned_from(monkeypatch)
     monkeypatch.setattr(
         footprint, "_newton", lambda table, u, smoothness, shares, *rest: (learned.append(shares) or u, 0)
     )
-    assert footprint._choose_smoothness(table, torch.zeros(3), 10, seed=0)[0] == min(footprint._SMOOTHNESS)
+    levels = footprint._SMOOTHNESS
+    assert footprint._choose_smoothness(table, torch.zeros(3), levels, 10, seed=0)[0] == min(levels)
     assert len(learned) == len(judged) == len(footprint._SMOOTHNESS)
     for ours, theirs in zip(learned, judged, strict=True):
         apart(*(set(shares.nonzero().flatten().tolist()) for shares in (ours, theirs)))
         assert int((theirs > 0).sum()) == 10 and float(ours.sum()) == pytest.approx(1) == pytest.approx(
             float(theirs.sum())
         )
+
+
+@pytest.mark.parametrize(("count", "folds"), [(5, 5), (52, 5), (256, 1)])
+def test_a_fit_is_compared_with_its_start_on_samples_that_it_has_not_seen(count, folds, monkeypatch):
+    learned, judged = [], []
+    table = SimpleNamespace(
+        samples=count,
+        even_shares=lambda: torch.full((count,), 1 / count),
+        losses=lambda u, some: judged.append((u, some)) or u.sum().expand(len(some)),
+    )
+
+    def newton(table, start, smoothness, shares, *rest):
+        learned.append(shares)
+        return torch.full((3,), float(len(learned))), 0
+
+    monkeypatch.setattr(footprint, "_newton", newton)
+    gains = footprint._gains(table, torch.zeros(3), torch.zeros(3), 1e-2, 10, seed=0)
+    assert len(learned) == folds - 1 and len(gains) == (count if folds > 1 else count // 5)
+    held_out = [some for u, some in judged[1::2]]
+    assert torch.equal(held_out[0], holdout_split(count, 0)[1])
+    assert len(torch.cat(held_out).unique()) == len(gains)
+    for shares, some in zip(learned, held_out[1:], strict=True):
+        apart(set(shares.nonzero().flatten().tolist()), set(some.tolist()))
+
+
+@pytest.mark.parametrize("options", [{}, {"isolated": True}, {"sort": False}, {"bases": ["manhattan"]}])
+@pytest.mark.parametrize("count", [1, 4, 16])
+def test_however_few_samples_a_fit_is_not_worse_than_none(options, count):
+    patterns = torch.randn(30, 12, generator=torch.Generator().manual_seed(count))
+    seen, test = (Noisy(1.0, seed=seed).sample(patterns, size) for seed, size in ((0, count), (1, 300)))
+    memory = ahop.AdaptiveHopfield(patterns, **options)
+    before = first_choice_accuracy(memory, test)
+    assert memory.fit(*seen).report.converged
+    assert first_choice_accuracy(memory, test) >= before - 0.02
+
+
+def test_each_of_some_losses_is_a_part_of_the_mean(problem):
+    patterns, seen, _ = problem
+    similarity, budgets = ahop.similarity.Adaptive(24), [2**28, 2**20]
+    u = uniform(48, seed=1)
+    for negatives, budget in product([0, 8], budgets):
+        with ahop.memory_budget(budget):
+            table = Features(similarity, patterns, *seen, None, negatives, 64, 0)
+            each = table.losses(u, torch.arange(256).flip(0))
+            one = torch.nn.functional.one_hot(torch.tensor(255), 256).to(u)
+            assert each.mean() == pytest.approx(table.loss_and_gradient(u)[0].item(), rel=1e-4)
+            assert each[0] == pytest.approx(table.loss_and_gradient(u, shares=one)[0].item(), rel=1e-4)
 
 
 @pytest.mark.slow

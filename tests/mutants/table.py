@@ -22,6 +22,7 @@ HELD_OUT = "tests/estimators/test_training.py::test_held_out_rows_are_neither_le
 FOLDS_APART = "tests/similarity/families/test_validation.py::test_folds_judge_by_origins_that_were_not_learned_from"
 FOLDS = "tests/similarity/families/test_validation.py::test_folds_know_nothing_of_single_dimensions_from_pairs_left_out"
 HALVES = "tests/similarity/families/test_validation.py::test_a_half_is_asked_about_the_other_one"
+JUDGED = "tests/learning/test_footprint.py::test_a_fit_is_compared_with_its_start_on_samples_that_it_has_not_seen"
 SMOOTHNESS = "tests/learning/test_footprint.py::test_smoothness_is_judged_by_samples_that_were_not_learned_from"
 PAIRS = "tests/linkage/test_linking.py::test_pairs_that_judge_are_hidden_from_the_fit_and_each_judges_once"
 YOURS = "tests/playground/test_yours.py::test_no_origin_is_learned_from_and_scored"
@@ -436,9 +437,16 @@ MUTANTS = (
     Mutant(
         "the samples that smoothness is judged by are learned from",
         "src/ahop/learning/footprint.py",
-        "shown = (judged == 0).to(judged) / (table.samples - len(held_out))",
-        "shown = table.even_shares()",
+        "return (judged == 0).to(judged) / (table.samples - len(held_out)), judged",
+        "return table.even_shares(), judged",
         (SMOOTHNESS,),
+    ),
+    Mutant(
+        "a fit of footprints is compared with its start on samples that it learned from",
+        "src/ahop/learning/footprint.py",
+        '_newton(table, start, smoothness, shares, steps, "judging the fit")',
+        '_newton(table, start, smoothness, table.even_shares(), steps, "judging the fit")',
+        (JUDGED,),
     ),
     Mutant(
         "a temperature is fitted to origins that were learned from",

@@ -163,7 +163,7 @@ def corruption(similarity: Similarity, path: str | os.PathLike[str]) -> None:
                     axes.set_xlabel("dimension")
                 else:
                     axes.fill_between(places.numpy(), values.numpy(), color=COLOURS["m-hop"], alpha=0.5)
-                    axes.set_xlabel("rank" if name.endswith("by rank") else "value")
+                    axes.set_xlabel("value" if places.is_floating_point() else "rank")
                 axes.set_ylim(min(0.0, 1.1 * float(values.min())), max(1.1 * float(values.max()), 1e-3))
                 axes.set_title(name, fontsize=11)
             line[0].set_ylabel(title)

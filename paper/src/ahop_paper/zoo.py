@@ -108,7 +108,7 @@ def _jobs(config: Config) -> list[Job]:
         place = TRIALS[world]
         able = [name for name in config.models if place.one_space or everyone[name].any_width]
         found += [(world, name, seed) for name in (*able, *[CEILING] * place.ceiling) for seed in config.seeds]
-    return sorted(found, key=lambda job: not job[1].startswith("b-hop"))
+    return sorted(found, key=lambda job: job[1] == CEILING or not everyone[job[1]].long)
 
 
 def code_of(config: dict[str, Any], one: Done) -> str:

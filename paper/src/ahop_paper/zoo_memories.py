@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ahop.memories import create
+from ahop.memories import BayesianHopfield, create
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.moments import Memory
 from ahop.memories.names import known_names
@@ -99,18 +99,22 @@ Builder = Callable[[Tensor, Samples], Made]
 
 
 class Model(NamedTuple):
-    """How it is made of patterns and of queries to learn from, and whether these may have another width."""
+    """How it is made of patterns and of queries to learn from, whether these may have another width, and whether
+    learning takes long."""
 
     build: Builder
     any_width: bool = False
+    long: bool = False
 
 
 @lineage.picks
 def models() -> dict[str, Model]:
     """All that take part, by the names that tables have for them."""
     ours = [name for name in known_names() if name == "k2-hop" or _is_ours(Memory.named(name))]
-    found = {name: Model(partial(network, name), any_width=name == "b-hop") for name in ours}
-    found["b-hop*"] = Model(unlabelled, any_width=True)
+    # Finding out what happens to queries takes long, and may take them to another space.
+    finds_out = {name: issubclass(Memory.members.get(name, Memory), BayesianHopfield) for name in ours}
+    found = {name: Model(partial(network, name), any_width=finds_out[name], long=finds_out[name]) for name in ours}
+    found["b-hop*"] = Model(unlabelled, any_width=True, long=True)
     for name, kind in Separation.members.items():
         if issubclass(kind, Separation) and _is_ours(kind):
             # A score below zero has no weight where weights are no distribution.

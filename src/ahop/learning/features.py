@@ -11,6 +11,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from ahop import kernels
 from ahop._blocks import budget, split
@@ -97,8 +98,8 @@ class Features:
         self.pairs = len(self.offsets)
         # Making features takes room for all dimensions of all bases, and for a sort beside them.
         self.room = max(1, budget() // (4 * self.bases * similarity.dim * patterns.element_size()))
-        rows = max(1, min(self.samples if patterns.is_cuda else _PART, self.room // self.pairs))
-        self.parts = [slice(start, start + rows) for start in range(0, self.samples, rows)]
+        self.rows = max(1, min(self.samples if patterns.is_cuda else _PART, self.room // self.pairs))
+        self.parts = [slice(start, start + self.rows) for start in range(0, self.samples, self.rows)]
         self.kept: Tensor | None = None
         if self.samples * self.pairs * size <= _CACHE * budget():
             self.kept = self._make_all()
@@ -123,7 +124,7 @@ class Features:
         totals = (self._make(some) if self.kept is None else self.kept[some]).sum(-1)
         best, value = 1.0, math.inf
         for step in range(12):
-            loss = float(torch.nn.functional.cross_entropy(4.0**-step * totals + self.offsets, self.target[some]))
+            loss = float(cross_entropy(4.0**-step * totals + self.offsets, self.target[some]))
             if not loss < value:
                 break
             best, value = 4.0**-step, loss
@@ -156,6 +157,19 @@ class Features:
         rows[:, 1:] += 2 * smoothness * rough
         rows[:, :-1] -= 2 * smoothness * rough
         return loss + smoothness * rough.square().sum(), gradient
+
+    def losses(self, u: Tensor, some: Tensor) -> Tensor:
+        """The retrieval loss of each of some samples, with shared weights ``u`` and no penalty.
+
+        Args:
+            u: The weights, ``(F,)``.
+            some: The numbers of the samples, ``(m,)``.
+        """
+        found = []
+        for part in some.split(self.rows):
+            block = self._make(part) if self.kept is None else self.kept[part]
+            found.append(cross_entropy(block @ u + self.offsets, self.target[part], reduction="none"))
+        return torch.cat(found)
 
     @property
     def _read_once(self) -> bool:

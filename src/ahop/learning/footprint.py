@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ahop._checks import choice, require_finite
 from ahop._progress import progress
+from ahop.learning.chance import few_more_than_chance
 from ahop.learning.features import Features, Weighted
 from ahop.learning.gradient import adam, lbfgs, more_steps
 from ahop.learning.holdout import holdout_split
@@ -21,6 +22,13 @@ Array = npt.NDArray[np.float64]
 
 _KNOTS = 64
 _SMOOTHNESS = (1e-2, 1e-3, 1e-4, 1e-5)
+# Fewer samples than this prove nothing; of fewer than the second, every one judges once, or too few would.
+_FEWEST, _MANY = 5, 256
+_FOLDS = 5
+# Fewer samples than this teach no pattern weights of its own.
+_FEWEST_OWN = 64
+# Standard errors by which fits have to be better than their start on what was held out (as Student's t has it).
+_CLEARLY = 2.0
 
 
 @torch.no_grad()
@@ -47,15 +55,18 @@ def fit_adaptive(
     statistic. It is convex: quasi-Newton steps that start from an estimate of the curvature find the only optimum.
     In more than 64 dimensions, ``u`` is linear between 64 knots.
 
+    Unless a smoothness is given, weights stay where bases count alike if fits are not better than that on samples
+    that were held out, by more than chance; so they do with fewer than five samples.
+
     Args:
         similarity: What to fit. Deviations of single patterns, where it has them, are fitted after the shared
-            weights, drawn towards zero by a ridge.
+            weights, drawn towards zero by a ridge; with fewer than 64 samples they are zero.
         patterns, queries, origins: ``(N, d)``, ``(n, d)``, ``(n,)``, in float32 or better.
         observed: Which entries of the queries to learn from, ``(n, d)``; None is all.
         solver: ``"convex"``, or ``"adam"`` for the paper's own way: the weights ``w``, and U where it is
             learned, move along the gradient, with no smoothness.
         smoothness: :math:`\lambda`; neighbouring ranks have similar weights. None takes the one that does best
-            on one in five of the samples, held out for that. Not used when nothing is sorted.
+            on one in five of the samples, held out for that. When nothing is sorted, it is 0.
         negatives: How many patterns besides the origin each query is told apart from: half of them the ones
             hardest to tell by the bases alone, half drawn at random. 0 takes all. None takes all while their
             features fit in four memory budgets (1 GiB), and 128 beyond.
@@ -86,38 +97,70 @@ def fit_adaptive(
         report = adam(moving, backward, steps=steps, rate=rate)
         similarity.weight.div_(table.units)
     else:
-        start = table.start()
-        if not similarity.sort:
-            smoothness = 0.0
-        elif smoothness is None:
-            smoothness, start = _choose_smoothness(table, start, steps, seed)
-        flat, report = _newton(table, start, smoothness, table.even_shares(), steps, "convex fit")
+        flat, report = _convex(table, similarity.sort, smoothness, steps, seed)
         # The retrieval loss alone, so that fits with other penalties or solvers can be compared.
         report = replace(report, loss=table.loss_and_gradient(flat)[0].item())
         similarity.set_order_weights(table.from_knots(flat.view(len(similarity.bases), -1)))
-    if similarity.deviation is not None:
+    if similarity.deviation is not None and table.samples >= _FEWEST_OWN:
         report = replace(_fit_deviations(similarity, similarity.deviation, table, steps), solver=solver)
     for learned in similarity.parameters():
         require_finite(learned, "what was learned from these patterns and queries")
     return report
 
 
-def _choose_smoothness(table: Features, start: Tensor, steps: int, seed: int) -> tuple[float, Tensor]:
-    """From smooth to rough, as long as the loss on held-out samples falls."""
+def _convex(table: Features, sort: bool, smoothness: float | None, steps: int, seed: int) -> tuple[Tensor, FitReport]:
+    """The optimum; or the start, where nobody asked for a smoothness and fits are no better than that."""
+    start = point = table.start()
+    if smoothness is None:
+        kept = start, FitReport("convex", 0.0, 0, converged=True)
+        if table.samples < _FEWEST:
+            return kept
+        smoothness, point = _choose_smoothness(table, start, _SMOOTHNESS if sort else (0.0,), steps, seed)
+        if not few_more_than_chance(_gains(table, start, point, smoothness, steps, seed), _CLEARLY):
+            return kept
+    return _newton(table, point, smoothness if sort else 0.0, table.even_shares(), steps, "convex fit")
+
+
+def _choose_smoothness(
+    table: Features, start: Tensor, levels: tuple[float, ...], steps: int, seed: int
+) -> tuple[float, Tensor]:
+    """From smooth to rough, as long as the loss on held-out samples falls; and the weights learned from the others."""
     _, held_out = holdout_split(table.samples, seed)
-    if not len(held_out):
-        return _SMOOTHNESS[1], start
-    judged = torch.zeros_like(table.even_shares())
-    judged[held_out.to(judged.device)] = 1 / len(held_out)
-    shown = (judged == 0).to(judged) / (table.samples - len(held_out))
-    best, chosen = math.inf, (_SMOOTHNESS[0], start)
-    for smoothness in _SMOOTHNESS:
+    shown, judged = _shares(table, held_out)
+    best, chosen = math.inf, (levels[0], start)
+    for smoothness in levels:
         start, _ = _newton(table, start, smoothness, shown, steps, "choosing smoothness")
         loss = table.loss_and_gradient(start, shares=judged)[0].item()
         if loss >= best:
             break
         best, chosen = loss, (smoothness, start)
     return chosen
+
+
+def _gains(table: Features, start: Tensor, point: Tensor, smoothness: float, steps: int, seed: int) -> Tensor:
+    """By how much a fit that has not seen a sample tells it apart better than the start: of some samples each, or all.
+
+    Args:
+        table: The features.
+        start, point: Where fits begin, and what was learned when smoothness was chosen.
+        smoothness: That of the fits.
+        steps: Most iterations.
+        seed: That by which smoothness was chosen.
+    """
+    shown, held_out = (part.to(start.device) for part in holdout_split(table.samples, seed))
+    learned = [(held_out, point)]
+    if table.samples < _MANY:
+        for fold in shown.tensor_split(_FOLDS - 1):
+            shares, _ = _shares(table, fold)
+            learned.append((fold, _newton(table, start, smoothness, shares, steps, "judging the fit")[0]))
+    return torch.cat([table.losses(start, fold) - table.losses(u, fold) for fold, u in learned])
+
+
+def _shares(table: Features, held_out: Tensor) -> tuple[Tensor, Tensor]:
+    """How much each sample counts ``(n,)`` in learning and in judging, where some are held out."""
+    judged = torch.zeros_like(table.even_shares())
+    judged[held_out.to(judged.device)] = 1 / len(held_out)
+    return (judged == 0).to(judged) / (table.samples - len(held_out)), judged
 
 
 def _fit_deviations(similarity: Weighted, deviation: Tensor, table: Features, steps: int) -> FitReport:

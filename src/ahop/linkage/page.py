@@ -18,7 +18,7 @@ from ahop._extras import require
 from ahop.learning.report import VERIFIED
 from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
-from ahop.linkage.words import lines, named, verdict
+from ahop.linkage.words import lines, named, right, verdict
 from ahop.plot.canvas import BLUE, figure
 from ahop.plot.matches import matches_of
 from ahop.plot.reliability import reliability_of
@@ -62,9 +62,7 @@ def page(linkage: Linkage, wanted: float | None = None, asked: dict[str, list[An
 
 
 def _verdict(linkage: Linkage, wanted: float | None) -> str:
-    if wanted is not None:
-        return verdict(linkage, wanted).text
-    return next(text for name, text in lines(linkage) if name == "how right")
+    return right(linkage) if wanted is None else verdict(linkage, wanted).text
 
 
 def _learned(linkage: Linkage) -> Iterable[str]:

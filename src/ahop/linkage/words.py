@@ -59,7 +59,7 @@ def lines(linkage: Linkage) -> list[tuple[str, str]]:
         told.append(("what happened", report.chosen if report.found else NOTHING))
         if report.sample:
             told.append(("learned from", report.sample))
-    told += [("how right", _right(linkage)), ("rests on", _basis(linkage))]
+    told += [("how right", right(linkage)), ("rests on", _basis(linkage))]
     told += [("beside it", text) for text in _beside(linkage)]
     told.append(("strangers", _strangers(linkage, linkage.reject)))
     if linkage.one_to_one and linkage.found:
@@ -111,7 +111,8 @@ def _strangers(linkage: Linkage, reject: float | None) -> str:
     return f"{told}; {of_strangers(refusal.refused, refusal.known, reject)}" if refusal.known else told
 
 
-def _right(linkage: Linkage) -> str:
+def right(linkage: Linkage) -> str:
+    """How right the matches are, by what has judged them."""
     found, report = linkage.evidence, linkage.memory.report
     if found is not None:
         return found.outcome

@@ -12,12 +12,14 @@ from ahop.memories.base import AssociativeMemory
 from ahop.metrics import first_choice_accuracy
 from ahop.playground.damage import Damage, Sliders
 from ahop.playground.pictures import Pictures
-from ahop.playground.recall import taught
+from ahop.playground.recall import MEMORIES, taught
 from ahop.variants import Samples
 
 LEAST, MOST = 10, 500
 _SIZES = (10, 20, 50, 100, 200, 500)
 _TESTED = 200
+# The memories on the curve.
+_SHOWN = ("m-hop", "a-hop", "b-hop")
 
 
 class Setup(NamedTuple):
@@ -58,8 +60,9 @@ def sizes(examples: int) -> list[int]:
 
 
 def learners(labels: bool) -> list[str]:
-    """The memories on the curve; without labels only b-hop learns, and m-hop stays what it is."""
-    return ["m-hop", "a-hop", "b-hop"] if labels else ["m-hop", "b-hop"]
+    """The memories on the curve; without labels, those that learn from nothing else are left out."""
+    kinds = {name: MEMORIES[name] for name in _SHOWN}
+    return [name for name, kind in kinds.items() if labels or kind.alone or not kind.learns]
 
 
 def points(setup: Setup) -> Iterator[Point]:
@@ -76,8 +79,7 @@ def points(setup: Setup) -> Iterator[Point]:
             if name not in fixed
         }
         own = {name: first_choice_accuracy(memory, test) for name, memory in memories.items()}
-        memory = memories["b-hop"]
-        assert isinstance(memory, BayesianHopfield)
+        memory = next(memory for memory in memories.values() if isinstance(memory, BayesianHopfield))
         yield Point(size, {**fixed, **own}, memory)
 
 

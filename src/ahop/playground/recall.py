@@ -24,11 +24,13 @@ class Kind(NamedTuple):
     Attributes:
         about: In words.
         learns: Whether it is told the origins of examples.
+        alone: Whether it learns from examples without origins, too.
         knows: Whether it is told the damage itself.
     """
 
     about: str
     learns: bool = False
+    alone: bool = False
     knows: bool = False
 
 
@@ -39,7 +41,7 @@ MEMORIES = {
     "s-hop": Kind("dot product, few patterns"),
     "k2-hop": Kind("dot product in a learned space", learns=True),
     "a-hop": Kind("learned weights of sorted terms", learns=True),
-    "b-hop": Kind("learned likelihood of the damage", learns=True),
+    "b-hop": Kind("learned likelihood of the damage", learns=True, alone=True),
     "Oracle": Kind("the true likelihood: the ceiling", knows=True),
 }
 EXAMPLES = 150

@@ -277,7 +277,9 @@ def linkage(found: Linkage) -> str:
 def matches(found: Linkage) -> str:
     """Some rows with the match of each, drawn over each other where columns are the same; known ones come last."""
     rows = (found.origins != UNKNOWN).int().argsort(stable=True)[:_ROWS].tolist()
-    columns = {name: [values[row] for row in rows] for name, values in found.table().items() if name != "verified"}
+    columns = {name: [values[row] for row in rows] for name, values in found.table().items()}
+    # Whether labels have judged is said above, of all rows.
+    del columns["verified"]
     drawn = [_over(found, row) if found.model.shared else "" for row in rows]
     head = "".join(f"<th>{safe(name.replace('_', ' '))}</th>" for name in columns) + "<th>row over its match</th>"
     body = "".join(

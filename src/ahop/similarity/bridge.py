@@ -135,6 +135,8 @@ class Adapter(nn.Module):
         choice(metric, "metric", ("inner", "cosine", "l2"))
         stored, matrix, factor = patterns.double(), likelihood.matrix.double(), likelihood.factor.double()
         mean = stored.mean(0)
+        if not bool((stored != stored[0]).any()):
+            raise ValueError("patterns must differ for an index to tell them apart, and all are the same")
         spread = torch.cov(stored.mT, correction=0) + _LEAST_VARIANCE * stored.var(0, correction=0).mean() * torch.eye(
             len(mean)
         ).to(stored)

@@ -100,7 +100,8 @@ class Density(Similarity, abstract=True):
         return [(1.0, self)]
 
     def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:
-        """What was learned, as pictures: a title, values, and where they lie (None: one a dimension)."""
+        """What was learned, as pictures: a title, values, and where they lie: None for one a dimension, whole
+        numbers for ranks."""
         return []
 
     def log_volume(self, queries: Tensor) -> Tensor:

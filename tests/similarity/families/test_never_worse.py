@@ -1,5 +1,6 @@
 """A fit is never worse than the simplest thing that anyone would try, in worlds of every kind that we can draw."""
 
+import contextlib
 import math
 import warnings
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from tests.similarity.families.drawn import world
 
-from ahop import BayesianHopfield
+from ahop import BayesianHopfield, create
 from ahop_paper.baselines import BOTH, PLAIN
 
 # Worlds, how many labels each has at least, and by how much a fit may be worse, plus chance.
@@ -98,6 +99,23 @@ def test_however_few_queries_a_fit_is_not_worse_than_no_fit(count, labelled, met
     before = share(memory.recall(queries[count:]).indices[:, 0], origins[count:])
     getattr(memory, method)(queries[:count], origins[:count] if labelled else None)
     assert share(memory.recall(queries[count:]).indices[:, 0], origins[count:]) > before - 0.02 > 0.95
+
+
+@pytest.mark.parametrize(
+    ("name", "noise"), [("a-hop", 0.3), ("a-hop", 1.0), ("k2-hop", 0.3), ("k2-hop", 1.0), ("g-hop", 0.3)]
+)
+@pytest.mark.parametrize("count", [1, 2, 4, 8, 16])
+def test_however_few_queries_no_other_memory_is_worse_for_a_fit(name, count, noise):
+    generator = torch.Generator().manual_seed(count)
+    patterns = torch.randn(30, 12, generator=generator)
+    origins = torch.randint(30, (count + 300,), generator=generator)
+    queries = patterns[origins] + noise * torch.randn(len(origins), 12, generator=generator)
+    memory = create(name, patterns)
+    before = share(memory.recall(queries[count:]).indices[:, 0], origins[count:])
+    refused = name == "k2-hop" and count < 5
+    with pytest.raises(ValueError, match="queries must be at least 5") if refused else contextlib.nullcontext():
+        memory.fit(queries[:count], origins[:count])
+    assert share(memory.recall(queries[count:]).indices[:, 0], origins[count:]) > before - 0.02
 
 
 SMALL = [(2, 1), (3, 2), (10, 1), (10, 2), (30, 4)]

@@ -131,3 +131,9 @@ def test_arguments_that_make_no_sense_are_refused():
         Moved(3, 0)
     with pytest.raises(ValueError, match="tails must be more than 0, got 0"):
         Moved(3, tails=0)
+
+
+def test_patterns_that_are_all_the_same_have_no_adapter():
+    memory = ahop.BayesianHopfield(torch.ones(2, 2)).fit(torch.ones(2, 1), torch.arange(2))
+    with pytest.raises(ValueError, match="patterns must differ for an index to tell them apart"):
+        memory.query_adapter()

@@ -195,7 +195,7 @@ class Moved(Density):
         return [
             ("shift of values", shift, None),
             ("noise of each dimension", noise, None),
-            ("stretch of the map, by rank", stretch, torch.arange(1.0, 1 + len(stretch))),
+            ("stretch of the map, by rank", stretch, torch.arange(1, 1 + len(stretch))),
         ]
 
     def _noise(self) -> Tensor:
