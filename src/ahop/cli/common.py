@@ -85,6 +85,18 @@ def keep(read: Iterable[Path | None], written: Mapping[str, Path | None]) -> Non
             raise ValueError(f"{option} would write over {path}, which is read here")
 
 
+def apart(written: Mapping[str, Path | None]) -> None:
+    """Refuse to write two things to one place.
+
+    Args:
+        written: Where each goes, by what a message calls it; None where it is not written.
+    """
+    taken: dict[Path, str] = {}
+    for option, path in written.items():
+        if path is not None and (other := taken.setdefault(path.resolve(), option)) != option:
+            raise ValueError(f"{option} would write over {other}, since both are {path}: give one another name")
+
+
 def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Say what was wrong with an argument in one line instead of a traceback."""
 
