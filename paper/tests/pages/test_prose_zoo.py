@@ -65,6 +65,7 @@ def test_a_classical_network_holds_least_and_an_exponential_one_all():
         one("zoo", "capacity", world="capacity", model=name) for name in ("hop", "d-hop", "e-hop")
     )
     assert hop < 12 < dense < exponential == 2**17
+    assert exponential >= 2000 * 64 and says("docs/science/networks.md", "[at least 2,000 times as many]")
 
 
 def whole(way):
