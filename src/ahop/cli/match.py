@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahop.cli.common import apart, app, keep, plain_errors, read_incoming, say
+from ahop.cli.common import apart, app, keep, plain_errors, read_incoming, say, spare_answers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -105,16 +105,10 @@ def match(
 
 def _require_targets(written: dict[str, Path | None], read: list[Path | None]) -> None:
     """Refuse what would write over something of worth, or could not be written when the work is done."""
-    from ahop import _extras, linkage
+    from ahop import _extras
     from ahop._files import require_folder, require_writable
-    from ahop.tables.table import counted
 
-    for option in ("--out", "--ask"):
-        if (path := written.get(option)) is not None and (given := linkage.answers_in(path)):
-            raise ValueError(
-                f"{option} would write over {path}, in which somebody has given {counted(given, 'answer')}: give "
-                "--out another name"
-            )
+    spare_answers({option: written.get(option) for option in ("--out", "--ask")})
     keep(read, written)
     apart(written)
     if (report := written["--report"]) is not None:
