@@ -10,6 +10,7 @@ GUIDE = Path(__file__).parent.parent / "docs/guides/from-other-libraries.md"
 BLOCKS = dict(re.findall(r"^## (\w+)\n+```py\n(.*?)```", GUIDE.read_text(), re.DOTALL | re.MULTILINE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", BLOCKS)
 # Theirs are theirs.
 @pytest.mark.filterwarnings("default")

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahop._files import require_writable, whole_file, write_tensors, write_whole
+from ahop._files import own_folder, require_folder, require_writable, whole_file, write_tensors, write_whole
 
 
 def names(folder):
@@ -93,6 +93,7 @@ def test_a_path_that_cannot_be_written_is_refused_in_one_line_and_nothing_is_lef
     (tmp_path / "file").touch()
     for path in (
         tmp_path,
+        ".",
         tmp_path / "file" / "x.json",
         tmp_path / "file" / "deep" / "x.json",
         tmp_path / ("x" * 250 + ".json"),
@@ -111,3 +112,19 @@ def test_a_folder_that_nobody_made_is_not_made(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"the folder '.*new' does not exist"):
         write_whole("", path)
     assert not names(tmp_path)
+
+
+def test_a_file_where_a_folder_is_to_be_is_refused_in_one_sentence_and_kept(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for refuse in (require_folder, own_folder):
+        with pytest.raises(NotADirectoryError, match=r"^[^\n]*file is a file, and must be a folder or a new name$"):
+            refuse(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_folder_that_could_be_made_or_is_there_is_left_as_it_is(tmp_path):
+    require_folder(tmp_path)
+    require_folder(tmp_path / "new")
+    assert not names(tmp_path)
+    with pytest.raises(ValueError, match=r"deep cannot be written: the folder '.*new' does not exist"):
+        require_folder(tmp_path / "new" / "deep")

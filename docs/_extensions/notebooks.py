@@ -14,18 +14,30 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 FOLDER = "guides"
-BLOCK = re.compile(r"```python\n(.*?)```\n?", re.DOTALL)
+# What runs everywhere; and what runs where other libraries are, for a guide that has nothing else.
+BLOCK, BESIDE = (re.compile(rf"```{word}\n(.*?)```\n?", re.DOTALL) for word in ("python", "py"))
 # Pictures and other pages lie beside the site, not beside a notebook.
 PICTURE, LINK = re.compile(r"!\[[^]]*\]\([^)]*\)\n*"), re.compile(r"(?<!!)\[([^]]+)\]\((?!https?:)[^)]*\)")
 # A guide in the last cell of a row.
 IN_A_CELL = re.compile(r"\[[^]]+\]\((?P<guide>[\w-]+)\.md\)(?= \|$)", re.MULTILINE)
 
 
+def code_of(text: str) -> re.Pattern[str]:
+    """The pattern of the blocks that are a guide's code."""
+    return BLOCK if BLOCK.search(text) else BESIDE
+
+
+def with_code(folder: Path) -> dict[str, str]:
+    """The guides that have code, by their names."""
+    texts = {path.stem: path.read_text() for path in sorted(folder.glob("*.md"))}
+    return {name: text for name, text in texts.items() if code_of(text).search(text)}
+
+
 def notebook(text: str) -> dict[str, Any]:
-    """The notebook of a page in Markdown: a cell for each block of Python, and one for each text between them."""
+    """The notebook of a page in Markdown: a cell for each block of its code, and one for each text between them."""
     cells = []
     # Every second part is a block.
-    for place, part in enumerate(BLOCK.split(text)):
+    for place, part in enumerate(code_of(text).split(text)):
         code = place % 2 == 1
         source = (part if code else LINK.sub(r"\1", PICTURE.sub("", part))).strip("\n")
         if source:
@@ -48,9 +60,8 @@ def listed(text: str, codes: set[str]) -> str:
 def _offer(app: Sphinx, page: str, source: list[str]) -> None:
     """Put a link below the title of a guide with code, and into the list of guides."""
     if page == f"{FOLDER}/index" and app.builder.format == "html":
-        codes = {path.stem for path in Path(app.srcdir, FOLDER).glob("*.md") if BLOCK.search(path.read_text())}
-        source[0] = listed(source[0], codes)
-    if page.startswith(f"{FOLDER}/") and BLOCK.search(source[0]) and app.builder.format == "html":
+        source[0] = listed(source[0], set(with_code(Path(app.srcdir, FOLDER))))
+    if page.startswith(f"{FOLDER}/") and code_of(source[0]).search(source[0]) and app.builder.format == "html":
         name = f"{page.removeprefix(f'{FOLDER}/')}.ipynb"
         title, _, rest = source[0].partition("\n")
         source[0] = f'{title}\n\n<p class="notebook"><a href="{name}" download>As a notebook</a></p>\n{rest}'
@@ -58,9 +69,8 @@ def _offer(app: Sphinx, page: str, source: list[str]) -> None:
 
 def _write(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
-        for page in sorted(Path(app.srcdir, FOLDER).glob("*.md")):
-            if BLOCK.search(text := page.read_text()):
-                Path(app.outdir, FOLDER, f"{page.stem}.ipynb").write_text(json.dumps(notebook(text), indent=1))
+        for name, text in with_code(Path(app.srcdir, FOLDER)).items():
+            Path(app.outdir, FOLDER, f"{name}.ipynb").write_text(json.dumps(notebook(text), indent=1))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,4 +1,5 @@
 import pytest
+from PIL import Image
 
 from ahop.similarity import Likelihood
 from ahop_paper import plots, report, retrieval
@@ -45,3 +46,22 @@ def test_a_report_goes_where_a_word_says(tmp_path):
     head = report.stamp("some", {}, __file__)
     report.write({**head, "done": []}, str(tmp_path / "x.json"))
     assert report.resume(str(tmp_path / "x.json"), head, free=())[1] == []
+
+
+def brightness(colour):
+    """Relative luminance, as WCAG defines it."""
+    shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return sum(weight * share for weight, share in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("name", plots.COLOURS)
+def test_colours_can_be_read_on_white_and_on_black(name):
+    here = brightness(plots.COLOURS[name])
+    assert 1.05 / (here + 0.05) >= 3 and (here + 0.05) / 0.05 >= 3
+
+
+def test_a_picture_has_no_ground_of_its_own(tmp_path):
+    plots.corruption(Likelihood(3), tmp_path / "x.png")
+    with Image.open(tmp_path / "x.png") as image:
+        assert image.getpixel((0, 0))[3] == 0 and image.getextrema()[3] == (0, 255)

@@ -58,11 +58,11 @@ def write_whole(text: str, path: str | os.PathLike[str]) -> None:
 def require_writable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that :func:`whole_file` could not write, and leave nothing behind."""
     path = Path(path)
-    probe = path.with_name(f".{path.name}-{secrets.token_hex(8)}.part")
     try:
         if path.is_dir():
             raise IsADirectoryError("it is a folder")
         _require_parent(path)
+        probe = path.with_name(f".{path.name}-{secrets.token_hex(8)}.part")
         probe.open("xb").close()
         probe.unlink()
     except OSError as error:
@@ -73,8 +73,21 @@ def own_folder(folder: str | os.PathLike[str]) -> Path:
     """A folder, made if need be; the one that it lies in must be there, since nobody asked for that."""
     folder = Path(folder)
     _require_parent(folder)
+    _require_no_file(folder)
     folder.mkdir(exist_ok=True)
     return folder
+
+
+def require_folder(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder that :func:`own_folder` could not make, or that nothing can be written into."""
+    folder = Path(folder)
+    _require_no_file(folder)
+    require_writable(folder / "x" if folder.is_dir() else folder)
+
+
+def _require_no_file(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file, and must be a folder or a new name")
 
 
 def _require_parent(path: Path) -> None:

@@ -48,6 +48,19 @@ def test_what_is_read_is_never_written_over(tmp_path, instruments, name):
     assert (tmp_path / name).read_bytes() == before
 
 
+def test_answers_that_somebody_gave_are_never_written_over(tmp_path, instruments):
+    (tmp_path / "m-check.csv").write_text("id,answer\nr1,s1\n")
+    code, text = adapted(tmp_path, "1.csv", "2.csv", "m-check.csv")
+    assert code == 2 and f"{tmp_path / 'm-check.csv'}, in which somebody has given 1 answer: give --out" in text
+    assert (tmp_path / "m-check.csv").read_text() == "id,answer\nr1,s1\n"
+
+
+def test_a_name_that_is_none_is_refused_in_one_sentence(tmp_path, instruments, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, text = adapted(tmp_path, "1.csv", "2.csv", ".")
+    assert code == 2 and text == f"error: {tmp_path} must end in .csv or .parquet or .npy\n"
+
+
 @pytest.mark.slow
 def test_without_a_pair_rows_are_corrected_and_nobody_says_how_well(tmp_path, instruments):
     code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.npy", pairs=False)

@@ -161,6 +161,10 @@ def test_parquet_goes_out_as_it_comes_in(folder, tmp_path):
         (("stored.parquet", "incoming.csv", "--require", "95", "--out", "out.csv"), "--require must be a number in 0"),
         (("stored.parquet", "incoming.csv", "--pairs", "none.csv", "--out", "out.csv"), "none.csv does not exist"),
         (("stored.parquet", "incoming.csv", "--save", "nowhere/model", "--out", "out.csv"), "nowhere' does not exist"),
+        (("stored.parquet", "incoming.csv", "--save", "known.csv", "--out", "out.csv"), "known.csv is a file, and"),
+        (("stored.parquet", "incoming.csv", "--out", "."), "error: . must end in .csv or .parquet"),
+        (("stored.parquet", "incoming.csv", "--report", "r.txt", "--out", "out.csv"), "--report must end in .html"),
+        (("stored.parquet", "incoming.csv", "--report", ".", "--out", "out.csv"), "--report must end in .html; got ."),
         (("incoming.csv", "--model", "nowhere", "--out", "out.csv"), "holds no model of ahop match"),
         (("incoming.csv", "--model", "model", "--ask", "31", "--out", "out.csv"), "--ask must be 1 to 30, as many"),
     ],
@@ -211,3 +215,25 @@ def test_no_file_is_written_over_another_nor_over_answers(tmp_path):
     assert code == 2 and "--out would write over" in text and answers.read_text() == given
     code, text = said(*files, "--out", tmp_path / "n.csv", "--ask", 3, "--report", tmp_path / "n-check.html")
     assert code == 2 and "the page of --ask" in text and not (tmp_path / "n.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "place"),
+    [
+        ("--report", "--out", "m.csv"),
+        ("--save", "--out", "m.csv"),
+        ("--report", "--ask", "m-check.csv"),
+        ("--save", "--ask", "m-check.csv"),
+        ("--report", "the page of --ask", "m-check.html"),
+        ("--save", "the page of --ask", "m-check.html"),
+        ("--save", "--report", "r.html"),
+    ],
+)
+def test_no_two_things_are_written_to_one_place(folder, tmp_path, monkeypatch, one, other, place):
+    monkeypatch.setattr(linkage, "link", lambda *given, **options: pytest.fail("it has begun to work"))
+    (tmp_path / "same").symlink_to(tmp_path)
+    written = {"--out": tmp_path / "m.csv", "--ask": 3, "--report": tmp_path / "r.html", "--save": tmp_path / "model"}
+    written[one] = tmp_path / "same" / place
+    code, text = said(folder / "incoming.csv", "--model", folder / "model", *sum(written.items(), ()))
+    assert code == 2 and f"error: {one} would write over {other}, since both are {written[one]}" in text
+    assert [path.name for path in tmp_path.iterdir()] == ["same"]

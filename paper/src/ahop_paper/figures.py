@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from ahop.memories import AdaptiveHopfield
+from ahop.plot.canvas import BLUE, GREY
 from ahop.similarity import footprint
 from ahop.variants import Biased, Compose, Masked, Noisy, Variant
-from ahop_paper.plots import COLOURS, canvas, write
+from ahop_paper.plots import COLOURS, canvas, tinted, write
 
 # A value that is kept exactly is a line without width; so much noise makes it one that can be seen.
 _PEN = 0.02
@@ -81,7 +82,7 @@ def draw_clouds(path: str | os.PathLike[str], places: int = 201) -> None:
             density = variant.log_likelihood(pattern, plane)[:, 0].reshape(places, places).T
             # The fourth root shows what is a thousand times rarer than the peak, too.
             shade = (density - density.max()).exp() ** 0.25
-            axes.imshow(shade.numpy(), origin="lower", extent=(-1, 1, -1, 1), cmap="Blues", vmin=0, vmax=1)
+            axes.imshow(tinted(shade, BLUE).numpy(), origin="lower", extent=(-1, 1, -1, 1))
             axes.plot(0, 0, marker="o", color=COLOURS["b-hop"], markersize=4)
             axes.set_title(name, fontsize=11)
             axes.set_xticks([-1, 0, 1])
@@ -131,7 +132,8 @@ def draw_example(path: str | os.PathLike[str]) -> None:
             grid[name].imshow(image.reshape(16, 16).numpy(), cmap="gray", vmin=-1.5, vmax=1.5)
             grid[name].set_title(name if name == "query" else f"stored: {name}", fontsize=11)
         for name, values in (("hen q", terms[0]), ("chick q", terms[1])):
-            grid[name].imshow(values.reshape(16, 16).numpy(), cmap="Blues_r", vmin=-4, vmax=0)
+            unlike = (-values / 4).clamp(0, 1).reshape(16, 16)
+            grid[name].imshow(tinted(unlike, BLUE).numpy())
             grid[name].set_title("1. alike in each pixel", fontsize=11)
         for name in ("hen", "chick", "query", "hen q", "chick q"):
             grid[name].set_xticks([])
@@ -142,12 +144,12 @@ def draw_example(path: str | os.PathLike[str]) -> None:
         grid["sorted"].set_title("2. sorted", fontsize=11)
         grid["sorted"].legend(frameon=False)
         ahead = (prints[0] - prints[1]).numpy()
-        grid["footprints"].plot(ahead, color="black")
+        grid["footprints"].plot(ahead, color=GREY)
         for part, colour in ((ahead > 0, colours[0]), (ahead < 0, colours[1])):
             grid["footprints"].fill_between(range(len(ahead)), ahead, where=part, color=colour, alpha=0.5)
         grid["footprints"].set_title("3. added up: hen ahead by", fontsize=11)
         grid["footprints"].set_xlabel("best k pixels")
-        grid["weights"].plot(weights.numpy(), color="black")
+        grid["weights"].plot(weights.numpy(), color=GREY)
         grid["weights"].set_title("learned weight of rank", fontsize=11)
         grid["weights"].set_xlabel("rank")
         for name, scores, title in (
@@ -156,7 +158,7 @@ def draw_example(path: str | os.PathLike[str]) -> None:
         ):
             better = (scores - scores.mean()).numpy()
             grid[name].bar(["hen", "chick"], better, color=colours)
-            grid[name].axhline(0, color="black", linewidth=0.8)
+            grid[name].axhline(0, color=GREY, linewidth=0.8)
             grid[name].set_title(title, fontsize=11)
             grid[name].set_ylabel("score, from their mean")
         write(figure, path)

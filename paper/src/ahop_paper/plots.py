@@ -1,4 +1,4 @@
-"""Pictures of results, in one style."""
+"""Pictures of results, in one style: without a ground of their own, so that they follow a page in light and in dark."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from ahop._files import whole_file
+from ahop.plot.canvas import BLUE, GREY
 from ahop.similarity import Density, Similarity
 from ahop_paper._libraries import require
 from ahop_paper.baselines import PLAIN
@@ -18,27 +20,32 @@ from ahop_paper.baselines import PLAIN
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; the Oracle is grey, being out of reach.
+# Near Okabe and Ito's colours, which colour-blind readers can tell apart, each with a contrast of three to white and to
+# black; the Oracle is grey, being out of reach.
 COLOURS = {
     "m-hop": "#0072B2",
-    "centred L1": "#000000",
-    "z-scored cosine": "#56B4E9",
-    "u-hop": "#56B4E9",
-    "s-hop": "#999933",
-    "k-hop": "#E69F00",
-    "k2-hop": "#F0C000",
-    "mlp": "#CC79A7",
+    "centred L1": "#9A6324",
+    "z-scored cosine": "#4799C9",
+    "u-hop": "#4799C9",
+    "s-hop": "#6F9A3A",
+    "k-hop": "#C77F00",
+    "k2-hop": "#9C9500",
+    "mlp": "#C66F9F",
     "a-hop": "#009E73",
-    "a-hop-adam": "#66C2A5",
+    "a-hop-adam": "#459B82",
     "b-hop": "#D55E00",
-    "b-hop*": "#882255",
-    "oracle": "#777777",
+    "b-hop*": "#B0407F",
+    "oracle": GREY,
 }
 STYLE: Any = {
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), GREY),
     "font.size": 11,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "grid.color": GREY,
     "grid.alpha": 0.25,
 }
 
@@ -96,7 +103,7 @@ def _lanes(
         axes = figure.subplots()
         for lane, setting in enumerate(settings):
             if lane % 2:
-                axes.axhspan(lane - 0.5, lane + 0.5, color="#f3f3f3", zorder=0)
+                axes.axhspan(lane - 0.5, lane + 0.5, color=GREY, alpha=0.12, linewidth=0, zorder=0)
             if ("oracle", setting) in found:
                 ceiling = found["oracle", setting]["mean"]
                 axes.plot([ceiling] * 2, [lane - 0.42, lane + 0.42], color=COLOURS["oracle"], linewidth=2, zorder=1)
@@ -162,12 +169,26 @@ def corruption(similarity: Similarity, path: str | os.PathLike[str]) -> None:
                     axes.plot(values.numpy(), color=COLOURS["b-hop"], marker=".", linestyle="none")
                     axes.set_xlabel("dimension")
                 else:
-                    axes.fill_between(places.numpy(), values.numpy(), color=COLOURS["m-hop"], alpha=0.5)
+                    axes.fill_between(places.numpy(), values.numpy(), color=BLUE, alpha=0.6)
                     axes.set_xlabel("value" if places.is_floating_point() else "rank")
                 axes.set_ylim(min(0.0, 1.1 * float(values.min())), max(1.1 * float(values.max()), 1e-3))
                 axes.set_title(name, fontsize=11)
             line[0].set_ylabel(title)
         write(figure, path)
+
+
+def tinted(weights: Tensor, colour: str) -> Tensor:
+    """Pixels of one colour, as opaque as their weights in 0 to 1: where nothing is, the page is.
+
+    Example:
+        >>> tinted(torch.tensor([[0.0, 0.5]]), "#ff0000")
+        tensor([[[1.0000, 0.0000, 0.0000, 0.0000],
+                 [1.0000, 0.0000, 0.0000, 0.5000]]])
+    """
+    from matplotlib.colors import to_rgb
+
+    ink = weights.new_tensor(to_rgb(colour)).expand(*weights.shape, 3)
+    return torch.cat([ink, weights[..., None]], -1)
 
 
 @contextmanager

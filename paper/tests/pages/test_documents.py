@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from ahop_paper.commands import app
@@ -25,6 +26,22 @@ def test_every_table_and_picture_of_the_results_is_shown_in_a_document():
     assert sorted(re.findall("<!-- table: (.*) -->", text)) == sorted(tables.TABLES)
     for path in (ROOT / "results").glob("*.png"):
         assert f"/results/{path.name})" in text, path
+
+
+PICTURES = sorted(
+    {
+        (page.parent / name).resolve().relative_to(ROOT)
+        for page in (*ROOT.glob("docs/results/*.md"), *ROOT.glob("docs/science/*.md"))
+        for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
+    }
+)
+
+
+@pytest.mark.parametrize("path", PICTURES, ids=str)
+def test_a_picture_of_results_has_no_ground_of_its_own(path):
+    if path.suffix != ".svg":
+        with Image.open(ROOT / path) as image:
+            assert image.convert("RGBA").getpixel((0, 0))[3] == 0
 
 
 def test_every_page_of_results_is_kept_to_them():

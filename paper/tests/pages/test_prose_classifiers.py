@@ -134,12 +134,12 @@ def gaps_by_area():
 def printed_as_areas():
     def figures(data):
         found = [one("tabular-benchmark", what, data=data, model="xgboost") for what in ("paper", "accuracy", "auc")]
-        return [figure(value) for value in found]
+        return [points(value) for value in found]
 
     (bank, own, area), (purchase, same, other) = map(figures, ("bank", "purchase"))
     return (
-        f"XGBoost has {bank} on Bank in the paper, and in our runs an accuracy of {own} and an AUC of {area};"
-        f" on Purchase {purchase}, and in our runs {same} and {other}"
+        f"XGBoost has {bank} % on Bank in the paper, and in our runs an accuracy of {own} % and an AUC of {area} %;"
+        f" on Purchase {purchase} %, and in our runs {same} and {other} %"
     )
 
 
@@ -148,9 +148,9 @@ def gap_not_found():
     assert level(gaps) and level(kernels)
     (area,) = (gap for gap in between("a-hop", "m-hop", "auc").values() if gap["low"] > 0)
     return (
-        f"ours is {figure(gaps['adult']['mean'])} and {figure(gaps['heart']['mean'])} above, which is not"
+        f"ours is {points(gaps['adult']['mean'])} and {points(gaps['heart']['mean'])} points above, which is not"
         " significant over five splits, and k2-hop is level with a-hop. By AUC, which the text announces for Purchase,"
-        f" ours is significantly above m-hop there, by {figure(area['mean'])}"
+        f" ours is significantly above m-hop there, by {points(area['mean'])} points"
     )
 
 
@@ -176,7 +176,9 @@ def bags_with_the_max_beside():
         one("mil", "auc", data=data, model="attention and max") - one("mil", "auc", data=data, model="a-hop")
         for data in {row["data"] for row in rows("mil")}
     ]
-    return f"attention is {figure(max(ahead))} ahead of `a-hop` at most, and {figure(-min(ahead))} behind at most"
+    return (
+        f"attention is {points(max(ahead))} points ahead of `a-hop` at most, and {points(-min(ahead))} behind at most"
+    )
 
 
 def long_training():

@@ -106,9 +106,9 @@ def calibrated():
 
 def calibrated_lead():
     found = calibrated()
-    leads = " and ".join(figure(one["a-hop"] - one["m-hop"]) for one in found)
-    own = " and ".join(figure(one["a-hop"]) for one in found)
-    return f"with `calibrated` it is {leads}, less than the paper's: a-hop has {own} there"
+    leads = " and ".join(points(one["a-hop"] - one["m-hop"]) for one in found)
+    own = " and ".join(points(one["a-hop"]) for one in found)
+    return f"with `calibrated` it is {leads} points, less than the paper's: a-hop has {own} % there"
 
 
 def calibration():
@@ -116,7 +116,7 @@ def calibration():
         model: max(one("worlds", "calibration_error", world=f"published {level}", model=model) for level in (0.4, 0.5))
         for model in LEARNED
     }
-    return f"at most {figure(worst['b-hop'])} with labels and {figure(worst['b-hop*'])} without"
+    return f"at most {percent(worst['b-hop'])} with labels and {percent(worst['b-hop*'])} without"
 
 
 def rejection():
@@ -124,8 +124,8 @@ def rejection():
         [one("worlds", "rejection_auroc", world=f"published {difficulty}", model=model) for model in LEARNED]
         for difficulty in (0.4, 0.5)
     )
-    (found,) = {figure(value) for value in easy}
-    return f"the AUROC is {found} at .4 and at least {figure(min(hard))} at .5"
+    (found,) = {percent(value) for value in easy}
+    return f"the AUROC is {found} at .4 and at least {percent(min(hard))} at .5"
 
 
 def few_samples():
@@ -190,8 +190,8 @@ def rounded_values():
 
 def untuned_calibration():
     labelled = max(row["calibration_error"]["mean"] for row in rows("worlds-untuned", model="b-hop"))
-    turned, swapped = (figure(untuned("calibration_error", world, "b-hop*")) for world in (MOVED[-1], SWAPPED))
-    return f"at most {figure(labelled)} with labels; without, it is {turned} after a rotation by 90° and {swapped}"
+    turned, swapped = (percent(untuned("calibration_error", world, "b-hop*")) for world in (MOVED[-1], SWAPPED))
+    return f"at most {percent(labelled)} with labels; without, it is {turned} after a rotation by 90° and {swapped}"
 
 
 def exact_counts():

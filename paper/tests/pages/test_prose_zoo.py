@@ -1,7 +1,8 @@
 """What the page of every memory advises is what its table says."""
 
-from paper.tests.pages.sentences import one, rows, says
+from paper.tests.pages.sentences import ROOT, one, percent, points, rows, says
 
+from ahop_paper.pages.markdown import plain, read
 from ahop_paper.zoo_memories import NEAREST
 
 PAGE = "docs/results/zoo.md"
@@ -11,6 +12,12 @@ def right(world):
     """Right first choices of every memory in a world."""
     found = rows("zoo", world=world)
     return {row["model"]: row["first_choice"]["mean"] for row in found if row["model"] != "oracle"}
+
+
+def right_runs(world, model):
+    """Right first choices of each seed, as they were measured."""
+    done = read(ROOT / "results", "zoo")["done"]
+    return [one["first_choice"] for one in done if (one["world"], one["model"]) == (world, model)]
 
 
 def worlds():
@@ -58,6 +65,7 @@ def test_a_classical_network_holds_least_and_an_exponential_one_all():
         one("zoo", "capacity", world="capacity", model=name) for name in ("hop", "d-hop", "e-hop")
     )
     assert hop < 12 < dense < exponential == 2**17
+    assert exponential >= 2000 * 64 and says("docs/science/networks.md", "[at least 2,000 times as many]")
 
 
 def whole(way):
@@ -77,10 +85,48 @@ def test_the_best_of_one_step_find_a_set_and_at_rest_ksubsets_keep_it_and_softma
         assert lost < 0.02
 
 
-def test_among_a_million_an_index_and_a_sum_are_cheaper_than_dot_products():
-    assert says(PAGE, "Among a million patterns, `b-hop` is cheaper than dot products")
+def in_dot_products(report):
+    """The time of a query among a million patterns in that of its dot products, the cheapest memory first."""
+    times = {row["model"]: row["costs"][-1]["times"] for row in rows(report)}
+    return dict(sorted(times.items(), key=lambda one: one[1]))
+
+
+def test_among_a_million_on_a_core_an_index_and_a_sum_are_cheaper_than_dot_products():
+    assert says(PAGE, "Among a million patterns, on a core, `b-hop` is cheaper than dot products")
     assert says(PAGE, "`normmax` and `g-hop` cost most")
-    times = {row["model"]: row["costs"][-1]["times"] for row in rows("zoo-costs")}
-    order = sorted(times, key=times.__getitem__)
+    times = in_dot_products("zoo-costs")
     assert {name for name, time in times.items() if time < 1} == {"b-hop", "f-hop"}
-    assert set(order[-2:]) == {"distance, normmax", "g-hop"}
+    assert set(list(times)[-2:]) == {"distance, normmax", "g-hop"}
+
+
+def test_on_a_gpu_nothing_is_cheaper_than_dot_products():
+    times = in_dot_products("zoo-costs-cuda")
+    least = plain(times["b-hop"])
+    assert says(
+        PAGE, f"On the GPU nothing is cheaper than dot products: `b-hop` comes next, at {least} times their time"
+    )
+    assert says(PAGE, "`normmax` and `u-hop` cost most")
+    assert next(iter(times)) == "b-hop" and times["b-hop"] > 1
+    assert set(list(times)[-2:]) == {"distance, normmax", "u-hop"}
+
+
+def test_without_labels_tablets_depend_on_the_seed():
+    found = right_runs("tablets", "b-hop*")
+    *most, last = map(points, found)
+    assert says(PAGE, f"{', '.join(most)} and {last} % of first choices are right in five seeds")
+    assert min(found) < right("tablets")["nearest by L2"]
+    assert says(PAGE, f"with {percent(min(found))} it found nothing")
+
+
+def test_every_share_is_of_as_many_seeds_as_the_page_says():
+    assert says(PAGE, "mean over five seeds")
+    assert {len(row["first_choice"]["runs"]) for row in rows("zoo") if "first_choice" in row} == {5}
+
+
+def test_an_epanechnikov_memory_keeps_as_many_patterns_as_the_table_says():
+    kept, most = (
+        f"{one('zoo', 'capacity', world='capacity', model=f'distance, {name}'):,.0f}"
+        for name in ("epanechnikov", "softmax")
+    )
+    page = "docs/what-we-found.md"
+    assert says(page, f"it keeps {kept} patterns (") and says(page, f"where softmax keeps at least {most}:")

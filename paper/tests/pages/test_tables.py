@@ -53,6 +53,21 @@ def test_what_nobody_knows_any_more_is_shown_by_its_name():
     assert tables.real({"rows": [row]}).lines == []
 
 
+@pytest.mark.parametrize(
+    ("mean", "low", "high", "shown"),
+    [
+        (0.5, 0.4, 0.6, ".500 ± .100"),
+        (0.7, 0.3, 1.1, ".700 (.300 to 1.000)"),
+        (0.01, -0.02, 0.04, ".010 (.000 to .040)"),
+        (0.0012, -0.0002, 0.0026, ".001 ± .001"),
+        (0.5, None, None, ".500"),
+    ],
+)
+def test_no_interval_of_a_share_runs_past_zero_or_one(mean, low, high, shown):
+    row = {"world": "tablets", "model": "a-hop", "first_choice": {"mean": mean, "low": low, "high": high}}
+    assert tables.zoo({"rows": [row]}).lines == [["a-hop", shown]]
+
+
 def spread(*runs):
     return {"mean": sum(runs) / len(runs), "std": max(runs) - min(runs), "runs": list(runs)}
 

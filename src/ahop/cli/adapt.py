@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ahop.cli.common import app, keep, plain_errors, read_incoming, say
+from ahop.cli.common import app, keep, plain_errors, read_incoming, say, spare_answers
 
 _Metric = Annotated[
     str | None,
@@ -37,6 +37,7 @@ def adapt(
     if metric is not None:
         choice(metric, "--metric", ("cosine", "inner", "l2"))
     tables.require_table(out, ".npy")
+    spare_answers({"--out": out})
     keep([stored, incoming, pairs], {"--out": out})
     held, asked = tables.read(stored, id), read_incoming(incoming, id, incoming_id)
     say("stored", str(held))

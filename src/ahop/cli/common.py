@@ -91,6 +91,35 @@ def keep(read: Iterable[Path | None], written: Mapping[str, Path | None]) -> Non
             raise ValueError(f"{option} would write over {path}, which is read here")
 
 
+def spare_answers(written: Mapping[str, Path | None]) -> None:
+    """Refuse to write over rows that somebody has checked.
+
+    Args:
+        written: Where tables go, by the option that says so; None where none does.
+    """
+    from ahop import linkage
+    from ahop.tables.table import counted
+
+    for option, path in written.items():
+        if path is not None and (given := linkage.answers_in(path)):
+            raise ValueError(
+                f"{option} would write over {path}, in which somebody has given {counted(given, 'answer')}: give "
+                "--out another name"
+            )
+
+
+def apart(written: Mapping[str, Path | None]) -> None:
+    """Refuse to write two things to one place.
+
+    Args:
+        written: Where each goes, by what a message calls it; None where it is not written.
+    """
+    taken: dict[Path, str] = {}
+    for option, path in written.items():
+        if path is not None and (other := taken.setdefault(path.resolve(), option)) != option:
+            raise ValueError(f"{option} would write over {other}, since both are {path}: give one another name")
+
+
 def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Say what was wrong with an argument in one line instead of a traceback."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahop.cli.common import app, keep, plain_errors, read_incoming, say
+from ahop.cli.common import apart, app, keep, plain_errors, read_incoming, say, spare_answers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,34 +43,21 @@ def match(
     model: Annotated[Path | None, typer.Option(help="Folder of a model to use as it is.")] = None,
 ) -> None:
     """Match rows of two tables: learn what happened to them on their way, and say how right the matches are."""
-    from ahop import _extras, linkage, tables
+    from ahop import linkage, tables
     from ahop._checks import within
-    from ahop._files import require_writable, write_whole
-    from ahop.tables.table import counted
+    from ahop._files import write_whole
 
     # What can be refused is refused before the work.
     for share, name in ((require, "--require"), (reject, "--reject")):
         if share is not None:
             within(share, name, 0.0, 1.0)
-    checks = out.with_name(f"{out.stem}-check{out.suffix}")
     tables.require_table(out)
     for file in (pairs, answers):
         if file is not None and not file.is_file():
             raise FileNotFoundError(f"{file} does not exist")
-    for target, option in ((out, "--out"), *(((checks, "--ask"),) if ask is not None else ())):
-        if given := linkage.answers_in(target):
-            raise ValueError(
-                f"{option} would write over {target}, in which somebody has given {counted(given, 'answer')}: give "
-                "--out another name"
-            )
-    if ask is not None and report is not None and report.resolve() == checks.with_suffix(".html").resolve():
-        raise ValueError(f"--report must not be {report}, which is the page of --ask: give it another name")
-    keep([*files, pairs, answers], {"--out": out, "--report": report, "--ask": None if ask is None else checks})
-    if report is not None:
-        _extras.require("matplotlib", extra="plot")
-        require_writable(report)
-    if save is not None and not save.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(save.parent)!r} does not exist")
+    checks = out.with_name(f"{out.stem}-check{out.suffix}")
+    asking = {} if ask is None else {"--ask": checks, "the page of --ask": checks.with_suffix(".html")}
+    _require_targets({"--out": out, **asking, "--report": report, "--save": save}, [*files, pairs, answers])
     stored, incoming = _read(files, id, incoming_id, model)
     known = checked = None
     table = stored.stored if isinstance(stored, linkage.Model) else stored
@@ -114,6 +101,23 @@ def match(
         say("verdict", text)
         if not passed:
             raise typer.Exit(_NOT_REACHED)
+
+
+def _require_targets(written: dict[str, Path | None], read: list[Path | None]) -> None:
+    """Refuse what would write over something of worth, or could not be written when the work is done."""
+    from ahop import _extras
+    from ahop._files import require_folder, require_writable
+
+    spare_answers({option: written.get(option) for option in ("--out", "--ask")})
+    keep(read, written)
+    apart(written)
+    if (report := written["--report"]) is not None:
+        if report.suffix.lower() != ".html":
+            raise ValueError(f"--report must end in .html; got {report}")
+        _extras.require("matplotlib", extra="plot")
+        require_writable(report)
+    if (save := written["--save"]) is not None:
+        require_folder(save)
 
 
 def _left(incoming: Table, *known: Tensor | None) -> int:

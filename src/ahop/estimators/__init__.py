@@ -1,5 +1,6 @@
 """Associative memories as scikit-learn estimators."""
 
+from ahop.estimators.adapter import QueryAdapter
 from ahop.estimators.bags import HopfieldBagClassifier
 from ahop.estimators.classifier import HopfieldClassifier
 from ahop.estimators.regressor import HopfieldRegressor
@@ -14,4 +15,5 @@ __all__ = [
     "HopfieldRegressor",
     "HopfieldRetriever",
     "PiecewiseDirectStandardization",
+    "QueryAdapter",
 ]

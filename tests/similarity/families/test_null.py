@@ -57,7 +57,6 @@ def test_few_queries_of_many_dimensions_are_not_found_in_noise():
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
 def test_what_is_far_beyond_chance_may_be_within_what_sets_differ_by():
     """51 patterns of 122 correlated values: all queries were ten nats above every set, and those differed by fifty."""
@@ -65,6 +64,7 @@ def test_what_is_far_beyond_chance_may_be_within_what_sets_differ_by():
     assert not BayesianHopfield(world.patterns).fit(world.queries, seed=8, verbose=False).report.found
 
 
+@pytest.mark.slow
 def test_a_few_labels_find_what_queries_alone_cannot():
     """Right three times in ten is far above chance, and twenty labels know it."""
     patterns, origins = drawn(100, 16, seed=0), torch.arange(60)

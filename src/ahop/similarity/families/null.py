@@ -12,8 +12,9 @@ it has now, which keeps its distribution instead, be it ever so odd. Only who is
 
 Sets of either kind are drawn until it is clear. The patterns must explain the queries better than every set does, by
 more than sets of a kind differ (Student's t, with the set as the sample: how well a few patterns happen to cover the
-queries is chance as well). And first choices must stand out from second ones more than they do in any set: a model that
-is as sure of patterns that nothing came from has no ground to be sure.
+queries is chance as well), which far beyond chance is judged without a bound. And first choices must stand out from
+second ones more than they do in any set: a model that is as sure of patterns that nothing came from has no ground to be
+sure.
 """
 
 from __future__ import annotations
@@ -90,8 +91,12 @@ def above_chance(data: TrainingData, chosen: Candidate, seed: int = 0) -> bool:
         least, out = float(means.min()), float(own.lead.mean()) / (surest + _TINY)
         if least <= _MORE or (least <= _BEYOND and out <= _STANDS_OUT):
             return False
-        spread = min(_among_sets(means), _among_sets(torch.stack(medians)))
-        if count == 2 and spread > _SET_ERRORS and (least > _BEYOND or (least > _CLEAR and out > _CLEARLY_OUT)):
+        if count < 2:
+            continue
+        spread = _among_sets(means if least <= _BEYOND else torch.stack(medians))
+        if count == 2 and least > _BEYOND and spread > _SET_ERRORS:
+            break
+        if count == 2 and least > _CLEAR and out > _CLEARLY_OUT:
             break
         if count == 3 and spread > _CLEAR_ERRORS:
             break

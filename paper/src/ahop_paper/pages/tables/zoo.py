@@ -141,8 +141,14 @@ def _by_memory(rows: list[Row], what: str) -> dict[str, list[str]]:
 
 
 def _with_interval(figures: Row) -> str:
-    mean = figure(figures["mean"])
-    return mean if figures["low"] is None else f"{mean} ± {figure((figures['high'] - figures['low']) / 2)}"
+    """A share and half of its interval; the ends of one that would run past 0 or 1, as it is printed."""
+    mean, low, high = (figures[key] for key in ("mean", "low", "high"))
+    if low is None:
+        return figure(mean)
+    shown, half = (round(value, 3) for value in (mean, (high - low) / 2))
+    if half <= shown <= 1 - half:
+        return f"{figure(mean)} ± {figure(half)}"
+    return f"{figure(mean)} ({figure(max(low, 0.0))} to {figure(min(high, 1.0))})"
 
 
 @shown("blends", "blends")
