@@ -50,13 +50,16 @@ def asked(memory: ahop.BayesianHopfield, world: World, rows: Tensor) -> dict[str
     assert memory.report is not None
     found = memory.recall(world.asked[rows])
     wanted = world.wanted[rows]
-    right = float((found.indices[:, 0] == wanted).double().mean())
+    each = (found.indices[:, 0] == wanted).double()
+    right = float(each.mean())
     low, high = memory.report.interval
     kept = memory.recall(world.asked[rows], reject=0.05).indices[:, 0] >= 0
     genuine = wanted >= 0
+    # What labels say is about queries whose origin is stored, and what checked answers say about all of them.
+    judged = each if memory.report.checked or not bool(genuine.any()) else each[genuine]
     return {
         **{"found": memory.report.found, "right": right, "sure": float(found.probabilities[:, 0].mean())},
-        **{"labels": memory.report.labels, "low": low, "high": high},
+        **{"labels": memory.report.labels, "low": low, "high": high, "judged": float(judged.mean())},
         "kept": float(kept[genuine].double().mean()) if bool(genuine.any()) else math.nan,
         "strangers refused": float((~kept[~genuine]).double().mean()) if bool((~genuine).any()) else math.nan,
         "chosen": memory.report.chosen,
@@ -102,7 +105,7 @@ def summary(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
             for what in ("right", "sure", "kept", "strangers refused"):
                 values = [one[what] for one in own if not math.isnan(one[what])]
                 figures[what] = sum(values) / len(values) if values else None
-            holds = sum(one["low"] <= one["right"] <= one["high"] for one in own if one["labels"])
+            holds = sum(one["low"] <= one["judged"] <= one["high"] for one in own if one["labels"])
             counted = {"fits": len(own), "found": sum(one["found"] for one in own), "interval holds": holds}
             counted["too sure"] = max(one["sure"] - one["right"] for one in own)
             rows.append({"data": data, "way": way, **counted, **figures})
