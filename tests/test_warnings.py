@@ -12,13 +12,14 @@ from ahop import similarity
 from ahop.learning.report import FitReport
 from ahop.similarity import Corruption
 from ahop.similarity.families import calibration as trust
-from ahop.variants import Mixed
+from ahop.variants import Biased, Mixed
 
 SOURCE = Path(ahop.__file__).parent
 GENERATOR = torch.Generator().manual_seed(0)
 PATTERNS = torch.rand(40, 8, generator=GENERATOR)
 UNRELATED = torch.rand(40, 8, generator=GENERATOR)
 SEEN = Mixed(0.4, 0.3, 0.1).sample(PATTERNS, 60)
+SHIFTED = Biased(1.0).sample(PATTERNS, 300)
 
 
 def cut_short(monkeypatch):
@@ -58,7 +59,7 @@ CASES = {
     "a memory that never rests": (grown, lambda memory: memory.retrieve(torch.ones(2), None, max_steps=7)),
     "a memory that is called": (grown, lambda memory: memory(torch.ones(2), None, max_steps=7)),
     "a layer that never rests": (restless, lambda layer: layer((torch.randn(4, 3), torch.randn(2, 3), PATTERNS[:4]))),
-    "order weights": (lambda _: ahop.AdaptiveHopfield(PATTERNS), lambda memory: memory.fit(*SEEN, steps=1)),
+    "order weights": (lambda _: ahop.AdaptiveHopfield(PATTERNS), lambda memory: memory.fit(*SHIFTED, steps=1)),
     "a kernel": (lambda _: ahop.KernelHopfield(PATTERNS), lambda memory: memory.fit(steps=1)),
     "a likelihood": (cut_short, lambda memory: memory.fit(SEEN.queries)),
     "no map": (lambda _: ahop.BayesianHopfield(PATTERNS), lambda memory: memory.fit(torch.rand(20, 5))),

@@ -68,7 +68,8 @@ def test_a_stranger_is_left_out_and_so_is_who_lost_its_pattern_to_a_likelier_que
     queries = torch.cat([near, nearer, torch.rand(1, 16, generator=torch.Generator().manual_seed(5)) * 2 - 1])
     found = learned.match(queries, reject=0.05)
     assert found.indices.tolist() == [-1, 0, -1] and found.alone.tolist() == [0, 0, -1]
-    assert float(found.strangers[[0, 2]].min()) > 0.9 and float(found.strangers[1]) < 0.1
+    # Two queries that are nearly as good compete for one pattern.
+    assert found.strangers[0] > 0.5 > found.strangers[1] and float(found.strangers[2]) > 0.9
     assert found.probabilities[[0, 2]].tolist() == [0, 0] and found.strained == {0: 2}
     # Who says that there are no strangers gets the next best.
     assert int(learned.match(queries[:2]).indices[0]) > 0

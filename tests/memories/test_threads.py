@@ -149,8 +149,9 @@ def meanwhile(monkeypatch, memory, **new):
 
 def test_what_is_learned_of_each_pattern_follows_those_that_come_and_go_meanwhile(monkeypatch):
     alone, memory = (ahop.AdaptiveHopfield(FIRST, isolated=True) for _ in range(2))
-    origins = torch.arange(60) % 6
-    queries = FIRST[origins] + 0.3 * torch.randn(60, DIM, generator=torch.Generator().manual_seed(1))
+    origins = torch.arange(240) % 20
+    queries = FIRST[origins] * torch.tensor([4.0, -1.0]).repeat(DIM // 2)
+    queries = queries + 0.1 * torch.randn(240, DIM, generator=torch.Generator().manual_seed(1))
     wanted = alone.fit(queries, origins).similarity.deviation
     meanwhile(monkeypatch, memory)
     memory.fit(queries, origins)

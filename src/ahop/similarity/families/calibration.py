@@ -165,9 +165,7 @@ def from_held_out(held_out: HeldOut, expected: float) -> tuple[float, float]:
     log_beta, doubt = fit_doubt(held_out.scores, held_out.log_beta)
     share, count = held_out.accuracy if math.isnan(expected) else expected, held_out.witnesses
     log_beta, doubt = _proved(held_out.scores, log_beta, doubt, clopper_pearson(round(share * count), count)[0])
-    # As if of one label more, which is as likely right as not.
-    most = (share * count + 0.5) / (count + 1)
-    return _no_surer(lambda at: (1 - doubt) * _sureness(held_out.scores, at), most, log_beta - 12.0, log_beta), doubt
+    return _no_surer(lambda at: (1 - doubt) * _sureness(held_out.scores, at), share, log_beta - 12.0, log_beta), doubt
 
 
 def from_answers(scores: Tensor) -> tuple[float, float]:

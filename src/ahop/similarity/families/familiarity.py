@@ -81,7 +81,7 @@ def adjusted_count(genuine: Tensor, strange: Tensor, unknown: Tensor) -> float:
         >>> strange = torch.linspace(0, 1, 100)
         >>> unknown = torch.cat([strange[::5], torch.full((60,), 2.0)])
         >>> round(adjusted_count(torch.full((20,), 2.0), strange, unknown), 2)
-        0.25
+        0.26
         >>> adjusted_count(torch.full((20,), 2.0), strange, torch.full((60,), 2.0))
         0.0
     """
