@@ -1,9 +1,11 @@
+import itertools
 import json
 import sys
+from datetime import datetime, timedelta
 
 import pytest
 
-from ahop_paper import benchmark
+from ahop_paper import benchmark, report
 
 DONE = []
 
@@ -19,6 +21,16 @@ def summary(done):
 
 @pytest.fixture
 def run(monkeypatch):
+    days = itertools.count()
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, zone):
+            return datetime(2026, 1, 1, tzinfo=zone) + timedelta(days=next(days))
+
+    # No two runs begin at the same time.
+    monkeypatch.setattr(report, "datetime", Clock)
+
     def run(*options):
         DONE.clear()
         monkeypatch.setattr(sys, "argv", ["benchmark.py", *map(str, options)])
@@ -48,9 +60,9 @@ def test_several_files_make_the_report_that_one_run_would_have_made(run, tmp_pat
     assert run("--out", joined, "--join", one, other) == []
 
     def told(path):
-        report = json.loads(path.read_text())
-        done = [{key: value for key, value in row.items() if key != "sitting"} for row in report["done"]]
-        return report["rows"], sorted(done, key=str)
+        found = json.loads(path.read_text())
+        done = [{key: value for key, value in row.items() if key != "sitting"} for row in found["done"]]
+        return found["rows"], sorted(done, key=str)
 
     assert told(joined) == told(whole)
 

@@ -193,7 +193,8 @@ def join(
             # A trial, a choice and a test of the same model are told apart by what they hold.
             which = repr(([one.get(key) for key in _WHICH], sorted(one)))
             before, other = parts.setdefault(which, (one, path))
-            if before != one:
+            # Whenever it was done.
+            if {**before, "sitting": None} != {**one, "sitting": None}:
                 raise ValueError(f"{other} and {path} have different figures for {_names([one])}; leave one out")
     done = [one for one, _ in parts.values()]
     codes: dict[str, set[str | None]] = {}
