@@ -3,7 +3,13 @@ import torch
 
 from ahop import BayesianHopfield
 from ahop.similarity.families import null
+from ahop_paper.drawing import Draw
 from ahop_paper.populations import unrelated
+from ahop_paper.unseen import DRAWN
+
+
+def share(found, wanted):
+    return float((found == wanted).double().mean())
 
 
 def drawn(*shape, seed):
@@ -35,6 +41,29 @@ def test_a_few_queries_that_lie_on_their_patterns_are_found(seed):
     """Half of nine tell nothing; most of them do."""
     patterns = torch.rand(40, 2, generator=torch.Generator().manual_seed(seed))
     assert BayesianHopfield(patterns).fit(patterns[:9] + torch.tensor([0.001, 0])).report.found
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
+def test_first_choices_stay_the_best_guess_where_nothing_was_found(monkeypatch):
+    """The plain distance knows nothing of other units; checked answers prove what was learned of them."""
+    patterns, origins = drawn(40, 6, seed=0), torch.arange(70) % 40
+    queries = 3 * patterns[origins] + 4 + 0.2 * drawn(70, 6, seed=1)
+    monkeypatch.setattr(null, "above_chance", lambda *_: False)
+    memory = BayesianHopfield(patterns).fit(queries, verbose=False)
+    plain, found = BayesianHopfield(patterns).recall(queries), memory.recall(queries)
+    assert not memory.report.found and float(found.probabilities.max()) < 0.03
+    assert share(found.indices[:, 0], origins) > 0.9 > 0.5 > share(plain.indices[:, 0], origins)
+    memory.verify(queries[:20], origins[:20])
+    assert memory.report.found and float(memory.recall(queries).probabilities.mean()) > 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
+def test_spectra_that_cannot_be_told_from_chance_are_still_ranked_by_what_was_learned():
+    world = DRAWN["raw spectra"](Draw(0))
+    memory = BayesianHopfield(world.patterns).fit(world.queries, verbose=False)
+    assert not memory.report.found and share(memory.recall(world.asked).indices[:, 0], world.wanted) > 0.4
 
 
 @pytest.mark.slow

@@ -42,7 +42,8 @@ class Family(ABC):
         plain: Whether it is what anyone would try first: with labels, its :meth:`recipes` are screened in every view.
         settles: Whether it is looked for first without labels; a :class:`Candidate` that settles then leaves no choice.
         maps: Whether queries may have another number of dimensions than patterns.
-        slow: Whether it takes so long that it is tried last without labels, to be given up where it is clearly behind.
+        slow: Whether it takes so long that it is tried last, without labels or of many values, to be given up where it
+            is clearly behind.
         takes_missing: Whether values of queries may be missing.
         frugal: Whether pairs of one pattern teach it enough to be taken where nothing can be left out to choose by.
         steady_after: From how many queries on a stream goes on from its model (:meth:`follow`); one that has seen fewer

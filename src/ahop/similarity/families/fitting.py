@@ -114,8 +114,7 @@ def learn(
     # What cannot be told from chance may be as sure of itself as it likes.
     if not chosen.found:
         certain = replace(learned.report, confidence=1 / len(data.patterns))
-        # The order that answers have is that of a memory which has learned nothing.
-        model = without_labels.nearest(measured).model if data.same_width else learned.model
+        model = without_labels.best_guess(measured, learned.model, seed)
         learned = replace(learned, model=model, report=certain, doubt=1.0)
     elif not learned.report.labels and not null.can_tell(measured):
         learned = replace(learned, report=replace(learned.report, confidence=math.nan))

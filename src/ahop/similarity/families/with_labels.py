@@ -18,6 +18,8 @@ from ahop.similarity.families.views import View
 _LEVEL = 2e-3
 # So few pairs can choose nothing, and so few hardly.
 FEWEST, _FEW = 8, 20
+# Of more values than this, what takes long is tried last: it is skipped where nothing can be better any more.
+_LONG = 2**17
 
 
 def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Outcome:
@@ -41,9 +43,10 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         # Nothing that few pairs say is to make it worse than a memory that has learned nothing.
         comparison.add(plain_distance(data, comparison.validation))
     views = _screen(comparison, data, families, seed, bar)
+    ordered = sorted(families, key=lambda family: family.slow) if data.queries.numel() > _LONG else families
     for view in views:
         shown, validation = view.show(data), comparison.validation.through(view.show)
-        for family in families:
+        for family in ordered:
             if comparison.decided or family.plain or not family.sees(view):
                 continue
             if data.observed is not None and not family.takes_missing:

@@ -16,13 +16,15 @@ from ahop.similarity.density import Density
 from ahop.similarity.families import calibration, completed, null, with_labels
 from ahop.similarity.families.candidate import Candidate, Outcome, Refit
 from ahop.similarity.families.family import Family, with_simplest
-from ahop.similarity.families.nearest.family import plain_distance
+from ahop.similarity.families.nearest.family import PlainMetrics, plain_distance
 from ahop.similarity.families.nearest.model import Nearest
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation
 
 # Fewer queries have no halves to compare models on; and beside so few, the simplest family always stands for choice.
 _FEWEST, _FEW = 8, 64
+# Rows of so few values tell a plain metric at most, unless they tell more than chance.
+_FEW_VALUES = 4
 # Fewer pairs tell nothing by themselves.
 _ENOUGH = 20
 # Known origins decide if one family finds so much more of them than another.
@@ -126,6 +128,26 @@ def from_pairs_alone(
 def _anew(family: Family, seed: int, data: TrainingData) -> Density:
     """What a family that was chosen learns from further data."""
     return (family.without_labels(data, seed, lambda _: None) or family.unvalidated(data, seed)).model
+
+
+def best_guess(data: TrainingData, model: Density, seed: int) -> Density:
+    """What first choices go by where nothing was found that is better than chance.
+
+    A model that was compared with chance stays, for checked answers may yet prove it; but where rows have a few values,
+    a plain metric finds more than a richer model. What was too little to compare is as good as nothing learned.
+
+    Args:
+        data: What the model was learned from.
+        model: The model.
+        seed: Seed of what is drawn.
+    """
+    if not data.same_width:
+        return model
+    if not null.can_tell(data):
+        return nearest(data).model
+    if data.queries.shape[1] > _FEW_VALUES:
+        return model
+    return PlainMetrics().without_labels(data, seed, lambda _: None).model
 
 
 def nearest(data: TrainingData) -> Candidate:
