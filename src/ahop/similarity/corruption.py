@@ -288,6 +288,10 @@ class Corruption(Density):
         self.met_count.zero_()
         return report
 
+    @property
+    def needs_whole_queries(self) -> bool:
+        return self.model.needs_whole_queries
+
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         return self.log_beta.exp() * self.model.stranger(patterns, queries, observed)
 
@@ -296,6 +300,9 @@ class Corruption(Density):
 
     def parts(self) -> list[tuple[float, Density]]:
         return self.model.parts()
+
+    def curve_unit(self, values: str) -> str:
+        return self.model.curve_unit(values)
 
     def describe(self) -> str:
         return self.model.describe()

@@ -190,6 +190,10 @@ class Bent(Density):
 
     # --- scores -----------------------------------------------------------------------------------------------
 
+    @property
+    def needs_whole_queries(self) -> bool:
+        return True
+
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         if observed is not None and not bool(observed.all()):
             scores: Tensor = self.straight(patterns, queries, observed)
