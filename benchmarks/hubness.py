@@ -34,7 +34,13 @@ def ridge(data: Measured, seed: int) -> tuple[Compared, Tensor]:
 
 
 def moved(data: Measured, seed: int, labels: bool) -> tuple[Compared, Tensor]:
-    """The map of b-hop with its noise, and where it leads patterns to."""
+    """The map of b-hop with its noise, and where it leads patterns to.
+
+    Args:
+        data: The data set, split.
+        seed: Of the fit.
+        labels: Whether it learns from the origins of queries.
+    """
     model = Moved(data.patterns.shape[1], data.queries.shape[1])
     model.fit(data.patterns, data.queries[data.learn], data.origins[data.learn] if labels else None, seed=seed)
     model.double()
@@ -50,7 +56,13 @@ METHODS: dict[str, Callable[[Measured, int], tuple[Compared, Tensor]]] = {
 
 
 def crowds(data: Measured, found: Compared, as_queries: Tensor) -> Iterator[tuple[str, Tensor | float]]:
-    """Each way to measure hubness, and that of each pattern ``(N,)``: the mean of its best scores."""
+    """Each way to measure hubness, and that of each pattern ``(N,)``: the mean of its best scores.
+
+    Args:
+        data: The data set, split.
+        found: The comparison to correct.
+        as_queries: Patterns as if they were queries that came to them, ``(N, e)``.
+    """
 
     def best(asked: Tensor, own: tuple[Tensor, Tensor] | None = None) -> Tensor:
         scores = found.score(found.patterns, asked)

@@ -86,7 +86,13 @@ def with_best_baselines(rows: list[Row], what: str, *keys: str) -> list[Row]:
 
 
 def with_name(row: Row, what: str, digits: int = 3) -> str:
-    """A figure, and whose it is where it is that of a baseline."""
+    """A figure, and whose it is where it is that of a baseline.
+
+    Args:
+        row: The row of a report.
+        what: The figure.
+        digits: After the point.
+    """
     return " ".join([figure(row[what]["mean"], digits), *([row["baseline"]] if "baseline" in row else [])])
 
 
