@@ -55,7 +55,7 @@ METHODS: dict[str, Callable[[Measured, int], tuple[Compared, Tensor]]] = {
 }
 
 
-def crowds(data: Measured, found: Compared, as_queries: Tensor) -> Iterator[tuple[str, Tensor | float]]:
+def hubness(data: Measured, found: Compared, as_queries: Tensor) -> Iterator[tuple[str, Tensor | float]]:
     """Each way to measure hubness, and that of each pattern ``(N,)``: the mean of its best scores.
 
     Args:
@@ -87,8 +87,8 @@ def measure(name: str, number: int) -> Iterator[dict[str, Any]]:
     scores = found.score(found.patterns, found.move(data.queries[~data.learn].double()))
     learned = torch.zeros(len(data.patterns), dtype=torch.bool)
     learned[data.origins[data.learn]] = True
-    for counted, crowd in crowds(data, found, as_queries):
-        answers = (2 * scores - crowd).argmax(1)
+    for counted, correction in hubness(data, found, as_queries):
+        answers = (2 * scores - correction).argmax(1)
         wrong = answers[answers != data.origins[~data.learn]]
         shares = {"accuracy": 1 - len(wrong) / len(answers), "wrong_to_learned": float(learned[wrong].double().mean())}
         yield {"method": name, "split": number, "counted": counted, **shares}

@@ -115,7 +115,7 @@ class Plain:
         return baselines.csls(self.self_learned, queries, None if own else origins)
 
 
-# With a pattern's own query in the crowd, patterns of learned items are worse off than those of scored ones.
+# Where a pattern's own query counts for its hubness, patterns of learned items are worse off than those of scored ones.
 PLAIN: dict[str, tuple[str, Callable[[Plain], Compared]]] = {
     "ridge": ("all", lambda plain: plain.ridge),
     "Procrustes": ("all", lambda plain: plain.procrustes),

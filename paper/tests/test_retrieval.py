@@ -62,7 +62,7 @@ def watch(monkeypatch):
     """Memories that learn nothing, so that all that counts is which queries they are given to learn from."""
     watch = Watch(monkeypatch)
     for kind in (AdaptiveHopfield, BayesianHopfield):
-        watch.on(kind, "fit", lambda memory, *lessons, **options: memory)
+        watch.on(kind, "fit", lambda memory, *data, **options: memory)
     return watch
 
 

@@ -64,8 +64,8 @@ def evidence_by_column(memory: AssociativeMemory, query: Any, *, observed: Obser
         raise ValueError(f"memory must separate by a softmax to have log odds, got {memory.separation.name!r}")
     if len(memory) < 2:
         raise ValueError("memory must hold at least two patterns, got one: there is no runner-up")
-    if memory.similarity.needs_whole_queries:
-        raise ValueError(f"memory {_LEAVES_OUT}; this one compares whole queries")
+    if memory.similarity.needs_complete_queries:
+        raise ValueError(f"memory {_LEAVES_OUT}; this one compares complete queries")
     asked = as_queries(query, memory.patterns, observed, memory.query_dim)
     if asked.rows.ndim != 1:
         raise ValueError(f"query must be one row of {memory.query_dim} values, got shape {tuple(asked.rows.shape)}")

@@ -150,9 +150,9 @@ class Verifiable(Doubting, abstract=True):
             return
         if len(strangers):
             self.similarity.meet(self.familiarity(strangers.rows, observed=strangers.observed))
-        told = self.similarity.refusal(REJECT)
+        refusal = self.similarity.refusal(REJECT)
         assert self.report is not None
-        self.report = replace(self.report, strangers=told.known, refused=told.refused)
+        self.report = replace(self.report, strangers=refusal.known, refused=refusal.refused)
 
     @torch.no_grad()
     def _beside_rivals(self, queries: Queries, origins: Tensor) -> Tensor:

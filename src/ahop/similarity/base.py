@@ -75,8 +75,8 @@ class Similarity(Component):
         return type(self).fit is not Similarity.fit
 
     @property
-    def needs_whole_queries(self) -> bool:
-        """Whether queries that lack values are compared by another rule than whole ones."""
+    def needs_complete_queries(self) -> bool:
+        """Whether queries that lack values are compared by another rule than complete ones."""
         return False
 
     def fit(

@@ -289,8 +289,8 @@ class Corruption(Density):
         return report
 
     @property
-    def needs_whole_queries(self) -> bool:
-        return self.model.needs_whole_queries
+    def needs_complete_queries(self) -> bool:
+        return self.model.needs_complete_queries
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         return self.log_beta.exp() * self.model.stranger(patterns, queries, observed)

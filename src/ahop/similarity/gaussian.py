@@ -110,19 +110,19 @@ class Gaussian(Decomposable, Density):
         """Learn bias and noise; see :class:`~ahop.similarity.Density`."""
         data = TrainingData(patterns.double(), queries.double(), origins, observed, log_prior)
         trace = self._learn(data, few=_few(data))
-        told = self._judged(data, seed)
-        found = told is not None and told.beats_chance(len(patterns))
-        if not found and (told is None or told.labels < VERIFIED):
+        judged = self._judged(data, seed)
+        found = judged is not None and judged.beats_chance(len(patterns))
+        if not found and (judged is None or judged.labels < VERIFIED):
             # Labels that are too few to tell are believed where there is nothing else.
             found = data.labelled or null.above_chance(data, Candidate("normal noise", self, data, again=_again), seed)
         self.doubt.fill_(not found)
         if not found:
-            warn(null.warning(len(queries), 0 if told is None else told.labels))
+            warn(null.warning(len(queries), 0 if judged is None else judged.labels))
         sure = (self._confidence(data) if null.can_tell(data) else math.nan) if found else 1 / len(patterns)
         report = FitReport("em", -trace[-1], len(trace), len(trace) < _STEPS, confidence=sure, found=found)
-        return report if told is None else told.on(report)
+        return report if judged is None else judged.on(report)
 
-    def _judged(self, data: TrainingData, seed: int) -> calibration.Told | None:
+    def _judged(self, data: TrainingData, seed: int) -> calibration.HeldOutLabels | None:
         """How many of the known origins are found by what was learned from the other half."""
         if data.origins is None or len(data.queries) < 2:
             return None

@@ -132,15 +132,15 @@ class Transformed(Density):
         flat = nn.functional.pad(rows.reshape(-1, 1, rows.shape[-1]), (reach, reach), "replicate")
         return nn.functional.conv1d(flat, filter[None, None]).reshape(rows.shape)
 
-    def whole(self, observed: Tensor | None) -> Tensor | None:
+    def mask(self, observed: Tensor | None) -> Tensor | None:
         """The mask to ask with; refused where this scale mixes dimensions and some are missing."""
         mixes = self.own_scale or SCALES[self.scale].back is None or self.derivative > 0
         if mixes and observed is not None and not bool(observed.all()):
-            raise ValueError("observed must be None: this memory transforms queries as whole rows")
+            raise ValueError("observed must be None: this memory transforms complete rows")
         return None if mixes else observed
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        scores: Tensor = self.likelihood(self.view(patterns), self.view(queries), self.whole(observed))
+        scores: Tensor = self.likelihood(self.view(patterns), self.view(queries), self.mask(observed))
         return scores
 
     def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
@@ -149,11 +149,11 @@ class Transformed(Density):
     def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """As the likelihood has it, of what is seen; only of the patterns that are asked for."""
         some, places = chosen.unique(return_inverse=True)
-        return self.likelihood.exact(self.view(patterns[some]), places, self.view(queries), self.whole(observed))
+        return self.likelihood.exact(self.view(patterns[some]), places, self.view(queries), self.mask(observed))
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """As the likelihood has it, of what is seen."""
-        return self.likelihood.stranger(self.view(patterns), self.view(queries), self.whole(observed))
+        return self.likelihood.stranger(self.view(patterns), self.view(queries), self.mask(observed))
 
     @torch.no_grad()
     def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -163,7 +163,7 @@ class Transformed(Density):
         something: the linear regression of stored patterns on how they are seen tells it.
         """
         viewed = self.view(patterns.double())
-        found = self.likelihood.restored(viewed, self.view(queries.double()), self.whole(observed))
+        found = self.likelihood.restored(viewed, self.view(queries.double()), self.mask(observed))
         back = SCALES[self.scale].back
         if self.own_scale or self.derivative or back is None:
             prior, rows = Prior.of(viewed), patterns.double()
@@ -239,7 +239,7 @@ class TransformedCodes(Codes):
 
     def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with."""
-        return self.codes.ask(self.seen_by.view(queries), self.seen_by.whole(observed))
+        return self.codes.ask(self.seen_by.view(queries), self.seen_by.mask(observed))
 
 
 def _ranks(values: Tensor) -> Tensor:

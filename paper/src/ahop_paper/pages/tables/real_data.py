@@ -142,7 +142,7 @@ def calibration(report: Report) -> Grid:
 
 @shown("hubness", "hubness")
 def hubness(report: Report) -> Grid:
-    """Who is found by how the crowd around a pattern is counted; in brackets the wrong answers that were learned."""
+    """Who is found by how hubness is measured; in brackets the wrong answers that were learned."""
     rows = report["rows"]
     found, methods = by(rows, "counted", "method"), each(rows, "method")
 

@@ -119,7 +119,7 @@ class HiddenCauses(Family):
 
     def follow(self, model: Density, data: TrainingData) -> Density:
         if data.observed is not None:
-            raise ValueError("observed must be None: this memory has hidden causes, and learns from whole queries")
+            raise ValueError("observed must be None: this memory has hidden causes, and learns from complete queries")
         assert isinstance(model, Correlated)
         found = learning.follow(model, data.patterns, data.queries.double(), data.origins)
         return found.to(data.patterns)
@@ -127,7 +127,7 @@ class HiddenCauses(Family):
     def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
         """As many hidden causes as the model has; with labels, at the temperature of cross-validation."""
         if data.observed is not None:
-            raise ValueError("observed must be None: hidden causes are learned from whole queries")
+            raise ValueError("observed must be None: hidden causes are learned from complete queries")
         assert isinstance(model, Correlated)
         units = Units.of(data.patterns, data.queries)
         measured, family = data.measured(units), HiddenCauses(model.rank)
@@ -204,8 +204,8 @@ def _agreed(data: TrainingData, causes: Candidate, seed: int) -> Candidate:
         assert candidate.refit is not None
         models = [(candidate.refit(one), other), (candidate.refit(other), one)]
         share = calibration.agreement(models[0][0], models[1][0], data)
-        told = calibration.by_labels(models, data)
-        return share if told is None else told.bound(share)
+        judged = calibration.by_labels(models, data)
+        return share if judged is None else judged.bound(share)
 
     simpler = [
         Candidate(name, _plain_noise(data, shared)(data.rows), data, partial(_plain_noise, shared=shared))

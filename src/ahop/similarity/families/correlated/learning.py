@@ -133,9 +133,11 @@ class _OfPairs:
         """Every query is its origin's; what the tails leave to say is how much each counts."""
         model, count = self.model, len(self.queries)
         if self.origins.shape[1] > model.dim:
-            told = Measured.of(model, self.origins, self.queries)
-            bound = model.density(told.squares, told.log_determinant, model.dim).mean()
-            return float(bound), PairMoments(self.queries, told.origins, told.weights(model.tails), count, told.left)
+            measured = Measured.of(model, self.origins, self.queries)
+            bound = model.density(measured.squares, measured.log_determinant, model.dim).mean()
+            return float(bound), PairMoments(
+                self.queries, measured.origins, measured.weights(model.tails), count, measured.left
+            )
         rows, log_determinant = model.whiten(self.queries - model.bias - model.gain * self.origins)
         squares = rows.square().sum(-1)
         bound = model.density(squares, log_determinant, model.dim).mean()
@@ -300,8 +302,10 @@ class _OfQueries:
         own = torch.where(best.values > _NOTHING * best.values[:, :1], best.values, 0.0)
         query, place = own.nonzero(as_tuple=True)
         asked, own = self.queries[query], (own / own.sum(1, keepdim=True))[query, place]
-        told = Measured.of(self.model, self.patterns[best.indices[query, place]], asked, own)
-        return PairMoments(asked, told.origins, own * told.weights(self.model.tails), len(self.queries), told.left)
+        measured = Measured.of(self.model, self.patterns[best.indices[query, place]], asked, own)
+        return PairMoments(
+            asked, measured.origins, own * measured.weights(self.model.tails), len(self.queries), measured.left
+        )
 
     def maximise(self, shares: Tensor) -> None:
         if self.scattered:
@@ -376,9 +380,9 @@ def by_information(
             for steps in (15,) if current is None else (4, 4, 4):
                 form = Form(rank, shared_noise=shared)
                 model = fit_queries(patterns, queries, form, steps, model, origins, log_prior)
-                told = mutual_information(model, patterns, queries)
-                if told > value:
-                    keep, value = model, told
+                information = mutual_information(model, patterns, queries)
+                if information > value:
+                    keep, value = model, information
             current = keep or current
             advance()
         assert current is not None

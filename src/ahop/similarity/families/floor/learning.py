@@ -192,9 +192,9 @@ def _drawn_together(above: Tensor, total: Tensor) -> Tensor:
     A dimension is drawn to the rate of all; in a regime, the odds of its dimensions move together.
     """
     of_regime = ((above.sum(1) + 0.5) / (total.sum(1) + 1))[:, None]
-    whole = (above.sum((0, 1)) + 0.5) / (total.sum((0, 1)) + 1)
-    of_dimension = (above.sum(0) + _PULL * whole) / (total.sum(0) + _PULL)
-    expected = (of_dimension.logit() + of_regime.logit() - whole.logit()).sigmoid()
+    overall = (above.sum((0, 1)) + 0.5) / (total.sum((0, 1)) + 1)
+    of_dimension = (above.sum(0) + _PULL * overall) / (total.sum(0) + _PULL)
+    expected = (of_dimension.logit() + of_regime.logit() - overall.logit()).sigmoid()
     return ((above + _PULL * expected) / (total + _PULL)).clamp(1e-5, 1 - 1e-5)
 
 

@@ -191,7 +191,7 @@ class Bent(Density):
     # --- scores -----------------------------------------------------------------------------------------------
 
     @property
-    def needs_whole_queries(self) -> bool:
+    def needs_complete_queries(self) -> bool:
         return True
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:

@@ -41,7 +41,7 @@ class Metric(Recipe):
 
     @property
     def directional(self) -> bool:
-        """Whether it compares directions alone, which only whole rows have."""
+        """Whether it compares directions alone, which only complete rows have."""
         return self.metric == "cosine"
 
     @torch.no_grad()
