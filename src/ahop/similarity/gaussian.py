@@ -28,6 +28,8 @@ _SHARED = 2.0
 _LEAST, _FIRST = 1e-8, 0.01
 # Values' worth of belief that few queries are as noisy as patterns are spread.
 _BELIEF = 4.0
+# Steps of expectation maximisation, at most, and the gain in nats at which they end; halvings of the interval that a
+# root lies in; and what keeps a count of no queries from dividing by zero.
 _STEPS, _TOLERANCE, _HALVINGS, _NOTHING = 200, 1e-6, 30, 1e-300
 # Queries that are asked how sure it is, and how little a step may gain beside what the null asks for, in nats.
 _ASKED, _ROUGHLY = 512, 1e-3

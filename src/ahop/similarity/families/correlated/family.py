@@ -28,8 +28,9 @@ from ahop.similarity.families.validation import Completed, CrossValidation, Held
 from ahop.similarity.families.views import View
 
 # Queries x patterns that hidden causes are learned from, and that their number is found on; and steps from there.
-_TABLE, _LADDER, _POLISH = 2**23, 2**21, 6
-_ENOUGH = 384
+_TABLE, _RANK_TABLE, _LAST_STEPS = 2**23, 2**21, 6
+# Queries that their number is found on, at least.
+_FEWEST = 384
 # Steps of a model without hidden causes, and of one that is learned again from some queries.
 _PLAIN_STEPS, _REFIT_STEPS = 15, 8
 # Halves of the queries veto hidden causes if they agree on so many fewer origins than those of a simpler model.
@@ -102,7 +103,7 @@ class HiddenCauses(Family):
         model = learning.by_information(stored, asked, some.origins, prior, ranks, lambda: advance(self.name))
         if len(order) > few:
             more, form = data.part(order[:most]), Form.of(model)
-            model = learning.fit_queries(stored, more.queries.double(), form, _POLISH, model, more.origins, prior)
+            model = learning.fit_queries(stored, more.queries.double(), form, _LAST_STEPS, model, more.origins, prior)
         if data.scattered:
             # Where covariances differ, tails decide between patterns, and not only how sure to be.
             form = replace(Form.of(model), tails=math.inf)
@@ -144,7 +145,7 @@ class HiddenCauses(Family):
 
 def _some(data: TrainingData) -> int:
     """Queries that are enough to compare models on."""
-    return max(_ENOUGH, _LADDER // len(data.patterns))
+    return max(_FEWEST, _RANK_TABLE // len(data.patterns))
 
 
 def _likely_gaps(data: TrainingData) -> Tensor:

@@ -29,7 +29,8 @@ from ahop.similarity.scatter import mean_and_variance
 # The numbers of hidden causes worth a try, and after how many failures in a row to stop.
 RANKS = (0, 1, 2, 4, 8, 16)
 _PATIENCE = 2
-_HEAVY = 4.0
+# Degrees of freedom of Student's t-distribution, where noise has heavy tails.
+_HEAVY_TAILS = 4.0
 # A share of a query that is as good as none, beside its largest.
 _NOTHING = 1e-4
 # Queries x patterns from which on origins are shared out in single precision.
@@ -49,7 +50,7 @@ class Form:
     """What is decided before a fit: what to make, its hidden causes and tails, what dimensions and gains may differ."""
 
     rank: int = 0
-    tails: float = _HEAVY
+    tails: float = _HEAVY_TAILS
     shared_noise: bool = False
     learn_gain: bool = False
 
@@ -203,7 +204,7 @@ def by_retrieval(validation: CrossValidation, rank: int | None = None) -> Form:
     ranks = ladder(*validation.data.queries.shape) if rank is None else [rank]
     form, held_out = _climb(validation, [Form(candidate) for candidate in ranks])
     # Other tails and a noise that all dimensions share have to be clearly better, not just a little.
-    for tails, shared in ((_HEAVY, True), (math.inf, False), (math.inf, True)):
+    for tails, shared in ((_HEAVY_TAILS, True), (math.inf, False), (math.inf, True)):
         if judged(validation, Form(form.rank, tails, shared)).surer_than(held_out):
             form, held_out = _climb(validation, [Form(candidate, tails, shared) for candidate in ranks])
     gained = replace(form, learn_gain=True)

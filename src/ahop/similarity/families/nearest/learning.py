@@ -16,12 +16,13 @@ from ahop.similarity.families.recipe import Pairs
 from ahop.similarity.families.shares import assign_known
 from ahop.similarity.families.training import TrainingData
 
+# What keeps a divisor or the argument of a logarithm from zero.
 _TINY = 1e-12
 # Values' worth of belief that noise is as wide as the patterns are spread.
 _BELIEF = 4.0
 # Steps of expectation maximisation, at most, and by how much the log temperature still moves at the last one.
 _STEPS = 30
-_RESTS = 1e-3
+_TOLERANCE = 1e-3
 
 
 @torch.no_grad()
@@ -75,7 +76,7 @@ class _Temperature:
     def maximise(self, shares: float) -> bool:
         before, self.log_beta = self.log_beta, likeliest_log_beta(self.model, shares)
         self.model.log_beta.fill_(self.log_beta)
-        return abs(self.log_beta - before) < _RESTS
+        return abs(self.log_beta - before) < _TOLERANCE
 
 
 @torch.no_grad()
