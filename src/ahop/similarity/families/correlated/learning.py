@@ -271,11 +271,16 @@ class _OfQueries:
             evidence = scores.logsumexp(-1, keepdim=True)
             weights[part] = (scores - evidence).exp() * student.weight(squares, model.tails, model.dim)
             bound += float(evidence.sum()) / len(asked)
-        return bound - (math.log(len(stored)) if self.log_prior is None else 0.0), weights
+        return bound - self._uniform, weights
 
     @property
     def scattered(self) -> bool:
         return self.patterns.shape[1] > self.model.dim
+
+    @property
+    def _uniform(self) -> float:
+        """What a uniform prior takes from the log evidence; another one is part of the scores."""
+        return math.log(len(self.patterns)) if self.log_prior is None else 0.0
 
     def _beside_known(self, scores: Tensor, part: slice) -> Tensor:
         """With the prior, and without all but the origin where that is known."""
@@ -294,7 +299,7 @@ class _OfQueries:
             evidence = scores.logsumexp(-1, keepdim=True)
             shares[part] = (scores - evidence).exp()
             bound += float(evidence.sum()) / count
-        return bound - (math.log(len(self.patterns)) if self.log_prior is None else 0.0), shares
+        return bound - self._uniform, shares
 
     def _of_likeliest(self, shares: Tensor) -> Moments:
         """What the likeliest patterns of each query say, which scatter."""
