@@ -34,7 +34,13 @@ def ridge(data: Measured, seed: int) -> tuple[Compared, Tensor]:
 
 
 def moved(data: Measured, seed: int, labels: bool) -> tuple[Compared, Tensor]:
-    """The map of b-hop with its noise, and where it leads patterns to."""
+    """The map of b-hop with its noise, and where it leads patterns to.
+
+    Args:
+        data: The data set, split.
+        seed: Of the fit.
+        labels: Whether it learns from the origins of queries.
+    """
     model = Moved(data.patterns.shape[1], data.queries.shape[1])
     model.fit(data.patterns, data.queries[data.learn], data.origins[data.learn] if labels else None, seed=seed)
     model.double()
@@ -49,8 +55,14 @@ METHODS: dict[str, Callable[[Measured, int], tuple[Compared, Tensor]]] = {
 }
 
 
-def crowds(data: Measured, found: Compared, as_queries: Tensor) -> Iterator[tuple[str, Tensor | float]]:
-    """Each way to measure hubness, and that of each pattern ``(N,)``: the mean of its best scores."""
+def hubness(data: Measured, found: Compared, as_queries: Tensor) -> Iterator[tuple[str, Tensor | float]]:
+    """Each way to measure hubness, and that of each pattern ``(N,)``: the mean of its best scores.
+
+    Args:
+        data: The data set, split.
+        found: The comparison to correct.
+        as_queries: Patterns as if they were queries that came to them, ``(N, e)``.
+    """
 
     def best(asked: Tensor, own: tuple[Tensor, Tensor] | None = None) -> Tensor:
         scores = found.score(found.patterns, asked)
@@ -75,8 +87,8 @@ def measure(name: str, number: int) -> Iterator[dict[str, Any]]:
     scores = found.score(found.patterns, found.move(data.queries[~data.learn].double()))
     learned = torch.zeros(len(data.patterns), dtype=torch.bool)
     learned[data.origins[data.learn]] = True
-    for counted, crowd in crowds(data, found, as_queries):
-        answers = (2 * scores - crowd).argmax(1)
+    for counted, correction in hubness(data, found, as_queries):
+        answers = (2 * scores - correction).argmax(1)
         wrong = answers[answers != data.origins[~data.learn]]
         shares = {"accuracy": 1 - len(wrong) / len(answers), "wrong_to_learned": float(learned[wrong].double().mean())}
         yield {"method": name, "split": number, "counted": counted, **shares}

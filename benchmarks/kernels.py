@@ -52,7 +52,13 @@ CALLS = 4
 
 
 def definition(patterns: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
-    """What the kernels compute, as one would write it."""
+    """What the kernels compute, as one would write it.
+
+    Args:
+        patterns: ``(N, d)``.
+        queries: ``(Q, d)``.
+        weights: Of the sorted terms of each base, ``(2, d)``.
+    """
     distances = -(patterns - queries[:, None]).square()
     products = patterns * queries[:, None]
     return (
@@ -62,7 +68,12 @@ def definition(patterns: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
 
 
 def by_numpy(patterns: Tensor, queries: Tensor, weights: Tensor, chunk: int) -> Tensor:
-    """The same by NumPy's sort, in place and upwards, so that of the terms it sorts the negatives."""
+    """The same by NumPy's sort, in place and upwards, so that of the terms it sorts the negatives.
+
+    Args:
+        patterns, queries, weights: As in :func:`definition`.
+        chunk: How many numbers to sort at a time.
+    """
     stored, asked, own = patterns.numpy(), queries.numpy(), weights.numpy()
     step = max(1, min(len(stored), chunk // stored.shape[1]))
     table = np.empty((len(asked), len(stored)), np.float32)
@@ -156,6 +167,14 @@ def _resident(line: str) -> int:
 
 
 def inputs(dim: int, count: int, rows: int, device: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Patterns, queries and weights, as in :func:`definition`.
+
+    Args:
+        dim: Of a pattern, d.
+        count: Number of patterns, N.
+        rows: Number of queries, Q.
+        device: Where they lie.
+    """
     generator = torch.Generator().manual_seed(0)
     patterns, queries = torch.randn(count, dim, generator=generator), torch.randn(rows, dim, generator=generator)
     weights = torch.linspace(1.5, 0.5, dim).repeat(2, 1) / dim
@@ -174,6 +193,11 @@ def comparators(dim: int) -> int:
 
 
 def compare(dim: int, count: int, rows: int, device: str) -> dict[str, Any]:
+    """Times, memory and errors of the kernels beside those of the definition.
+
+    Args:
+        dim, count, rows, device: As in :func:`inputs`.
+    """
     clock, data = Clock(device), inputs(dim, count, rows, device)
     patterns, queries, weights = data
     row: dict[str, Any] = {"dim": dim, "patterns": count, "queries": rows}
@@ -220,7 +244,14 @@ def compare(dim: int, count: int, rows: int, device: str) -> dict[str, Any]:
 
 
 def beside(device: str, clock: Clock, data: tuple[Tensor, Tensor, Tensor], exact: Tensor) -> dict[str, Any]:
-    """What else one could write, by turns with the kernels."""
+    """What else one could write, by turns with the kernels.
+
+    Args:
+        device: Where the kernels run.
+        clock: What measures.
+        data: Patterns, queries and weights.
+        exact: Scores of the first 20 queries and 500 patterns, in float64.
+    """
     few = data[0][:500], data[1][:20], data[2]
 
     def scores() -> Tensor:
@@ -253,7 +284,11 @@ def _agree(found: Tensor, exact: Tensor) -> None:
 
 
 def gradients(dim: int, count: int, rows: int, device: str) -> dict[str, Any]:
-    """Forward and backward, to everything and to the weights alone, beside autograd through the definition."""
+    """Forward and backward, to everything and to the weights alone, beside autograd through the definition.
+
+    Args:
+        dim, count, rows, device: As in :func:`inputs`.
+    """
     clock = Clock(device)
     leaves = [tensor.requires_grad_() for tensor in inputs(dim, count, rows, device)]
     slopes = torch.randn(rows, count, generator=torch.Generator().manual_seed(1)).to(device)

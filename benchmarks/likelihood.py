@@ -24,7 +24,12 @@ KEPT = 0.995
 
 
 def ratio(one: Callable[[], Any], other: Callable[[], Any], repetitions: int = REPETITIONS) -> float:
-    """How many times as long ``one`` takes; by turns, so that what else the machine does is felt by both alike."""
+    """How many times as long ``one`` takes; by turns, so that what else the machine does is felt by both alike.
+
+    Args:
+        one, other: The work to compare.
+        repetitions: How many turns to take the median of.
+    """
     times: list[tuple[float, float]] = []
     # The first turn compiles, and is left out.
     for _ in range(1 + repetitions):

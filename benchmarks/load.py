@@ -27,7 +27,13 @@ WITHIN = 5e-3
 
 
 def asked(recall: Callable[[], Recall], seconds: float, readers: int) -> tuple[list[Recall], torch.Tensor]:
-    """All answers and how long each took, of so many readers at a time."""
+    """All answers and how long each took, of so many readers at a time.
+
+    Args:
+        recall: What asks once.
+        seconds: How long they ask.
+        readers: How many at a time.
+    """
     answers: list[Recall] = []
     times: list[float] = []
     end = time.monotonic() + seconds
@@ -59,6 +65,15 @@ def wrong(answers: list[Recall], right: list[Recall]) -> int:
 def row(
     name: str, idle: torch.Tensor, loaded: torch.Tensor, answers: list[Recall], right: list[Recall]
 ) -> dict[str, Any]:
+    """Latencies in units of the median of one reader alone, and how many answers were wrong.
+
+    Args:
+        name: What is under load.
+        idle: Seconds of each answer to one reader alone, ``(n,)``.
+        loaded: The same beside the writer, ``(m,)``.
+        answers: What the readers were told.
+        right: The answers of the moments that there are.
+    """
     ratio = {f"p{level}": round(float(loaded.quantile(level / 100) / idle.median()), 2) for level in (50, 99)}
     idle_p99 = round(float(idle.quantile(0.99) / idle.median()), 2)
     return {"of": name, **ratio, "idle_p99": idle_p99, "answers": len(answers), "wrong": wrong(answers, right)}
@@ -67,7 +82,17 @@ def row(
 def loaded(
     name: str, held: Any, asks: Any, queries: torch.Tensor, more: torch.Tensor, seconds: float, right: list[Recall]
 ) -> dict[str, Any]:
-    """One row: first a reader alone, then readers beside a writer."""
+    """One row: first a reader alone, then readers beside a writer.
+
+    Args:
+        name: What is under load.
+        held: What the writer adds to and removes from.
+        asks: What the readers ask.
+        queries: ``(Q, d)``.
+        more: What is added, ``(n, d)``.
+        seconds: How long readers and writer work beside each other.
+        right: The answers of the moments that there are.
+    """
 
     def recall() -> Recall:
         return Recall(*asks.recall(queries, K))

@@ -31,6 +31,13 @@ DIFFICULTIES = (0.2, 0.3, 0.4, 0.5)
 
 
 def uniform(count: int, dim: int = DIM, device: str = "cpu") -> Tensor:
+    """Patterns whose values are uniform in -1 to 1, ``(N, d)``.
+
+    Args:
+        count: Number of patterns.
+        dim: Of a pattern.
+        device: Where they lie.
+    """
     return torch.rand(count, dim, generator=torch.Generator().manual_seed(SEED)).mul_(2).sub_(1).to(device)
 
 
@@ -43,6 +50,13 @@ def learned(patterns: Tensor, difficulty: float) -> tuple[ahop.BayesianHopfield,
 
 
 def seconds(work: Callable[[], Any], device: str, repetitions: int = 5) -> float:
+    """The median time of some work.
+
+    Args:
+        work: What is timed.
+        device: Where it runs.
+        repetitions: How many to take the median of, after one that warms up.
+    """
     times = []
     for repetition in range(repetitions + 1):
         begin = time.perf_counter()
@@ -55,7 +69,13 @@ def seconds(work: Callable[[], Any], device: str, repetitions: int = 5) -> float
 
 
 def in_parts(queries: Tensor, patterns: Tensor, scores: int = 2**28) -> Tensor:
-    """The best ten by a dot product, of the best ten of each part, with so many scores at a time."""
+    """The best ten by a dot product, of the best ten of each part, with so many scores at a time.
+
+    Args:
+        queries: ``(Q, d)``.
+        patterns: ``(N, d)``.
+        scores: How many at a time.
+    """
     part = max(K, scores // len(queries))
     best = [(queries @ some.mT).topk(K) for some in patterns.split(part)]
     values, indices = (torch.cat([found[place] for found in best], 1) for place in (0, 1))
@@ -118,6 +138,14 @@ def cpu_speed(count: int) -> Iterator[dict[str, Any]]:
 
 
 def agreement(count: int, dim: int, asked: int, device: str) -> Iterator[dict[str, Any]]:
+    """How often recall by an index is exact recall, by difficulty.
+
+    Args:
+        count: Number of patterns.
+        dim: Of a pattern.
+        asked: Number of queries.
+        device: Where both recall.
+    """
     patterns = uniform(count, dim, device)
     for difficulty in DIFFICULTIES:
         memory, world = learned(patterns, difficulty)

@@ -115,7 +115,7 @@ class Plain:
         return baselines.csls(self.self_learned, queries, None if own else origins)
 
 
-# With a pattern's own query in the crowd, patterns of learned items are worse off than those of scored ones.
+# Where a pattern's own query counts for its hubness, patterns of learned items are worse off than those of scored ones.
 PLAIN: dict[str, tuple[str, Callable[[Plain], Compared]]] = {
     "ridge": ("all", lambda plain: plain.ridge),
     "Procrustes": ("all", lambda plain: plain.procrustes),
@@ -150,6 +150,13 @@ def against(found: Tensor, wanted: Tensor) -> dict[str, float]:
 
 
 def plain(found: Compared, data: Measured, wanted: Tensor) -> dict[str, float]:
+    """What a baseline finds for the scored queries.
+
+    Args:
+        found: A baseline that has learned.
+        data: The data set, split.
+        wanted: The items to find for each scored query, best first, ``(n, 10)``.
+    """
     asked = data.queries[~data.learn].to(found.patterns)
     parts = [found.score(found.patterns, found.move(rows)).topk(TOP, 1).indices for rows in asked.split(500)]
     top = torch.cat(parts).cpu()
@@ -157,6 +164,15 @@ def plain(found: Compared, data: Measured, wanted: Tensor) -> dict[str, float]:
 
 
 def ours(data: Measured, labels: str, wanted: Tensor, number: int, device: str) -> dict[str, float]:
+    """What b-hop finds for the scored queries, how sure it is, and what its query adapter finds.
+
+    Args:
+        data: The data set, split.
+        labels: How many origins to learn from, or "all".
+        wanted: As in :func:`plain`.
+        number: Of the split, and seed of the fit.
+        device: Where the memory learns.
+    """
     queries, origins = data.queries[data.learn].to(device), data.origins[data.learn]
     if labels != "all":
         origins = torch.where(torch.arange(len(origins)) < int(labels), origins, -1)
@@ -194,6 +210,15 @@ def share(answers: Tensor, truth: Tensor) -> float:
 
 
 def measure(name: str, number: int, labels: list[str], device: str, methods: list[str]) -> Iterator[dict[str, Any]]:
+    """A row for each baseline, and for each number of labels.
+
+    Args:
+        name: The data set.
+        number: Of the split.
+        labels: How many origins b-hop learns from, one fit each.
+        device: Where what takes long runs.
+        methods: The baselines.
+    """
     data = load(name, number)
     wanted, tried = reindexed(name, data), Plain(data, device)
     for method in methods:

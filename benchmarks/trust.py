@@ -27,7 +27,13 @@ LABELS = {"no labels": 0, "20 labels": 20, "100 labels": 100}
 
 
 def unrelated(count: int, dim: int, draw: Draw) -> World:
-    """Normal noise against other normal noise."""
+    """Normal noise against other normal noise.
+
+    Args:
+        count: Number of patterns, and of queries.
+        dim: Of each.
+        draw: Random numbers.
+    """
     none = torch.full((count,), -1)
     return World(draw.normal(count, dim), draw.normal(count, dim), none, draw.normal(count, dim), none)
 
@@ -46,7 +52,13 @@ SETS: dict[str, Callable[[int], World]] = {
 
 
 def asked(memory: ahop.BayesianHopfield, world: World, rows: Tensor) -> dict[str, Any]:
-    """How sure and how right first choices are, what the report promises, and who is refused at 5 %."""
+    """How sure and how right first choices are, what the report promises, and who is refused at 5 %.
+
+    Args:
+        memory: One that was fitted.
+        world: What it was fitted to.
+        rows: Which queries to ask, ``(n,)``.
+    """
     assert memory.report is not None
     found = memory.recall(world.asked[rows])
     wanted = world.wanted[rows]
@@ -67,6 +79,13 @@ def asked(memory: ahop.BayesianHopfield, world: World, rows: Tensor) -> dict[str
 
 
 def fitted(world: World, labels: int, seed: int) -> ahop.BayesianHopfield:
+    """A memory of the world, fitted with defaults.
+
+    Args:
+        world: What to learn from.
+        labels: How many origins are known.
+        seed: Of the fit.
+    """
     known = torch.where(torch.arange(len(world.origins)) < labels, world.origins, -1)
     memory = ahop.BayesianHopfield(world.patterns)
     with warnings.catch_warnings():
@@ -76,7 +95,13 @@ def fitted(world: World, labels: int, seed: int) -> ahop.BayesianHopfield:
 
 
 def measure(name: str, seed: int, way: str) -> list[dict[str, Any]]:
-    """One row; the fit without labels has another, once answers are checked."""
+    """One row; the fit without labels has another, once answers are checked.
+
+    Args:
+        name: The world.
+        seed: Of the world and of the fit.
+        way: What is known to the fit.
+    """
     world, labels = SETS[name](seed), LABELS[way]
     # Too few of them would come from anywhere.
     if labels and int((world.origins[:labels] >= 0).sum()) < 0.7 * labels:

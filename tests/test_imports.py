@@ -1,6 +1,8 @@
-"""Who may import whom, read from the sources: imports inside functions and for types alone count as well."""
+"""Who may import whom, read from the sources: imports inside functions and for types alone count as well. And what no
+branch may go by."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -161,3 +163,24 @@ def test_a_public_name_can_be_the_first_that_is_asked_for(name):
 def test_a_look_at_the_library_shows_its_public_names_and_no_others():
     assert dir(ahop) == sorted(ahop.__all__)
     assert all(hasattr(ahop, name) for name in dir(ahop))
+
+
+# Words with spaces between, capitals, and short names of networks: what people read.
+SHOWN = re.compile(r"\w \w|^[A-Z]{4,}$|hop$")
+
+
+def compared(node):
+    """The strings that a comparison, or a test for how a string begins or ends, goes by."""
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+    elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("startswith", "endswith"):
+        sides = node.args
+    else:
+        return []
+    constants = [one for side in sides for one in getattr(side, "elts", [side]) if isinstance(one, ast.Constant)]
+    return [one.value for one in constants if isinstance(one.value, str)]
+
+
+def test_no_branch_of_the_library_goes_by_a_string_that_people_read():
+    found = [(name, text) for name in LIBRARY for node in ast.walk(TREES[name]) for text in compared(node)]
+    assert len(found) > 50 and [one for one in found if SHOWN.search(one[1])] == []

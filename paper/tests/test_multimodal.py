@@ -40,7 +40,7 @@ def test_without_damage_every_concept_is_found():
 
 
 def test_neither_memory_learns_from_what_is_scored(monkeypatch):
-    watch = Watch(monkeypatch).on(AdaptiveHopfield, "fit", lambda memory, *lessons: memory)
+    watch = Watch(monkeypatch).on(AdaptiveHopfield, "fit", lambda memory, *data: memory)
     watch.on(AdaptiveHopfield, "retrieve").on(multimodal, "scored")
     multimodal.retrieve("a-hop", "a-hop", 16, 0, multimodal.Config(samples=24, queries=30, dim=8))
     (first, second), (judged,) = watch.of("fit"), watch.of("scored")

@@ -120,12 +120,12 @@ def test_no_item_is_on_both_sides_of_a_split(number):
 def watch(monkeypatch):
     """What takes long to learn learns nothing, and is watched."""
 
-    def unlearned(make, options, patterns, *lessons):
+    def unlearned(make, options, patterns, *data):
         return baselines.Compared(patterns.double(), lambda asked: asked, baselines.METRICS["cosine"])
 
     watch = Watch(monkeypatch).on(baselines, "tuned", unlearned)
     for kind in (AdaptiveHopfield, BayesianHopfield):
-        watch.on(kind, "fit", lambda memory, *lessons, **options: memory)
+        watch.on(kind, "fit", lambda memory, *data, **options: memory)
     return watch
 
 

@@ -219,8 +219,8 @@ def test_a_trial_learns_from_no_row_that_it_is_judged_by(monkeypatch):
     learn, check = np.flatnonzero(train)[:70], np.flatnonzero(train)[70:]
     learned, asked = [], []
 
-    def fit(settings, *lessons):
-        learned.append(lessons[:2])
+    def fit(settings, *data):
+        learned.append(data[:2])
         return SimpleNamespace(predict_proba=lambda frame: asked.append(frame) or np.full((len(frame), 2), 0.5))
 
     monkeypatch.setitem(table_models.MODELS, "guess", table_base.Model("guess", lambda draw: {}, fit))
@@ -232,7 +232,7 @@ def test_a_trial_learns_from_no_row_that_it_is_judged_by(monkeypatch):
 
 def test_the_final_models_learn_from_no_test_row(little, monkeypatch):
     _, labels, train = small("adult")
-    watch = Watch(monkeypatch).on(tabular, "final", lambda *lessons: None)
+    watch = Watch(monkeypatch).on(tabular, "final", lambda *data: None)
     watch.on(tabular, "chances", lambda model, frame: np.linspace(0, 1, len(frame)))
     for most in (0, 40):
         config = tabular.Config(data=("adult",), models=("xgboost", "adaboost"), most=most)

@@ -77,7 +77,7 @@ def test_a_likelihood_detects_strangers():
 def test_strangers_are_variants_of_what_is_not_stored(monkeypatch):
     still = worlds.World(lambda dim, seed: Noisy(1e-3, seed=seed), lambda patterns: patterns, untuned=False)
     monkeypatch.setitem(worlds.WORLDS, "still", still)
-    monkeypatch.setattr(BayesianHopfield, "fit", lambda memory, *lessons: memory)
+    monkeypatch.setattr(BayesianHopfield, "fit", lambda memory, *data: memory)
     watch = Watch(monkeypatch).on(worlds, "_rejection", lambda *queries: 0.5)
     worlds.run(worlds.Config(("still",), ("b-hop",), patterns=16, dim=8, samples=24, queries=30, runs=2))
     assert len(watch.calls) == 2

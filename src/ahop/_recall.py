@@ -66,6 +66,18 @@ class Recall(_Best):
         return self
 
 
+def priors(log_prior: Tensor | None, count: int, like: Tensor) -> Tensor:
+    """The prior of each of ``count`` patterns ``(N,)``, in the type of another tensor.
+
+    Args:
+        log_prior: Its logarithm, ``(N,)``; None is uniform.
+        count: N, the number of stored patterns.
+        like: What has the type and the device.
+    """
+    # One number, however many patterns there are.
+    return like.new_full((), 1 / count).expand(count) if log_prior is None else log_prior.exp().to(like)
+
+
 def with_doubt(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: int) -> Recall:
     """Probabilities where some queries tell nothing: what the prior says of ``count`` patterns has its share.
 
@@ -76,5 +88,5 @@ def with_doubt(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: in
         count: N, the number of stored patterns.
     """
     sure = found.probabilities
-    prior = torch.full_like(sure, 1 / count) if log_prior is None else log_prior.exp()[found.indices].to(sure)
+    prior = priors(log_prior, count, sure)[found.indices]
     return found._replace(probabilities=torch.lerp(sure, prior, doubt.to(sure)))

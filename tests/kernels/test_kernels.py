@@ -375,9 +375,7 @@ def test_what_a_subclass_replaces_is_not_passed_by():
         def forward(self, patterns, queries, observed=None):
             return super().forward(patterns, queries, observed) + torch.arange(len(patterns))
 
-    class Reversed(ahop.AdaptiveHopfield):
-        name = "reversed"
-
+    class Reversed(ahop.AdaptiveHopfield, abstract=True):
         def _scores(self, queries):
             return -super()._scores(queries)
 

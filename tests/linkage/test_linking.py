@@ -52,7 +52,7 @@ def test_known_pairs_judge_where_values_are_missing():
 def test_pairs_that_judge_are_hidden_from_the_fit_and_each_judges_once(monkeypatch):
     patterns, told = torch.rand(20, 3), []
 
-    class Recorded(BayesianHopfield):
+    class Recorded(BayesianHopfield, abstract=True):
         def fit(self, queries, origins, **options):
             told.append(origins)
             return self

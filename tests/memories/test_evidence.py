@@ -6,7 +6,7 @@ import torch
 
 import ahop
 from ahop.memories import evidence_by_column
-from ahop.similarity import Correlated, Moved, Nearest, Transformed
+from ahop.similarity import Bent, Correlated, Moved, Nearest, Transformed
 
 
 def noise(*shape, seed=0):
@@ -88,6 +88,7 @@ def test_where_no_column_can_be_left_out_it_says_so():
     for memory in (
         ahop.BayesianHopfield(PATTERNS, similarity=ranks),
         ahop.BayesianHopfield(PATTERNS, similarity=Nearest(5, mapped=True)),
+        ahop.BayesianHopfield(PATTERNS, similarity=Bent(5)),
         ahop.Oracle(PATTERNS, ahop.variants.Noisy(0.1)),
     ):
         with pytest.raises(ValueError, match="memory must be able to leave a column out for evidence by column"):

@@ -4,6 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ahop
+from ahop.memories import Memory
+from ahop.memories.names import known_names
 from ahop.metrics import retrieval_accuracy
 from ahop.similarity import Adaptive, Distance, Dot, Manhattan
 from ahop.variants import Mixed, Noisy
@@ -144,6 +146,15 @@ def test_every_short_name_makes_its_network():
         assert ahop.create(name, signs).name == name
     assert ahop.create("k2-hop", signs).loss == "retrieval"
     assert ahop.create("d-hop", signs, k=5).separation.k == 5
+
+
+def test_a_network_of_your_own_is_created_by_any_name(monkeypatch):
+    monkeypatch.setattr(Memory, "members", dict(Memory.members))
+
+    class Nearest(ahop.UniversalHopfield):
+        name = "nearest stored"
+
+    assert type(ahop.create("nearest stored", noise(4, 5))) is Nearest and "oracle" not in known_names()
 
 
 def test_float64_memories_work_in_float64():

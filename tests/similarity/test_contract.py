@@ -146,7 +146,7 @@ def test_a_covariance_asks_for_pairs():
     similarity = Mahalanobis(6)
     with pytest.raises(ValueError, match="origins must be given for at least two queries"):
         similarity.fit(PATTERNS, SEEN.queries)
-    with pytest.raises(ValueError, match="a covariance is learned from whole queries"):
+    with pytest.raises(ValueError, match="a covariance is learned from complete queries"):
         similarity.fit(PATTERNS, *SEEN, observed=torch.ones(60, 6, dtype=torch.bool))
     with pytest.raises(ValueError, match="observed is not supported by Mahalanobis"):
         similarity(PATTERNS, PATTERNS, torch.zeros(30, 6, dtype=torch.bool))

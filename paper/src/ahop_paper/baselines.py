@@ -177,6 +177,12 @@ def inverted_softmax(found: Compared, queries: Tensor, origins: Tensor | None, t
     r"""The softmax over queries instead of patterns (Smith and others, 2017); ``origins`` as in :func:`csls`.
 
     .. math:: s(\xi, x) - \tau \log \sum_{x'} e^{s(\xi, x') / \tau}
+
+    Args:
+        found: The comparison to correct.
+        queries: ``(n, e)``.
+        origins: As in :func:`csls`.
+        temperature: The temperature :math:`\tau`.
     """
     sums = [(rows / temperature).logsumexp(1) for rows in _to(found, queries, origins)]
     hubness = temperature * torch.cat(sums)

@@ -58,8 +58,8 @@ class Part(NamedTuple):
     """A table or figure: what its file is called, what it shows, whose code makes it, and how.
 
     ``minutes`` is how long it takes on an H200 with 16 cores, at most; for one that is resumable, which keeps what it
-    has done and knows itself whether it is whole, how long its longest piece takes. A report may have a picture beside
-    it.
+    has done and knows itself whether it is complete, how long its longest piece takes. A report may have a picture
+    beside it.
     """
 
     file: str

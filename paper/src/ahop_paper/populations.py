@@ -91,7 +91,14 @@ def unrelated(kind: str, seed: int) -> World:
 
 
 def corrupted(kind: str, number: int, seed: int, asked: int) -> World:
-    """50 to 1,500 rows of 4 to 64 numbers, with noise and whatever else the number brings, drawn by the seed."""
+    """50 to 1,500 rows of 4 to 64 numbers, with noise and whatever else the number brings, drawn by the seed.
+
+    Args:
+        kind: The population that the rows are of.
+        number: Which of its worlds: their sizes, noise and what else happens.
+        seed: Of what is drawn.
+        asked: How many queries beside those to learn from.
+    """
     world, draw = _of(kind, number), Draw(seed)
     count, dim, learned = between(50, 1500, world), between(4, 64, world), between(50, 800, world)
     noise, lost, causes = 0.1 * 15 ** float(world.uniform(1)), 0.6 * float(world.uniform(1)), between(1, 4, world)

@@ -123,37 +123,55 @@ def paper_figure(config: Config, setting: Setting, model: str) -> tuple[float, f
     sized = config.patterns == 2048 and (config.data != "synthetic" or config.dim == 64)
     if not (alike and sized):
         return None
-    return PAPER.get((config.data, setting.mask), {}).get(model.removesuffix("-adam"))
+    known = MODELS.get(model)
+    return PAPER.get((config.data, setting.mask), {}).get((known and known.variant_of) or model)
 
 
 Builder = Callable[[Tensor, Samples, Variant, int], AssociativeMemory | Compared]
 
 
 class Model(NamedTuple):
-    """Who takes part: how it is made and taught, what tables call it, and whether it is ours."""
+    """Who takes part.
+
+    Attributes:
+        prepare: How it is made and taught.
+        title: What tables call it.
+        ours: Whether it is this library's own.
+        labels: Whether it may learn from labels.
+        variant_of: The network that it is, learned in another way; the paper has figures of that one.
+    """
 
     prepare: Builder
     title: str
-    ours: bool
+    ours: bool = False
+    labels: bool = True
+    variant_of: str | None = None
 
 
 MODELS: Registry[Model] = Registry("model")
 
 
-def model(name: str, title: str | None = None, *, ours: bool = False) -> Callable[[Builder], Builder]:
+def model(
+    name: str,
+    title: str | None = None,
+    *,
+    ours: bool = False,
+    labels: bool = True,
+    variant_of: str | None = None,
+) -> Callable[[Builder], Builder]:
     """Register a memory for the benchmark.
 
     Args:
         name: Its name.
         title: What tables call it; the name by default.
-        ours: Whether it is this library's own.
+        ours, labels, variant_of: As in :class:`Model`.
 
     Returns:
         A decorator for what builds it, from patterns, samples, the world they come from and a seed.
     """
 
     def join(build: Builder) -> Builder:
-        MODELS.add(name, Model(build, title or name, ours))
+        MODELS.add(name, Model(build, title or name, ours, labels, variant_of))
         return build
 
     return join
@@ -179,7 +197,8 @@ def _plain(name: str) -> Builder:
 # The others learn nothing: m-hop and u-hop stand for them.
 BASELINES = tuple(name for name, plain in PLAIN.items() if plain.learns != NOTHING)
 for _name in BASELINES:
-    model(_name, _name + ", no labels" * (PLAIN[_name].learns == ALONE))(_plain(_name))
+    _labels = PLAIN[_name].learns != ALONE
+    model(_name, _name if _labels else f"{_name}, no labels", labels=_labels)(_plain(_name))
 
 
 @model("mlp", "4-layer perceptron")
@@ -189,7 +208,7 @@ def _perceptron(patterns: Tensor, train: Samples, world: Variant, seed: int) -> 
     return fitted(UniversalHopfield(patterns, similarity=similarity, separation="softmax"), train)
 
 
-@model("a-hop-adam", "a-hop, Adam as in the paper")
+@model("a-hop-adam", "a-hop, Adam as in the paper", variant_of="a-hop")
 def _by_adam(patterns: Tensor, train: Samples, world: Variant, seed: int) -> AssociativeMemory:
     return fitted(AdaptiveHopfield(patterns), train, solver="adam")
 
@@ -197,7 +216,7 @@ def _by_adam(patterns: Tensor, train: Samples, world: Variant, seed: int) -> Ass
 model("a-hop")(_usual("a-hop"))
 
 
-@model("b-hop*", "b-hop, no labels", ours=True)
+@model("b-hop*", "b-hop, no labels", ours=True, labels=False)
 def _unlabelled(patterns: Tensor, train: Samples, world: Variant, seed: int) -> AssociativeMemory:
     return create("b-hop", patterns).fit(train.queries)
 

@@ -96,7 +96,13 @@ def records(draw: Draw) -> World:
 
 
 def measured(name: str, seed: int, items: int | None = None) -> World:
-    """Items measured twice, so many at most; those that are asked about were not learned from."""
+    """Items measured twice, so many at most; those that are asked about were not learned from.
+
+    Args:
+        name: The data set.
+        seed: Of the split, and of the order.
+        items: The most items; None for all.
+    """
     data = real.split(real.load(name, real.Config(items=items)), seed)
     order = torch.randperm(len(data.queries), generator=torch.Generator().manual_seed(seed))
     learn, ask = (order[data.learn[order] == side][:most] for side, most in ((True, LEARNED), (False, ASKED)))

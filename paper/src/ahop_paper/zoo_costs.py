@@ -102,6 +102,11 @@ def cost(model: Model, counts: tuple[int, ...], device: str) -> list[dict[str, A
 
     Time is that beside the dot products of the same queries with the same patterns. Extra bytes are what torch
     allocates and, on a CPU, numpy, beyond what the memory keeps: its patterns and, where it has one, its index.
+
+    Args:
+        model: How the memory is made.
+        counts: Numbers of stored patterns.
+        device: Where it recalls.
     """
     patterns = uniform(max(counts), DIM, 0)
     world = Mixed(0.4, 0.4, 0.4)

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from ahop.memories import BayesianHopfield, create
 from ahop.memories.base import AssociativeMemory
-from ahop.memories.moments import Memory
-from ahop.memories.names import known_names
+from ahop.memories.names import kind_of, known_names
 from ahop.separation import Separation
 from ahop.variants import Samples
 from ahop_paper import lineage
@@ -110,9 +109,9 @@ class Model(NamedTuple):
 @lineage.picks
 def models() -> dict[str, Model]:
     """All that take part, by the names that tables have for them."""
-    ours = [name for name in known_names() if name == "k2-hop" or _is_ours(Memory.named(name))]
+    ours = [name for name in known_names() if _is_ours(kind_of(name))]
     # Finding out what happens to queries takes long, and may take them to another space.
-    finds_out = {name: issubclass(Memory.members.get(name, Memory), BayesianHopfield) for name in ours}
+    finds_out = {name: issubclass(kind_of(name), BayesianHopfield) for name in ours}
     found = {name: Model(partial(network, name), any_width=finds_out[name], long=finds_out[name]) for name in ours}
     found["b-hop*"] = Model(unlabelled, any_width=True, long=True)
     for name, kind in Separation.members.items():

@@ -205,8 +205,8 @@ def beside_a_re_index():
     return f"({without} on `embeddings, new`, and {labels} with all pairs)"
 
 
-def crowd():
-    """What is left of CSLS ridge, and of the map of b-hop, by how the crowd is counted."""
+def hubness():
+    """What is left of CSLS ridge, and of the map of b-hop, by how hubness is measured."""
 
     def found(counted, method="ridge"):
         return one("hubness", "accuracy", counted=counted, method=method)
@@ -305,7 +305,7 @@ SENTENCES = {
         ahead_of_all,
         beside_a_re_index,
         shortfall,
-        crowd,
+        hubness,
         gas,
         spectra,
     ),

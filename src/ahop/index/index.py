@@ -94,7 +94,7 @@ class Index:
             queries: ``(..., d)``.
             k: How many patterns, at most N.
             candidates: How many are scored exactly for each query, or k where that is more.
-            observed: As in the memory; codes of hidden causes and of a moved space need whole queries.
+            observed: As in the memory; codes of hidden causes and of a moved space need complete queries.
 
         Shape:
             ``indices`` and ``probabilities`` are ``(..., k)``, best first.

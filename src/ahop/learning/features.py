@@ -224,8 +224,8 @@ class Features:
 
     def _make_all(self) -> Tensor:
         # On the CPU, patterns lie next to each other: so its kernels leave them, and so they are read fastest.
-        whole = self.hats is None and self.queries.observed is None
-        if whole and self.similarity.kernel_bases(self.patterns) is not None:
+        complete = self.hats is None and self.queries.observed is None
+        if complete and self.similarity.kernel_bases(self.patterns) is not None:
             return self._pick(slice(None), slice(None)).flatten(-2)
         order = (0, 1, 2) if self.patterns.is_cuda else (0, 2, 1)
         shape, like = (self.samples, self.pairs, self.width), self.patterns

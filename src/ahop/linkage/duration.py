@@ -19,6 +19,7 @@ import torch
 
 from ahop.linkage.holdout import FOLDS
 
+# a, b and c of the formula above, and the queries that a fit learns from at most.
 _LOOKED, _ANSWERED, _SHARED, _SAMPLE = 100.0, 4.0, 2e7, 2048
 # Seconds that nobody needs to be told of.
 _SOON = 60.0

@@ -12,7 +12,7 @@ from ahop._checks import within
 from ahop.learning.report import REJECT, VERIFIED, of_strangers
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.linking import NOTHING, Linkage
-from ahop.memories.checking import MATCHES
+from ahop.memories.checking import MATCHES, Decision
 from ahop.tables.table import counted
 
 # A column as descriptions name it, by its place.
@@ -38,15 +38,17 @@ def verdict(linkage: Linkage, wanted: float) -> Verdict:
             False, f"not checked: {100 * wanted:g} % is wanted, and nobody has checked an answer{these}; {few}"
         )
     found = replace(linkage.evidence, wanted=wanted)
-    return Verdict(found.verdict == "PASS", "; next: ".join(filter(None, (found.outcome, found.advice))))
+    return Verdict(found.verdict is Decision.PASS, "; next: ".join(filter(None, (found.outcome, found.advice))))
 
 
 def needed(wanted: float) -> int:
     """How many answers, all of them right, prove an accuracy.
 
     Example:
-        >>> needed(0.95), ahop.Certificate(59, 59, wanted=0.95).verdict, ahop.Certificate(58, 58, wanted=0.95).verdict
-        (59, 'PASS', 'WARN')
+        >>> needed(0.95)
+        59
+        >>> print(*(ahop.Certificate(count, count, wanted=0.95).verdict for count in (58, 59)))
+        WARN PASS
     """
     return max(1, math.ceil(math.log(_MISS) / math.log(wanted))) if 0 < wanted < 1 else 1
 

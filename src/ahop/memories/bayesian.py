@@ -126,7 +126,7 @@ class BayesianHopfield(Indexed, Scattered, Verifiable):
                 that comes from none of the patterns: these judge what ``reject`` refuses, 512 of them at most, and
                 nothing else. They do not tell how common strangers are: somebody has picked them.
             observed: As in :meth:`scores`: learn from these entries alone. Hidden causes, a moved space and slopes
-                take whole rows, and are not looked for when some are missing.
+                take complete rows, and are not looked for when some are missing.
             hidden_causes: How many move several dimensions at once; 0 for single dimensions alone, None to find out
                 what there is. Few queries may get a plain metric all the same, where they cannot tell more.
             order: Of the columns: 1 for a spectrum or a series, ``(height, width)`` for an image, row by row, whose
@@ -180,7 +180,7 @@ class BayesianHopfield(Indexed, Scattered, Verifiable):
         Args:
             queries: ``(n, d)``.
             origins: ``(n,)``, or None when nobody knows them. Known strangers are left out.
-            observed: As in :meth:`fit`; a memory that has found hidden causes needs whole queries.
+            observed: As in :meth:`fit`; a memory that has found hidden causes needs complete queries.
         """
         with self.learning() as now:
             asked, known, _ = now._pairs(queries, origins, observed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -26,6 +27,16 @@ _GROUPS, _ENDLESS = 10, 100_000
 
 # What may have been checked: answers to each query by itself, or to all of them together.
 FIRST, MATCHES = "first choices", "matches"
+
+
+class Decision(str, Enum):
+    """What checked answers say of the accuracy that is asked for; WARN where they are too few to tell."""
+
+    PASS = "PASS"
+    WARN = "WARN"
+    FAIL = "FAIL"
+
+    __str__ = str.__str__
 
 
 class Question(NamedTuple):
@@ -71,7 +82,7 @@ class Certificate:
         return clopper_pearson(self.right, self.labels)
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Decision:
         """PASS if the whole interval reaches what is wanted, FAIL if none of it does, and WARN in between."""
         return _verdict(self.interval, self.wanted)
 
@@ -80,7 +91,7 @@ class Certificate:
         """How many answers more would decide, if as many of them are right; None if no number would."""
         count = self.labels
         while count < _ENDLESS and self.wanted is not None:
-            if _verdict(clopper_pearson(round(self.accuracy * count), count), self.wanted) != "WARN":
+            if _verdict(clopper_pearson(round(self.accuracy * count), count), self.wanted) is not Decision.WARN:
                 return count - self.labels
             count += max(1, count // 20)
         return None if self.wanted is not None else 0
@@ -96,7 +107,7 @@ class Certificate:
     @property
     def advice(self) -> str:
         """What would decide, in words; nothing where it is decided."""
-        if self.verdict != "WARN":
+        if self.verdict is not Decision.WARN:
             return ""
         more = "no number of answers" if self.more is None else f"about {self.more} answers more"
         return f"{more} would decide, if they are like these"
@@ -107,11 +118,11 @@ class Certificate:
         return "\n".join(lines + ([f"next: {self.advice}"] if self.advice else []))
 
 
-def _verdict(interval: tuple[float, float], wanted: float | None) -> str:
+def _verdict(interval: tuple[float, float], wanted: float | None) -> Decision:
     low, high = interval
     if wanted is None or low >= wanted:
-        return "PASS"
-    return "FAIL" if high < wanted else "WARN"
+        return Decision.PASS
+    return Decision.FAIL if high < wanted else Decision.WARN
 
 
 def questions(found: Recall, count: int, seed: int) -> list[Question]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from ahop._recall import Recall, with_doubt
+from ahop._recall import Recall, priors, with_doubt
 from ahop.memories.base import AssociativeMemory
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ class Doubting(AssociativeMemory, abstract=True):
     similarity: Corruption | Gaussian
 
     def _probabilities(self, scores: Tensor) -> Tensor:
-        likely, log_prior = super()._probabilities(scores), self._log_prior()
-        prior = likely.new_full((len(self),), 1 / len(self)) if log_prior is None else log_prior.exp().to(likely)
+        likely = super()._probabilities(scores)
+        prior = priors(self._log_prior(), len(self), likely)
         return likely.lerp(prior.expand_as(likely), self.similarity.doubt.to(likely))
 
     def _doubted(self, found: Recall) -> Recall:

@@ -12,8 +12,6 @@ from torch import Tensor
 from ahop._checks import Observed, as_queries
 from ahop.memories.base import AssociativeMemory
 from ahop.separation import Exponential, Softmax
-from ahop.similarity import Corruption
-from ahop.similarity.families.moved.bent import Bent
 
 _LEAVES_OUT = "must be able to leave a column out for evidence by column"
 
@@ -66,8 +64,8 @@ def evidence_by_column(memory: AssociativeMemory, query: Any, *, observed: Obser
         raise ValueError(f"memory must separate by a softmax to have log odds, got {memory.separation.name!r}")
     if len(memory) < 2:
         raise ValueError("memory must hold at least two patterns, got one: there is no runner-up")
-    if isinstance(memory.similarity, Corruption) and isinstance(memory.similarity.model, Bent):
-        raise ValueError(f"memory {_LEAVES_OUT}; this one found a map that is not linear, which takes whole queries")
+    if memory.similarity.needs_complete_queries:
+        raise ValueError(f"memory {_LEAVES_OUT}; this one compares complete queries")
     asked = as_queries(query, memory.patterns, observed, memory.query_dim)
     if asked.rows.ndim != 1:
         raise ValueError(f"query must be one row of {memory.query_dim} values, got shape {tuple(asked.rows.shape)}")

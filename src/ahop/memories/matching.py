@@ -26,6 +26,7 @@ from torch import Tensor
 from ahop._blocks import budget, split
 from ahop._component import single
 from ahop._queries import Queries
+from ahop._recall import priors
 from ahop.learning.assignment import assigned
 from ahop.learning.transport import Plan, shared_out
 from ahop.similarity.codes import NoCodesError
@@ -197,8 +198,8 @@ def _shared(candidates: _Candidates, stranger: Tensor, room: Tensor, dustbin: in
 
 
 def _as_matching(memory: Host, columns: Tensor, plan: Plan, indices: Tensor, alone: Tensor, room: Tensor) -> Matching:
-    doubt, log_prior = memory.similarity.doubt.double(), memory._log_prior()
-    prior = torch.full_like(room, 1 / len(room), dtype=torch.float64) if log_prior is None else log_prior.exp().double()
+    doubt = memory.similarity.doubt.double()
+    prior = priors(memory._log_prior(), len(room), doubt)
     log, strangers = plan.log[:, : columns.shape[1]], plan.log[:, columns.shape[1]].exp()
     chosen = columns == indices[:, None]
     runner_up = log.masked_fill(chosen, -math.inf).max(1)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Literal, overload
 
 from ahop._checks import as_matrix
+from ahop._component import Component
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.fourier import FourierHopfield
 from ahop.memories.kernel import KernelHopfield
 from ahop.memories.moments import Memory
+
+# Names of a network with other arguments than its own defaults.
+_ALIASES: dict[str, tuple[type[Memory], dict[str, Any]]] = {"k2-hop": (KernelHopfield, {"loss": "retrieval"})}
 
 
 def known_names() -> list[str]:
@@ -18,7 +23,28 @@ def known_names() -> list[str]:
         >>> known_names()[:3]
         ['a-hop', 'b-hop', 'd-hop']
     """
-    return sorted([key for key in Memory.members if key.endswith("hop")] + ["k2-hop"])
+    return sorted([*(name for name, kind in Memory.members.items() if _needs_patterns_alone(kind)), *_ALIASES])
+
+
+def kind_of(name: str) -> type[Memory]:
+    """The class of a network by its short name.
+
+    Example:
+        >>> kind_of("k2-hop").__name__
+        'KernelHopfield'
+    """
+    if name not in known_names():
+        raise ValueError(f"unknown model {name!r}; known: {', '.join(known_names())}")
+    return _ALIASES[name][0] if name in _ALIASES else Memory.named(name)
+
+
+def _needs_patterns_alone(kind: type[Component]) -> bool:
+    """Whether one argument makes a memory, as it does not make one whose parts have to be named, or an Oracle."""
+    try:
+        inspect.signature(kind).bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 @overload
@@ -45,12 +71,9 @@ def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory | Four
           (separation): Softmax(beta=2)
         )
     """
-    if name == "k2-hop":
-        return KernelHopfield(patterns, loss="retrieval", **options)
     if name == FourierHopfield.name:
         rows = as_matrix(patterns, "patterns")
         return FourierHopfield(rows.shape[1], **options).to(rows).add(rows)
-    if name not in known_names():
-        raise ValueError(f"unknown model {name!r}; known: {', '.join(known_names())}")
-    model: AssociativeMemory = Memory.named(name)(patterns, **options)  # type: ignore[assignment, call-arg]
+    _, own = _ALIASES.get(name, (None, {}))
+    model: AssociativeMemory = kind_of(name)(patterns, **own, **options)  # type: ignore[assignment, call-arg]
     return model

@@ -116,8 +116,8 @@ class Verifiable(Doubting, abstract=True):
             >>> patterns = torch.rand(100, 16, generator=torch.Generator().manual_seed(0))
             >>> memory = ahop.BayesianHopfield(patterns)
             >>> certificate = memory.verify(patterns[:60], range(60), wanted=0.9)
-            >>> certificate.verdict, memory.recall(patterns[:1]).verified
-            ('PASS', True)
+            >>> print(certificate.verdict, memory.recall(patterns[:1]).verified)
+            PASS True
         """
         asked = as_queries(queries, self.patterns, observed, self.query_dim).flat()
         answers = answers.tolist() if isinstance(answers, Tensor) else list(answers)
@@ -150,9 +150,9 @@ class Verifiable(Doubting, abstract=True):
             return
         if len(strangers):
             self.similarity.meet(self.familiarity(strangers.rows, observed=strangers.observed))
-        told = self.similarity.refusal(REJECT)
+        refusal = self.similarity.refusal(REJECT)
         assert self.report is not None
-        self.report = replace(self.report, strangers=told.known, refused=told.refused)
+        self.report = replace(self.report, strangers=refusal.known, refused=refusal.refused)
 
     @torch.no_grad()
     def _beside_rivals(self, queries: Queries, origins: Tensor) -> Tensor:

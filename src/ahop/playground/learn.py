@@ -19,7 +19,7 @@ LEAST, MOST = 10, 500
 _SIZES = (10, 20, 50, 100, 200, 500)
 _TESTED = 200
 # The memories on the curve.
-_SHOWN = ("m-hop", "a-hop", "b-hop")
+_SHOWN = ("m-hop", "a-hop", "b-hop", "Oracle")
 
 
 class Setup(NamedTuple):
@@ -70,13 +70,16 @@ def points(setup: Setup) -> Iterator[Point]:
     patterns = setup.pictures.patterns
     damage = Damage(setup.pictures.shape, setup.sliders, seed=2)
     test, train = damage.sample(patterns, _TESTED), damage.sample(patterns, setup.examples)
-    fixed = {name: first_choice_accuracy(taught(name, patterns, train, damage), test) for name in ("m-hop", "Oracle")}
+    names = learners(setup.labels)
+    fixed = {
+        name: first_choice_accuracy(taught(name, patterns, train, damage), test)
+        for name in names
+        if not MEMORIES[name].learns
+    }
     for size in sizes(setup.examples):
         shown = Samples(train.queries[:size], train.origins[:size])
         memories: dict[str, AssociativeMemory] = {
-            name: taught(name, patterns, shown, damage, labels=setup.labels)
-            for name in learners(setup.labels)
-            if name not in fixed
+            name: taught(name, patterns, shown, damage, labels=setup.labels) for name in names if name not in fixed
         }
         own = {name: first_choice_accuracy(memory, test) for name, memory in memories.items()}
         memory = next(memory for memory in memories.values() if isinstance(memory, BayesianHopfield))

@@ -193,5 +193,5 @@ def walk(memory: AssociativeMemory, query: Tensor, most: int = _MOST_STEPS) -> W
     while len(states) <= most and not rests:
         states.append(memory.retrieve(states[-1]))
         rests = bool((states[-1] - states[-2]).abs().max() <= 1e-4)
-    whole = torch.stack(states)
-    return Walk(whole, memory.energy(whole), rests)
+    path = torch.stack(states)
+    return Walk(path, memory.energy(path), rests)

@@ -140,7 +140,7 @@ def _array(file: File) -> np.ndarray:
         raise
     except Exception as error:  # Damaged files fail in many ways.
         kind = file.name.upper().rpartition(".")[2]
-        raise UploadError(f"{file.name} is not an {kind} file, or not a whole one.") from error
+        raise UploadError(f"{file.name} is not an {kind} file, or not a complete one.") from error
 
 
 def _bounded(part: IO[bytes], name: str) -> np.ndarray:

@@ -12,7 +12,7 @@ from ahop.memories.base import AssociativeMemory
 
 
 def as_rows(memory: AssociativeMemory, queries: Any) -> Tensor:
-    """Whole queries ``(n, d)``, at least one."""
+    """Complete queries ``(n, d)``, at least one."""
     return _asked(memory, queries, None).rows
 
 

@@ -74,6 +74,11 @@ class Similarity(Component):
         """Whether :meth:`fit` changes anything."""
         return type(self).fit is not Similarity.fit
 
+    @property
+    def needs_complete_queries(self) -> bool:
+        """Whether queries that lack values are compared by another rule than complete ones."""
+        return False
+
     def fit(
         self,
         patterns: Tensor,

@@ -185,7 +185,7 @@ class InnerProduct(Codes):
 def refuse_masks(observed: Tensor | None, codes: Similarity) -> None:
     """Refuse queries of which some values are missing, for codes that mix dimensions."""
     if observed is not None and not bool(observed.all()):
-        raise NoCodesError(f"observed is not supported by {type(codes).__name__}: it asks with whole queries")
+        raise NoCodesError(f"observed is not supported by {type(codes).__name__}: it asks with complete queries")
 
 
 class Tempered(Codes):

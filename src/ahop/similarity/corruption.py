@@ -24,10 +24,10 @@ from ahop.similarity.families.order import as_order
 from ahop.similarity.families.training import TrainingData
 
 # As many queries as a likelihood that was given knows, and the fewest that change what is known.
-_GIVEN, _LEAST = Family.steady_after, 32
-# What is kept of queries that were not learned from: those held out, and known strangers.
+_KNOWN_IF_GIVEN, _FEWEST_NEW = Family.steady_after, 32
+# Buffers of what is kept of queries that were not learned from: those held out, and with them known strangers.
 _HELD_OUT = ("genuine", "strange", "behind")
-_KEPT = (*_HELD_OUT, "met")
+_BUFFERS = (*_HELD_OUT, "met")
 
 
 class Corruption(Density):
@@ -83,19 +83,19 @@ class Corruption(Density):
             raise TypeError(f"model must be a likelihood (a Density) or None, got {type(model).__name__}")
         self.dim, self.model = dim, Likelihood(dim) if model is None else model
         self.query_dim = self.model.query_dim
-        self.register_buffer("known", torch.tensor(0 if model is None else _GIVEN))
+        self.register_buffer("known", torch.tensor(0 if model is None else _KNOWN_IF_GIVEN))
         self.register_buffer("log_beta", torch.zeros(()))
         self.register_buffer("doubt", torch.zeros(()))
         # Of queries that were not learned from, in order, as many as the count says: how familiar genuine ones are, how
         # familiar they were if their pattern were not stored, how far origins of labelled ones are behind the first
         # choice, and how familiar known strangers are.
-        for name in _KEPT:
+        for name in _BUFFERS:
             self.register_buffer(name, torch.zeros(familiarity.KEPT))
             self.register_buffer(f"{name}_count", torch.tensor(0))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         # Files of earlier versions have no temperature, and know nothing of strangers or of coverage.
-        for name in ("log_beta", "doubt", *_KEPT, *(f"{kept}_count" for kept in _KEPT)):
+        for name in ("log_beta", "doubt", *_BUFFERS, *(f"{kept}_count" for kept in _BUFFERS)):
             state_dict.setdefault(prefix + name, getattr(self, name))
         # Nor do these say how far origins are behind.
         for name in ("of_origins", "of_origins_count"):
@@ -274,10 +274,10 @@ class Corruption(Density):
         scattered = patterns.shape[1] > self.dim
         data = TrainingData(patterns, queries, origins, observed, log_prior, scattered=scattered)
         family = family_of(self.model)
-        few = int(self.known) < (_GIVEN if family is None else family.steady_after)
+        few = int(self.known) < (_KNOWN_IF_GIVEN if family is None else family.steady_after)
         # Where nothing was found there is nothing to go on from.
         anew = few or float(self.doubt) >= 1
-        if not anew and len(queries) < _LEAST:
+        if not anew and len(queries) < _FEWEST_NEW:
             return None
         followed = None if anew or family is None else fitting.follow(family, self.model, data)
         if followed is None:
@@ -288,6 +288,10 @@ class Corruption(Density):
         self.met_count.zero_()
         return report
 
+    @property
+    def needs_complete_queries(self) -> bool:
+        return self.model.needs_complete_queries
+
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         return self.log_beta.exp() * self.model.stranger(patterns, queries, observed)
 
@@ -296,6 +300,9 @@ class Corruption(Density):
 
     def parts(self) -> list[tuple[float, Density]]:
         return self.model.parts()
+
+    def curve_unit(self, values: str) -> str:
+        return self.model.curve_unit(values)
 
     def describe(self) -> str:
         return self.model.describe()

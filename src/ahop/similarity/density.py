@@ -104,6 +104,14 @@ class Density(Similarity, abstract=True):
         numbers for ranks."""
         return []
 
+    def curve_unit(self, values: str) -> str:
+        """What the curves of single dimensions are counted in, in words.
+
+        Args:
+            values: What the values that are compared are counted in.
+        """
+        return values
+
     def log_volume(self, queries: Tensor) -> Tensor:
         """What makes log densities of queries out of the scores, ``(Q,)``: nought for those that are densities."""
         return queries.new_zeros(len(queries))

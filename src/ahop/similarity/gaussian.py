@@ -28,6 +28,8 @@ _SHARED = 2.0
 _LEAST, _FIRST = 1e-8, 0.01
 # Values' worth of belief that few queries are as noisy as patterns are spread.
 _BELIEF = 4.0
+# Steps of expectation maximisation, at most, and the gain in nats at which they end; halvings of the interval that a
+# root lies in; and what keeps a count of no queries from dividing by zero.
 _STEPS, _TOLERANCE, _HALVINGS, _NOTHING = 200, 1e-6, 30, 1e-300
 # Queries that are asked how sure it is, and how little a step may gain beside what the null asks for, in nats.
 _ASKED, _ROUGHLY = 512, 1e-3
@@ -110,19 +112,19 @@ class Gaussian(Decomposable, Density):
         """Learn bias and noise; see :class:`~ahop.similarity.Density`."""
         data = TrainingData(patterns.double(), queries.double(), origins, observed, log_prior)
         trace = self._learn(data, few=_few(data))
-        told = self._judged(data, seed)
-        found = told is not None and told.beats_chance(len(patterns))
-        if not found and (told is None or told.labels < VERIFIED):
+        judged = self._judged(data, seed)
+        found = judged is not None and judged.beats_chance(len(patterns))
+        if not found and (judged is None or judged.labels < VERIFIED):
             # Labels that are too few to tell are believed where there is nothing else.
             found = data.labelled or null.above_chance(data, Candidate("normal noise", self, data, again=_again), seed)
         self.doubt.fill_(not found)
         if not found:
-            warn(null.warning(len(queries), 0 if told is None else told.labels))
+            warn(null.warning(len(queries), 0 if judged is None else judged.labels))
         sure = (self._confidence(data) if null.can_tell(data) else math.nan) if found else 1 / len(patterns)
         report = FitReport("em", -trace[-1], len(trace), len(trace) < _STEPS, confidence=sure, found=found)
-        return report if told is None else told.on(report)
+        return report if judged is None else judged.on(report)
 
-    def _judged(self, data: TrainingData, seed: int) -> calibration.Told | None:
+    def _judged(self, data: TrainingData, seed: int) -> calibration.HeldOutLabels | None:
         """How many of the known origins are found by what was learned from the other half."""
         if data.origins is None or len(data.queries) < 2:
             return None

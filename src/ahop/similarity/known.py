@@ -25,7 +25,7 @@ class TrueLikelihood(Similarity):
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         if observed is not None:
-            raise ValueError("observed is not supported by the Oracle: it scores whole queries")
+            raise ValueError("observed is not supported by the Oracle: it scores complete queries")
         dim = queries.shape[-1]
         spread = patterns[:, dim:] if patterns.shape[-1] == 2 * dim else None
         return self.variant.log_likelihood(patterns if spread is None else patterns[:, :dim], queries, spread=spread)

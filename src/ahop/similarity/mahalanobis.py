@@ -70,7 +70,7 @@ class Mahalanobis(Similarity):
         if origins is None or len(queries) < 2:
             raise ValueError("origins must be given for at least two queries: their residuals are learned from")
         if observed is not None:
-            raise ValueError("observed must be None: a covariance is learned from whole queries")
+            raise ValueError("observed must be None: a covariance is learned from complete queries")
         gaps = (queries - patterns[origins]).double()
         bias = gaps.mean(0)
         # Measured in units of their own, for the shrinkage to see the same whatever the data are measured in.

@@ -7,7 +7,7 @@ from tests.similarity.families.largest import Largest
 import ahop
 from ahop.similarity.families import calibration, completed, familiarity, family, fitting
 from ahop.similarity.families.nearest.learning import fit_queries
-from ahop.similarity.families.nearest.recipes import Metric
+from ahop.similarity.families.nearest.recipes import Alignment, Metric
 from ahop.similarity.families.training import TrainingData
 
 MEBIBYTE = 2**20
@@ -34,7 +34,7 @@ LEARNED = {
     "first choices": lambda data, model: calibration.first_choices(model, data),
     "temperature": lambda data, model: calibration.no_surer_than(0.5, model, data, 0.0),
     "completed": lambda data, model: completed.completed(data, lambda rows: model, 0),
-    "metric": lambda data, model: fit_queries(data, Metric("centred", "distance")).log_beta,
+    "metric": lambda data, model: fit_queries(data, Metric(Alignment.CENTRED, "distance")).log_beta,
 }
 
 

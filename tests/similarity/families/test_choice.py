@@ -295,8 +295,8 @@ def test_a_few_labels_tell_how_often_a_model_is_right():
     astray = TrainingData(line, line[origins + 2], origins)
     models = [(Likelihood(4), torch.arange(10)), (Likelihood(4), torch.arange(10, 20))]
     with torch.no_grad():
-        assert trust.by_labels(models, astray) == trust.Told(0, 20, 20)
-        assert trust.by_labels(models, TrainingData(line, line[origins], origins)) == trust.Told(20, 20, 20)
+        assert trust.by_labels(models, astray) == trust.HeldOutLabels(0, 20, 20)
+        assert trust.by_labels(models, TrainingData(line, line[origins], origins)) == trust.HeldOutLabels(20, 20, 20)
         few = torch.where(origins % 5 == 0, origins, -1)
         assert trust.by_labels(models, TrainingData(line, line[origins + 2], few)) is None
         assert trust.by_labels(models, TrainingData(line, line[origins + 2])) is None

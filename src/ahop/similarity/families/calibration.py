@@ -90,11 +90,11 @@ def log_beta(model: Density, data: TrainingData, seed: int) -> tuple[float, floa
     return min(0.0, fit_temperature(scores.double())[1]), right
 
 
-class Told(NamedTuple):
+class HeldOutLabels(NamedTuple):
     """How many of the known origins were found, of how many, by models that have not learned from them.
 
     Example:
-        >>> Told(3, 4, 4).accuracy, Told(3, 4, 4).bound(0.5)
+        >>> HeldOutLabels(3, 4, 4).accuracy, HeldOutLabels(3, 4, 4).bound(0.5)
         (0.75, 0.7)
     """
 
@@ -103,7 +103,7 @@ class Told(NamedTuple):
     witnesses: int
 
     @classmethod
-    def by(cls, found: Tensor, origins: Tensor) -> Told | None:
+    def by(cls, found: Tensor, origins: Tensor) -> HeldOutLabels | None:
         """From whether each was found, and its origin, ``(l,)``; None where they are too few to tell."""
         if len(found) < FEWEST:
             return None
@@ -127,7 +127,11 @@ class Told(NamedTuple):
         return (self.accuracy * self.witnesses + expected) / (self.witnesses + 1)
 
 
-def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> Told | None:
+# What :mod:`fitting` and :mod:`without_labels` still call it.
+Told = HeldOutLabels
+
+
+def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> HeldOutLabels | None:
     """How many of the known origins are found, by models that each come with the rows they have not learned from."""
     if data.origins is None or not models:
         return None
@@ -136,7 +140,7 @@ def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> Told 
         known = data.part(rows[data.origins[rows] >= 0])
         right.append(first_choices(model, known) == known.all_origins)
         origins.append(known.all_origins)
-    return Told.by(torch.cat(right), torch.cat(origins))
+    return HeldOutLabels.by(torch.cat(right), torch.cat(origins))
 
 
 def far_behind(models: list[tuple[Density, Tensor]], data: TrainingData) -> Tensor:

@@ -12,9 +12,9 @@ from torch import Tensor
 from ahop._precision import Units
 from ahop._queries import Queries
 
-# Values that rounding leaves, at most, and how many entries show them.
-_FEW = 32
-_ENOUGH = 2**16
+# Values that queries are rounded to, at most, and entries that are looked at to see them.
+_MOST_LEVELS = 32
+_LOOKED_AT = 2**16
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class TrainingData:
         """
         values = self.queries.flatten() if self.observed is None else self.queries[self.observed]
         # Continuous ones differ even where they are few.
-        found = values[:_ENOUGH].unique()
-        if not 2 <= len(found) <= min(_FEW, len(values) // 8):
+        found = values[:_LOOKED_AT].unique()
+        if not 2 <= len(found) <= min(_MOST_LEVELS, len(values) // 8):
             return 0.0
         return float(found[-1] - found[0]) / (len(found) - 1)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,10 +14,33 @@ from ahop.similarity.codes import Asked, Codes
 from ahop.similarity.density import Density
 from ahop.similarity.families.posterior import Prior
 
-SCALES = ("as it is", "logarithm", "square root", "rank")
 # What is added before a logarithm is taken, in units of the patterns' spread: values at the lower end are no longer
 # told apart more finely than this.
 _OFFSET = 0.05
+
+
+class Scale(NamedTuple):
+    """How values are counted before they are compared.
+
+    Attributes:
+        view: Values as they are seen.
+        back: Values again from how they were seen; None where ranks have lost them.
+        plain: Whether values stay what they are.
+    """
+
+    view: Callable[[Tensor], Tensor]
+    back: Callable[[Tensor], Tensor] | None
+    plain: bool = False
+
+
+SCALES = {
+    "as it is": Scale(lambda values: values, lambda seen: seen, plain=True),
+    "logarithm": Scale(
+        lambda values: (values.clamp_min(0) + _OFFSET).log(), lambda seen: (seen.exp() - _OFFSET).clamp_min(0)
+    ),
+    "square root": Scale(lambda values: values.clamp_min(0).sqrt(), lambda seen: seen.clamp_min(0).square()),
+    "rank": Scale(lambda values: _ranks(values), None),
+}
 
 
 class Transformed(Density):
@@ -81,13 +104,7 @@ class Transformed(Density):
     def view(self, rows: Tensor) -> Tensor:
         """Rows as they are seen."""
         low, unit = self._counted(rows)
-        values = (rows - low) / unit
-        if self.scale == "logarithm":
-            values = (values.clamp_min(0) + _OFFSET).log()
-        elif self.scale == "square root":
-            values = values.clamp_min(0).sqrt()
-        elif self.scale == "rank":
-            values = _ranks(values)
+        values = SCALES[self.scale].view((rows - low) / unit)
         if self.derivative:
             values = self._slopes(values)
         if not self.own_scale:
@@ -115,15 +132,15 @@ class Transformed(Density):
         flat = nn.functional.pad(rows.reshape(-1, 1, rows.shape[-1]), (reach, reach), "replicate")
         return nn.functional.conv1d(flat, filter[None, None]).reshape(rows.shape)
 
-    def whole(self, observed: Tensor | None) -> Tensor | None:
+    def mask(self, observed: Tensor | None) -> Tensor | None:
         """The mask to ask with; refused where this scale mixes dimensions and some are missing."""
-        mixes = self.own_scale or self.scale == "rank" or self.derivative > 0
+        mixes = self.own_scale or SCALES[self.scale].back is None or self.derivative > 0
         if mixes and observed is not None and not bool(observed.all()):
-            raise ValueError("observed must be None: this memory transforms queries as whole rows")
+            raise ValueError("observed must be None: this memory transforms complete rows")
         return None if mixes else observed
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        scores: Tensor = self.likelihood(self.view(patterns), self.view(queries), self.whole(observed))
+        scores: Tensor = self.likelihood(self.view(patterns), self.view(queries), self.mask(observed))
         return scores
 
     def rounding(self, patterns: Tensor, queries: Tensor, best: Tensor) -> Tensor:
@@ -132,11 +149,11 @@ class Transformed(Density):
     def exact(self, patterns: Tensor, chosen: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """As the likelihood has it, of what is seen; only of the patterns that are asked for."""
         some, places = chosen.unique(return_inverse=True)
-        return self.likelihood.exact(self.view(patterns[some]), places, self.view(queries), self.whole(observed))
+        return self.likelihood.exact(self.view(patterns[some]), places, self.view(queries), self.mask(observed))
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """As the likelihood has it, of what is seen."""
-        return self.likelihood.stranger(self.view(patterns), self.view(queries), self.whole(observed))
+        return self.likelihood.stranger(self.view(patterns), self.view(queries), self.mask(observed))
 
     @torch.no_grad()
     def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -146,17 +163,14 @@ class Transformed(Density):
         something: the linear regression of stored patterns on how they are seen tells it.
         """
         viewed = self.view(patterns.double())
-        found = self.likelihood.restored(viewed, self.view(queries.double()), self.whole(observed))
-        if self.own_scale or self.derivative or self.scale == "rank":
+        found = self.likelihood.restored(viewed, self.view(queries.double()), self.mask(observed))
+        back = SCALES[self.scale].back
+        if self.own_scale or self.derivative or back is None:
             prior, rows = Prior.of(viewed), patterns.double()
             slope = torch.linalg.lstsq(prior.covariance, (viewed - prior.mean).mT @ (rows - rows.mean(0)) / len(rows))
             return rows.mean(0) + (found - prior.mean) @ slope.solution
-        if self.scale == "logarithm":
-            found = (found.exp() - _OFFSET).clamp_min(0)
-        elif self.scale == "square root":
-            found = found.clamp_min(0).square()
         low, unit = self._counted(found)
-        return low + unit * found
+        return low + unit * back(found)
 
     def parts(self) -> list[tuple[float, Density]]:
         return self.likelihood.parts()
@@ -164,9 +178,12 @@ class Transformed(Density):
     def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:
         return self.likelihood.curves()
 
+    def curve_unit(self, values: str) -> str:
+        return self.likelihood.curve_unit("in the scale that is compared")
+
     def describe(self) -> str:
         """What happens to queries, in words."""
-        text = "Values are compared as they are" if self.scale == "as it is" else f"Each value's {self.scale} counts"
+        text = "Values are compared as they are" if SCALES[self.scale].plain else f"Each value's {self.scale} counts"
         text += ", each column in a unit of its own" if isinstance(self.unit, tuple) else ""
         slopes = ("", ", by its slopes", ", by its curvature")[self.derivative]
         own = ", each query in a scale of its own" if self.own_scale else ""
@@ -222,7 +239,7 @@ class TransformedCodes(Codes):
 
     def ask(self, queries: Tensor, observed: Tensor | None = None) -> Asked:
         """The codes to ask with."""
-        return self.codes.ask(self.seen_by.view(queries), self.seen_by.whole(observed))
+        return self.codes.ask(self.seen_by.view(queries), self.seen_by.mask(observed))
 
 
 def _ranks(values: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from ahop.similarity.density import Density
 from ahop.similarity.families.independent.likelihood import Likelihood
 from ahop.similarity.families.order import order_of
 from ahop.similarity.families.training import TrainingData
-from ahop.similarity.families.transformed import Transformed
+from ahop.similarity.families.transformed import SCALES, Transformed
 
 # Fewer columns than that have no scale of their own.
 _FEWEST = 4
@@ -84,14 +84,13 @@ def views_of(data: TrainingData) -> list[View]:
         kind = Transformed(Likelihood(width), scale, own, low=lowest, shape=shape, derivative=derivative, window=window)
         slopes = ("", "slopes", "curvature")[derivative]
         smoothed = f" over {window} columns" if derivative and len(shape) == 1 else ""
-        words = (scale if scale != "as it is" else "", slopes + smoothed, "own scale" if own else "")
+        words = ("" if SCALES[scale].plain else scale, slopes + smoothed, "own scale" if own else "")
         return View(", ".join(word for word in words if word), kind)
 
     if data.observed is not None:
         # Other ways to look at a row take all of it.
         return [*views, view("logarithm", False), view("square root", False)]
-    scales = product(("as it is", "logarithm", "square root", "rank"), (False, True))
-    views += [view(scale, own) for scale, own in scales if scale != "as it is" or own]
+    views += [view(scale, own) for scale, own in product(SCALES, (False, True)) if own or not SCALES[scale].plain]
     shape = order_of(data.patterns) if data.order is None else data.order
     steps = _DERIVATIVES if len(shape) == 1 else ((1, 0),) * len(shape[:1])
     for (derivative, window), scale, own in product(steps, ("as it is", "logarithm"), (False, True)):

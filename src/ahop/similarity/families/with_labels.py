@@ -61,7 +61,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
 
 def _without_validation(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Candidate:
     """A family that learns from little; or the simplest that is asked for."""
-    family = next((family for family in families if family.frugal), families[0])
+    family = next((one for one in families if one.frugal), min(families, key=lambda one: one.complexity))
     bar.advance(family.name)
     return family.unvalidated(data, seed)
 

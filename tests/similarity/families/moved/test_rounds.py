@@ -61,7 +61,7 @@ def test_twenty_right_labels_have_an_interval_that_holds_the_truth():
         found = rounds.learn(patterns, queries, origins, seed)
         rest = (origins < 0).nonzero().squeeze(1)
         truth = float((found.model(patterns, queries[rest]).argmax(1) == rest).double().mean())
-        low, high = clopper_pearson(found.told.right, found.told.labels)
+        low, high = clopper_pearson(found.judged.right, found.judged.labels)
         held += low <= truth <= high
     assert held >= 5
 
@@ -71,6 +71,6 @@ def test_labels_alone_say_how_often_a_map_is_right_and_bound_how_sure_it_is():
     patterns, queries, origins = some_known(300, 20, right=False)
     found = rounds.learn(patterns, queries, origins)
     # By its own word it is often right; twenty labels say that it never is.
-    assert found.expected > 0.3 and found.told.accuracy < 0.1
+    assert found.expected > 0.3 and found.judged.accuracy < 0.1
     memory = ahop.BayesianHopfield(patterns).fit(queries, origins)
-    assert memory.report.accuracy == found.told.accuracy and float(memory.recall(queries).probabilities.mean()) < 0.1
+    assert memory.report.accuracy == found.judged.accuracy and float(memory.recall(queries).probabilities.mean()) < 0.1

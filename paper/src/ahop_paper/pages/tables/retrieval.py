@@ -38,9 +38,9 @@ def by_level(reports: Sequence[Report], what: str) -> Grid:
     ]
 
     def cell(row: Row) -> str:
-        # Adam is ours to compare with, and the paper's figure stands beside the network once.
-        paper = row["paper"][what] if row["paper"] and row["model"] != "a-hop-adam" else None
-        return with_spread(row[what], paper)
+        # The paper's figure stands beside the network once, not beside its variants as well.
+        variant = row["model"] in benchmark.MODELS and benchmark.MODELS[row["model"]].variant_of
+        return with_spread(row[what], None if variant or not row["paper"] else row["paper"][what])
 
     lines = [
         [model_title(model), *cells_of(found, [(model, *column) for column in columns], cell)]
@@ -86,7 +86,13 @@ def with_best_baselines(rows: list[Row], what: str, *keys: str) -> list[Row]:
 
 
 def with_name(row: Row, what: str, digits: int = 3) -> str:
-    """A figure, and whose it is where it is that of a baseline."""
+    """A figure, and whose it is where it is that of a baseline.
+
+    Args:
+        row: The row of a report.
+        what: The figure.
+        digits: After the point.
+    """
     return " ".join([figure(row[what]["mean"], digits), *([row["baseline"]] if "baseline" in row else [])])
 
 
@@ -98,9 +104,9 @@ def worlds(report: Report) -> Grid:
     found = by(rows, "world", "model")
     columns: list[tuple[str, str, Callable[[Row], str]]] = []
     for model in each(rows, "model"):
-        title = benchmark.MODELS[model].title if model in benchmark.MODELS else model
-        columns.append((model, title, lambda row: with_name(row, "fraction_of_oracle")))
-        if model.endswith("*"):
+        known = benchmark.MODELS.get(model)
+        columns.append((model, known.title if known else model, lambda row: with_name(row, "fraction_of_oracle")))
+        if known and not known.labels:
             columns.append((model, "its worst run", lambda row: figure(min(row["fraction_of_oracle"]["runs"]))))
     lines = [
         [world, *(cell for model, _, write in columns for cell in cells_of(found, [(world, model)], write))]

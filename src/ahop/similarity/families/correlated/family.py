@@ -28,8 +28,9 @@ from ahop.similarity.families.validation import Completed, CrossValidation, Held
 from ahop.similarity.families.views import View
 
 # Queries x patterns that hidden causes are learned from, and that their number is found on; and steps from there.
-_TABLE, _LADDER, _POLISH = 2**23, 2**21, 6
-_ENOUGH = 384
+_TABLE, _RANK_TABLE, _LAST_STEPS = 2**23, 2**21, 6
+# Queries that their number is found on, at least.
+_FEWEST = 384
 # Steps of a model without hidden causes, and of one that is learned again from some queries.
 _PLAIN_STEPS, _REFIT_STEPS = 15, 8
 # Halves of the queries veto hidden causes if they agree on so many fewer origins than those of a simpler model.
@@ -102,7 +103,7 @@ class HiddenCauses(Family):
         model = learning.by_information(stored, asked, some.origins, prior, ranks, lambda: advance(self.name))
         if len(order) > few:
             more, form = data.part(order[:most]), Form.of(model)
-            model = learning.fit_queries(stored, more.queries.double(), form, _POLISH, model, more.origins, prior)
+            model = learning.fit_queries(stored, more.queries.double(), form, _LAST_STEPS, model, more.origins, prior)
         if data.scattered:
             # Where covariances differ, tails decide between patterns, and not only how sure to be.
             form = replace(Form.of(model), tails=math.inf)
@@ -119,7 +120,7 @@ class HiddenCauses(Family):
 
     def follow(self, model: Density, data: TrainingData) -> Density:
         if data.observed is not None:
-            raise ValueError("observed must be None: this memory has hidden causes, and learns from whole queries")
+            raise ValueError("observed must be None: this memory has hidden causes, and learns from complete queries")
         assert isinstance(model, Correlated)
         found = learning.follow(model, data.patterns, data.queries.double(), data.origins)
         return found.to(data.patterns)
@@ -127,7 +128,7 @@ class HiddenCauses(Family):
     def alone(self, model: Density, data: TrainingData, seed: int) -> tuple[Density, FitReport]:
         """As many hidden causes as the model has; with labels, at the temperature of cross-validation."""
         if data.observed is not None:
-            raise ValueError("observed must be None: hidden causes are learned from whole queries")
+            raise ValueError("observed must be None: hidden causes are learned from complete queries")
         assert isinstance(model, Correlated)
         units = Units.of(data.patterns, data.queries)
         measured, family = data.measured(units), HiddenCauses(model.rank)
@@ -144,7 +145,7 @@ class HiddenCauses(Family):
 
 def _some(data: TrainingData) -> int:
     """Queries that are enough to compare models on."""
-    return max(_ENOUGH, _LADDER // len(data.patterns))
+    return max(_FEWEST, _RANK_TABLE // len(data.patterns))
 
 
 def _likely_gaps(data: TrainingData) -> Tensor:
@@ -204,8 +205,8 @@ def _agreed(data: TrainingData, causes: Candidate, seed: int) -> Candidate:
         assert candidate.refit is not None
         models = [(candidate.refit(one), other), (candidate.refit(other), one)]
         share = calibration.agreement(models[0][0], models[1][0], data)
-        told = calibration.by_labels(models, data)
-        return share if told is None else told.bound(share)
+        judged = calibration.by_labels(models, data)
+        return share if judged is None else judged.bound(share)
 
     simpler = [
         Candidate(name, _plain_noise(data, shared)(data.rows), data, partial(_plain_noise, shared=shared))

@@ -29,7 +29,8 @@ from ahop.similarity.scatter import mean_and_variance
 # The numbers of hidden causes worth a try, and after how many failures in a row to stop.
 RANKS = (0, 1, 2, 4, 8, 16)
 _PATIENCE = 2
-_HEAVY = 4.0
+# Degrees of freedom of Student's t-distribution, where noise has heavy tails.
+_HEAVY_TAILS = 4.0
 # A share of a query that is as good as none, beside its largest.
 _NOTHING = 1e-4
 # Queries x patterns from which on origins are shared out in single precision.
@@ -49,7 +50,7 @@ class Form:
     """What is decided before a fit: what to make, its hidden causes and tails, what dimensions and gains may differ."""
 
     rank: int = 0
-    tails: float = _HEAVY
+    tails: float = _HEAVY_TAILS
     shared_noise: bool = False
     learn_gain: bool = False
 
@@ -133,9 +134,11 @@ class _OfPairs:
         """Every query is its origin's; what the tails leave to say is how much each counts."""
         model, count = self.model, len(self.queries)
         if self.origins.shape[1] > model.dim:
-            told = Measured.of(model, self.origins, self.queries)
-            bound = model.density(told.squares, told.log_determinant, model.dim).mean()
-            return float(bound), PairMoments(self.queries, told.origins, told.weights(model.tails), count, told.left)
+            measured = Measured.of(model, self.origins, self.queries)
+            bound = model.density(measured.squares, measured.log_determinant, model.dim).mean()
+            return float(bound), PairMoments(
+                self.queries, measured.origins, measured.weights(model.tails), count, measured.left
+            )
         rows, log_determinant = model.whiten(self.queries - model.bias - model.gain * self.origins)
         squares = rows.square().sum(-1)
         bound = model.density(squares, log_determinant, model.dim).mean()
@@ -201,7 +204,7 @@ def by_retrieval(validation: CrossValidation, rank: int | None = None) -> Form:
     ranks = ladder(*validation.data.queries.shape) if rank is None else [rank]
     form, held_out = _climb(validation, [Form(candidate) for candidate in ranks])
     # Other tails and a noise that all dimensions share have to be clearly better, not just a little.
-    for tails, shared in ((_HEAVY, True), (math.inf, False), (math.inf, True)):
+    for tails, shared in ((_HEAVY_TAILS, True), (math.inf, False), (math.inf, True)):
         if judged(validation, Form(form.rank, tails, shared)).surer_than(held_out):
             form, held_out = _climb(validation, [Form(candidate, tails, shared) for candidate in ranks])
     gained = replace(form, learn_gain=True)
@@ -268,11 +271,16 @@ class _OfQueries:
             evidence = scores.logsumexp(-1, keepdim=True)
             weights[part] = (scores - evidence).exp() * student.weight(squares, model.tails, model.dim)
             bound += float(evidence.sum()) / len(asked)
-        return bound - (math.log(len(stored)) if self.log_prior is None else 0.0), weights
+        return bound - self._uniform, weights
 
     @property
     def scattered(self) -> bool:
         return self.patterns.shape[1] > self.model.dim
+
+    @property
+    def _uniform(self) -> float:
+        """What a uniform prior takes from the log evidence; another one is part of the scores."""
+        return math.log(len(self.patterns)) if self.log_prior is None else 0.0
 
     def _beside_known(self, scores: Tensor, part: slice) -> Tensor:
         """With the prior, and without all but the origin where that is known."""
@@ -291,7 +299,7 @@ class _OfQueries:
             evidence = scores.logsumexp(-1, keepdim=True)
             shares[part] = (scores - evidence).exp()
             bound += float(evidence.sum()) / count
-        return bound - (math.log(len(self.patterns)) if self.log_prior is None else 0.0), shares
+        return bound - self._uniform, shares
 
     def _of_likeliest(self, shares: Tensor) -> Moments:
         """What the likeliest patterns of each query say, which scatter."""
@@ -300,8 +308,10 @@ class _OfQueries:
         own = torch.where(best.values > _NOTHING * best.values[:, :1], best.values, 0.0)
         query, place = own.nonzero(as_tuple=True)
         asked, own = self.queries[query], (own / own.sum(1, keepdim=True))[query, place]
-        told = Measured.of(self.model, self.patterns[best.indices[query, place]], asked, own)
-        return PairMoments(asked, told.origins, own * told.weights(self.model.tails), len(self.queries), told.left)
+        measured = Measured.of(self.model, self.patterns[best.indices[query, place]], asked, own)
+        return PairMoments(
+            asked, measured.origins, own * measured.weights(self.model.tails), len(self.queries), measured.left
+        )
 
     def maximise(self, shares: Tensor) -> None:
         if self.scattered:
@@ -376,9 +386,9 @@ def by_information(
             for steps in (15,) if current is None else (4, 4, 4):
                 form = Form(rank, shared_noise=shared)
                 model = fit_queries(patterns, queries, form, steps, model, origins, log_prior)
-                told = mutual_information(model, patterns, queries)
-                if told > value:
-                    keep, value = model, told
+                information = mutual_information(model, patterns, queries)
+                if information > value:
+                    keep, value = model, information
             current = keep or current
             advance()
         assert current is not None

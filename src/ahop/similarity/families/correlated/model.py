@@ -123,7 +123,7 @@ class Correlated(Density):
 
     def _of_scattered(self, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
         if observed is not None and not bool(observed.all()):
-            raise ValueError("observed must be None: hidden causes take whole queries where patterns have a spread")
+            raise ValueError("observed must be None: hidden causes take complete queries where patterns have a spread")
 
         def block(patterns: Tensor, queries: Tensor) -> Tensor:
             squares, log_determinant = scattered.of(self, patterns).distances(queries)

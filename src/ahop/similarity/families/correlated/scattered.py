@@ -85,13 +85,13 @@ def of(model: Causes, patterns: Tensor) -> Inverses:
     mean, variance = mean_and_variance(patterns, model.dim)
     gain, loading = model.gain.to(mean), model.loading.to(mean)
     scatter = gain.square() * variance
-    whole = model.log_psi.to(mean).exp() + scatter
-    causes = loading.mT / whole[:, None]
+    total = model.log_psi.to(mean).exp() + scatter
+    causes = loading.mT / total[:, None]
     inner = torch.eye(model.rank).to(mean) + causes @ loading
     root = torch.linalg.cholesky(inner)
-    log_determinant = whole.log().sum(1) + 2 * root.diagonal(dim1=1, dim2=2).log().sum(1)
+    log_determinant = total.log().sum(1) + 2 * root.diagonal(dim1=1, dim2=2).log().sum(1)
     causes = torch.linalg.solve_triangular(root, causes, upper=False)
-    return Inverses(gain * mean + model.bias.to(mean), scatter, 1 / whole, causes, log_determinant)
+    return Inverses(gain * mean + model.bias.to(mean), scatter, 1 / total, causes, log_determinant)
 
 
 def transferred(model: Causes, gaps: Tensor, scatter: Tensor, wider: Tensor) -> Tensor:

@@ -25,11 +25,11 @@ from ahop.similarity.families.shares import ruled_out
 from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation, HeldOut
 
-# The share of one value among all that makes it a floor, that among the patterns', and how many values are enough to
-# see it.
-_SHARE = 0.25
-_STORED = 0.05
-_ENOUGH = 2**20
+# The share of one value among the queries' that makes it a floor, and its share among the patterns'.
+_FLOOR_SHARE = 0.25
+_STORED_SHARE = 0.05
+# Values that are looked at to see it.
+_LOOKED_AT = 2**20
 # Ranges of values off the floor, at most.
 _BINS = 12
 # Numbers of regimes worth a try.
@@ -41,6 +41,7 @@ _FIRST_REGIME = 0.8
 _FIRST_ORIGIN = 60.0
 # A query is shared out among so many patterns.
 _CANDIDATES = 8
+# Steps of expectation maximisation, with labels and without.
 _STEPS_OF_PAIRS, _STEPS_OF_QUERIES = 5, 5
 # Queries x patterns that origins are shared out in, and queries that tell how much to trust scores.
 _TABLE = 2**20
@@ -54,13 +55,13 @@ def floor_of(queries: Tensor, observed: Tensor | None = None) -> float | None:
         >>> floor_of(torch.eye(3)), floor_of(torch.rand(5, 3))
         (0.0, None)
     """
-    some = slice(None, None, 1 + queries.numel() // _ENOUGH)
+    some = slice(None, None, 1 + queries.numel() // _LOOKED_AT)
     values = queries[some].flatten() if observed is None else queries[some][observed[some]]
     if not len(values):
         return None
     most = values.mode().values
     share = float((values == most).double().mean())
-    return float(most) if _SHARE <= share < 1 else None
+    return float(most) if _FLOOR_SHARE <= share < 1 else None
 
 
 def has_floor(data: TrainingData) -> bool:
@@ -69,7 +70,7 @@ def has_floor(data: TrainingData) -> bool:
     A value that queries share and no pattern has is no floor: those values were lost.
     """
     floor = floor_of(data.queries, data.observed)
-    return floor is not None and float((data.means == floor).double().mean()) >= _STORED
+    return floor is not None and float((data.means == floor).double().mean()) >= _STORED_SHARE
 
 
 def begin(patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Floor:
@@ -192,9 +193,9 @@ def _drawn_together(above: Tensor, total: Tensor) -> Tensor:
     A dimension is drawn to the rate of all; in a regime, the odds of its dimensions move together.
     """
     of_regime = ((above.sum(1) + 0.5) / (total.sum(1) + 1))[:, None]
-    whole = (above.sum((0, 1)) + 0.5) / (total.sum((0, 1)) + 1)
-    of_dimension = (above.sum(0) + _PULL * whole) / (total.sum(0) + _PULL)
-    expected = (of_dimension.logit() + of_regime.logit() - whole.logit()).sigmoid()
+    overall = (above.sum((0, 1)) + 0.5) / (total.sum((0, 1)) + 1)
+    of_dimension = (above.sum(0) + _PULL * overall) / (total.sum(0) + _PULL)
+    expected = (of_dimension.logit() + of_regime.logit() - overall.logit()).sigmoid()
     return ((above + _PULL * expected) / (total + _PULL)).clamp(1e-5, 1 - 1e-5)
 
 

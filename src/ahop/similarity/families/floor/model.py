@@ -227,6 +227,9 @@ class Floor(Density):
             ("values where the pattern is highest", values[-1].cpu(), middle),
         ]
 
+    def curve_unit(self, values: str) -> str:
+        return "share of values"
+
     @torch.no_grad()
     def describe(self) -> str:
         """What happens to queries, in words.

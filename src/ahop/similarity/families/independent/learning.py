@@ -39,7 +39,8 @@ _LOOKED_UP, _FEWEST = 2**28, 384
 _TRIED = 256
 # Fewer queries hardly tell a bias.
 _FEW = 32
-# Where unlabelled learning starts: the share of lost values, and the noise in units of the patterns' spread.
+# Where unlabelled learning starts, with more noise or with more losses: the share of lost values, and the noise in
+# units of the patterns' spread.
 _NOISY = ((0.3, 0.7), (0.5, 1.0))
 _LOSSY = ((0.8, 0.15),)
 

@@ -293,8 +293,8 @@ def _kept(evidence: Evidence, likelihood: Likelihood) -> Iterator[_Kept]:
     queries = (evidence.queries - likelihood.centre - likelihood.bias)[evidence.owner]
     for gain, noise in zip(likelihood.gain, likelihood.sigma.square(), strict=True):
         gaps = queries - gain * stored
-        whole = gain**2 * scatter + noise
-        yield _Kept(stored + gain * scatter / whole * gaps, noise / whole * gaps, scatter * noise / whole, gain)
+        total = gain**2 * scatter + noise
+        yield _Kept(stored + gain * scatter / total * gaps, noise / total * gaps, scatter * noise / total, gain)
 
 
 class _Moments(NamedTuple):

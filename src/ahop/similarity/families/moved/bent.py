@@ -24,7 +24,8 @@ from ahop.similarity.squares import squared_distances
 _AROUND, _NEIGHBOURS = 16, 10
 # Squared distances, in units of a pattern's length, that are taken for none.
 _SAME = 1e-9
-_LEAST = 1e-9
+# What keeps a divisor or the base of a power from zero.
+_TINY = 1e-9
 VIEWS = ("distance", "by how well a place is known", "by its neighbours", "cosine there", "cosine here")
 
 
@@ -186,9 +187,13 @@ class Bent(Density):
         gram = torch.exp(-(lengths.unsqueeze(-1) + lengths.unsqueeze(-2) - 2 * products) / (2 * length))
         gram = gram + noise * torch.eye(gram.shape[-1]).to(gram)
         spread = 1 + noise - (kernel * torch.linalg.solve(gram, kernel.unsqueeze(-1)).squeeze(-1)).sum(1)
-        return spread / typical_spread, (near / typical_near).clamp_min(_LEAST)
+        return spread / typical_spread, (near / typical_near).clamp_min(_TINY)
 
     # --- scores -----------------------------------------------------------------------------------------------
+
+    @property
+    def needs_complete_queries(self) -> bool:
+        return True
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         if observed is not None and not bool(observed.all()):
@@ -296,7 +301,7 @@ class Bent(Density):
     @torch.no_grad()
     def describe(self) -> str:
         """What happens to queries, in words."""
-        weights = self.weights / self.weights.sum().clamp_min(_LEAST)
+        weights = self.weights / self.weights.sum().clamp_min(_TINY)
         shares = ", ".join(f"{name} {100 * weight:.0f} %" for name, weight in zip(VIEWS, weights.tolist(), strict=True))
         bent = f"The map is bent: {self.landmarks:,} pairs say where it is not linear."
         return "\n".join([self.straight.describe(), bent, f"Weights of the views: {shares}."])

@@ -84,9 +84,9 @@ class MovedSpace(Family):
     ) -> Candidate:
         found = rounds.learn(data.patterns, data.queries, data.all_origins, seed)
         log_beta = 0.0
-        if found.start.found and found.told is not None:
+        if found.start.found and found.judged is not None:
             # What labels say of those that were left out bounds how sure to be.
-            log_beta = calibration.no_surer_than(found.told.bound(found.expected), found.model, data, 0.0)
+            log_beta = calibration.no_surer_than(found.judged.bound(found.expected), found.model, data, 0.0)
         return Candidate(
             self.name,
             found.model,
@@ -94,7 +94,7 @@ class MovedSpace(Family):
             log_beta=log_beta,
             settles=found.start.found,
             found=found.start.found,
-            expected=found.expected if found.told is None else found.told.accuracy,
+            expected=found.expected if found.judged is None else found.judged.accuracy,
             warning="" if found.start.found else _not_found(data),
         )
 
@@ -117,7 +117,7 @@ class MovedSpace(Family):
         Without any origins, some 1,500 queries and as many patterns are needed; ten origins among them help a lot.
         """
         if data.observed is not None:
-            raise ValueError("observed must be None: a moved space is learned from whole queries")
+            raise ValueError("observed must be None: a moved space is learned from complete queries")
         units = Units.of(data.patterns, data.queries if data.same_width else None)
         measured, found = data.measured(units), True
         learned: Density
@@ -207,5 +207,5 @@ def _tell_little(data: TrainingData) -> bool:
     asked = data.queries[:: max(1, len(data.queries) // 256)].double()
     stored = data.patterns
     rough = correlated.fit_queries(stored, asked, correlated.Form(), 10, None)
-    told = correlated.mutual_information(rough, stored, asked)
-    return told < _INFORMED * math.log(min(len(asked), len(stored)))
+    information = correlated.mutual_information(rough, stored, asked)
+    return information < _INFORMED * math.log(min(len(asked), len(stored)))

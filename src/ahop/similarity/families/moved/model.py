@@ -180,7 +180,7 @@ class Moved(Density):
     def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """Back by the map, as far as the noise, taken for normal, lets it be known."""
         if observed is not None and not bool(observed.all()):
-            raise ValueError("observed must be None: a map between spaces is inverted for whole queries only")
+            raise ValueError("observed must be None: a map between spaces is inverted for complete queries only")
         prior = Prior.of(patterns)
         there = self.whiten(self.matrix.double().mT).mT
         cross = prior.covariance @ there.mT

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import split
-from ahop.similarity.families.calibration import Told
+from ahop.similarity.families.calibration import HeldOutLabels
 from ahop.similarity.families.moved import bending
 from ahop.similarity.families.moved.alignment import Alignment, align, directions, nearest
 from ahop.similarity.families.moved.bent import Bent
@@ -39,7 +39,7 @@ class SelfLearned(NamedTuple):
     model: Bent
     start: Alignment
     expected: float
-    told: Told | None = None
+    judged: HeldOutLabels | None = None
 
 
 class _Believed(NamedTuple):
@@ -79,8 +79,8 @@ def learn(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     model = pairs.every(weights)
     model.straight = fit_pairs(patterns, queries[used.rows], used.origins, seed)
     known = origins >= 0
-    told = Told.by(believed.first[known] == origins[known], origins[known])
-    return SelfLearned(model, start, float(believed.sure.mean()), told)
+    judged = HeldOutLabels.by(believed.first[known] == origins[known], origins[known])
+    return SelfLearned(model, start, float(believed.sure.mean()), judged)
 
 
 def _nothing(patterns: Tensor, queries: Tensor) -> Bent:

@@ -50,7 +50,7 @@ class PlainMetrics(Family):
         if data.same_width:
             yield from (one for one in METRICS if data.observed is None or not one.directional)
         if data.observed is not None:
-            # What follows takes whole rows.
+            # What follows takes complete rows.
             return
         if data.same_width:
             yield Whitening()

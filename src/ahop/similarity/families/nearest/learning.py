@@ -16,12 +16,13 @@ from ahop.similarity.families.recipe import Pairs
 from ahop.similarity.families.shares import assign_known
 from ahop.similarity.families.training import TrainingData
 
+# What keeps a divisor or the argument of a logarithm from zero.
 _TINY = 1e-12
 # Values' worth of belief that noise is as wide as the patterns are spread.
 _BELIEF = 4.0
 # Steps of expectation maximisation, at most, and by how much the log temperature still moves at the last one.
 _STEPS = 30
-_RESTS = 1e-3
+_TOLERANCE = 1e-3
 
 
 @torch.no_grad()
@@ -52,11 +53,11 @@ class _Temperature:
 
         self.parts = split(len(asked), size)
         self.tables = parts_of(table, len(asked), size)
-        # A similarity of what was observed, for that of whole rows.
-        self.whole = 1.0 if data.observed is None else 1 / max(_TINY, float(data.observed.double().mean()))
+        # A similarity of what was observed, for that of complete rows.
+        self.completion = 1.0 if data.observed is None else 1 / max(_TINY, float(data.observed.double().mean()))
         # From the nearest patterns, which is too sure, to what explains the queries.
         nearest = float(torch.cat([similar.amax(1) for similar in self.tables()]).mean())
-        self.log_beta = likeliest_log_beta(model, self.whole * nearest)
+        self.log_beta = likeliest_log_beta(model, self.completion * nearest)
         model.log_beta.fill_(self.log_beta)
 
     def expect(self) -> tuple[float, float]:
@@ -70,12 +71,12 @@ class _Temperature:
             means.append((shares * similar).sum(1))
         level = self.model.level(data.observed)
         constant = (level.squeeze(-1) if level.ndim else level) + self.model.log_volume(data.queries)
-        return float((torch.cat(evidence) + constant).mean()), self.whole * float(torch.cat(means).mean())
+        return float((torch.cat(evidence) + constant).mean()), self.completion * float(torch.cat(means).mean())
 
     def maximise(self, shares: float) -> bool:
         before, self.log_beta = self.log_beta, likeliest_log_beta(self.model, shares)
         self.model.log_beta.fill_(self.log_beta)
-        return abs(self.log_beta - before) < _RESTS
+        return abs(self.log_beta - before) < _TOLERANCE
 
 
 @torch.no_grad()

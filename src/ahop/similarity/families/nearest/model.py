@@ -106,15 +106,15 @@ class Nearest(Density):
         return level.sum() if observed is None else (level * observed).sum(-1, keepdim=True)
 
     def forward(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
-        observed = self._require_whole(observed)
+        observed = self._require_complete(observed)
         scores: Tensor = self.similarity(self.stored(patterns), self.asked(queries), observed)
         return self.log_beta.exp() * scores + self.level(observed)
 
-    def _require_whole(self, observed: Tensor | None) -> Tensor | None:
+    def _require_complete(self, observed: Tensor | None) -> Tensor | None:
         if not self.mapped or observed is None:
             return observed
         if not bool(observed.all()):
-            raise ValueError("observed must be None: this memory maps each query as a whole")
+            raise ValueError("observed must be None: this memory maps complete queries")
         return None
 
     def log_volume(self, queries: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ class Nearest(Density):
 
     def stranger(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
         """The log evidence ``(Q,)`` under a pattern whose dimensions are drawn from what the stored ones have there."""
-        observed = self._require_whole(observed)
+        observed = self._require_complete(observed)
         stored, asked, beta = self.stored(patterns), self.asked(queries), self.log_beta.exp()
         if self.metric == "cosine":
             # No sum over dimensions: as many patterns as are stored stand for all, each of values of many of them.
@@ -170,7 +170,7 @@ class Nearest(Density):
         asked, beta = self.asked(queries.double()), self.log_beta.double().exp()
         scale = self.log_pattern_scale.double().exp()
         if self.mapped:
-            self._require_whole(observed)
+            self._require_complete(observed)
             return self.pattern_centre + scale * asked
         stored = self.stored(patterns.double())
         length = stored.square().sum(1).mean().clamp_min(_TINY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 from itertools import product
 from typing import ClassVar
 
@@ -19,20 +20,28 @@ _IN_WORDS = {"distance": "distance", "manhattan": "L1", "cosine": "cosine"}
 _TINY = 1e-12
 
 
+class Alignment(Enum):
+    """How each side's rows are counted: as they are, from their mean, or also in their standard deviations."""
+
+    NONE = ""
+    CENTRED = "centred"
+    Z_SCORED = "z-scored"
+
+
 @dataclass(frozen=True)
 class Metric(Recipe):
-    """A metric, of rows as they are, ``"centred"`` on each side's mean, or ``"z-scored"`` in its deviations, too."""
+    """A metric, of rows that are aligned first."""
 
-    alignment: str
+    alignment: Alignment
     metric: str
 
     @property
     def name(self) -> str:
-        return f"{self.alignment} {_IN_WORDS[self.metric]}".strip()
+        return f"{self.alignment.value} {_IN_WORDS[self.metric]}".strip()
 
     @property
     def directional(self) -> bool:
-        """Whether it compares directions alone, which only whole rows have."""
+        """Whether it compares directions alone, which only complete rows have."""
         return self.metric == "cosine"
 
     @torch.no_grad()
@@ -59,14 +68,14 @@ class Metric(Recipe):
             (queries, model.query_centre, model.log_query_scale),
         )
         for rows, centre, log_scale in sides:
-            centre.copy_(rows.mean(0)) if self.alignment else centre.fill_(zero)
-            if self.alignment == "z-scored":
+            centre.fill_(zero) if self.alignment is Alignment.NONE else centre.copy_(rows.mean(0))
+            if self.alignment is Alignment.Z_SCORED:
                 log_scale.copy_(_deviation(rows).log())
         return model
 
 
-METRICS = [Metric(*one) for one in product(("", "centred", "z-scored"), ("distance", "manhattan", "cosine"))]
-DISTANCE = Metric("", "distance")
+METRICS = [Metric(*one) for one in product(Alignment, ("distance", "manhattan", "cosine"))]
+DISTANCE = Metric(Alignment.NONE, "distance")
 
 
 def _deviation(rows: Tensor) -> Tensor:
