@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ahop.memories.base import AssociativeMemory
 from ahop.plot.canvas import BLUE, GREY, ORANGE, as_names, axes, legend, name_columns
-from ahop.similarity import Density, Gain
+from ahop.similarity import Density
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ def corruption(memory: AssociativeMemory, names: Sequence[str] | None = None, *,
     if names is not None:
         name_columns(ax, labels)
     ax.set_xlabel("column")
-    ax.set_ylabel("factor" if isinstance(part, Gain) else similarity.curve_unit("in the units of the data"))
+    ax.set_ylabel(similarity.curve_unit("in the units of the data"))
     found = memory.report.chosen if memory.report is not None else ""
     ax.set_title(f"{found}, {100 * share:.0f} % of queries" if len(parts) > 1 else found, pad=22)
     legend(ax, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)

@@ -127,10 +127,6 @@ class HeldOutLabels(NamedTuple):
         return (self.accuracy * self.witnesses + expected) / (self.witnesses + 1)
 
 
-# What :mod:`fitting` and :mod:`without_labels` still call it.
-Told = HeldOutLabels
-
-
 def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> HeldOutLabels | None:
     """How many of the known origins are found, by models that each come with the rows they have not learned from."""
     if data.origins is None or not models:

@@ -97,9 +97,9 @@ def learn(
         choose = with_labels.choose if measured.labelled else without_labels.choose
         outcome, every = choose(measured, families, seed, bar), measured
         halved = _halved(measured, outcome.chosen, seed)
-        told = calibration.by_labels(halved, measured)
+        found = calibration.by_labels(halved, measured)
         measured, (chosen, tried, expected) = without_labels.from_pairs_alone(
-            measured, outcome, told, families, seed, bar
+            measured, outcome, found, families, seed, bar
         )
         if chosen is not outcome.chosen:
             halved = _halved(measured, chosen, seed)
@@ -203,7 +203,7 @@ def _calibrated(
     """
     model = chosen.model
     log_beta, doubt, right = 0.0, 0.0, math.nan
-    told: calibration.Told | None = None
+    found: calibration.HeldOutLabels | None = None
     # Labels count where they have judged: in cross-validation, while a map was learned, or by halves.
     judged = chosen.held_out is not None or not math.isnan(chosen.expected)
     if chosen.held_out is not None:
@@ -216,10 +216,10 @@ def _calibrated(
             (one, _), (other, _) = halved
             share = math.sqrt(calibration.agreement(one, other, data))
             right = share if math.isnan(right) else min(right, share)
-            told = calibration.by_labels(halved, data)
-            if told is not None:
+            found = calibration.by_labels(halved, data)
+            if found is not None:
                 # Labels are believed, be it more or less than a bootstrap.
-                share, right, log_beta, judged = told.bound(right), told.accuracy, 0.0, True
+                share, right, log_beta, judged = found.bound(right), found.accuracy, 0.0, True
             log_beta = calibration.no_surer_than(share, model, data, log_beta)
     # What was found while learning it, against all patterns, is the last word.
     right = right if math.isnan(chosen.expected) else chosen.expected
@@ -229,7 +229,7 @@ def _calibrated(
     if chosen.held_out is not None:
         report = replace(report, labels=len(chosen.held_out.right), witnesses=chosen.held_out.witnesses)
     elif judged and len(data.known) >= calibration.FEWEST:
-        witnesses = len(data.all_origins[data.known].unique()) if told is None else told.witnesses
+        witnesses = len(data.all_origins[data.known].unique()) if found is None else found.witnesses
         report = replace(report, labels=len(data.known), witnesses=witnesses)
     far = calibration.far_behind(halved, data) if chosen.held_out is None else behind(chosen.held_out.scores)
     genuine, strange = familiarity.genuine_and_strange(data, model, halved, math.exp(log_beta))

@@ -130,6 +130,9 @@ class Gain(Density):
         flipped = 100 * float(torch.sigmoid(-self.sign_logit))
         return "\n".join(lines + ([f"Of 100 values, {flipped:.0f} change their sign."] if flipped >= 0.5 else []))
 
+    def curve_unit(self, values: str) -> str:
+        return "factor"
+
     @torch.no_grad()
     def curves(self) -> list[tuple[str, Tensor, Tensor | None]]:
         return [("mean gain", self.bias.exp(), None), ("factor that gains vary by", self.log_sigma.exp().exp(), None)]

@@ -89,7 +89,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
 def from_pairs_alone(
     data: TrainingData,
     outcome: Outcome,
-    told: calibration.Told | None,
+    found: calibration.HeldOutLabels | None,
     families: Sequence[Family],
     seed: int,
     bar: Bar,
@@ -103,7 +103,7 @@ def from_pairs_alone(
     Args:
         data: Queries, of which some origins are known.
         outcome: What was learned from all of them.
-        told: How many of the known origins that finds, without having learned from them; None where it cannot tell.
+        found: How many of the known origins that finds, without having learned from them; None where it cannot tell.
         families, seed, bar: As in :func:`choose`.
 
     Returns:
@@ -115,13 +115,13 @@ def from_pairs_alone(
     if len(pairs.all_origins.unique()) < 2:
         return data, outcome
     alone = with_labels.choose(pairs, families, seed, bar)
-    if told is None:
+    if found is None:
         better = _retrieves_more(data, alone.chosen, outcome.chosen, seed)
     else:
         held_out = alone.chosen.held_out
         assert held_out is not None
-        errors = 1.0 if told.beats_chance(len(data.patterns)) else 0.0
-        better = larger_share(alone.expected, held_out.witnesses, told.accuracy, told.witnesses, errors)
+        errors = 1.0 if found.beats_chance(len(data.patterns)) else 0.0
+        better = larger_share(alone.expected, held_out.witnesses, found.accuracy, found.witnesses, errors)
     return (pairs, alone) if better else (data, outcome)
 
 
@@ -170,13 +170,13 @@ def _tells_more(data: TrainingData, one: Candidate, other: Candidate, seed: int)
     if one.completed is None or other.completed is None:
         # What cannot be compared does not replace what is simpler.
         return False
-    told, rival = (_told(data, candidate.refit, seed) for candidate in (one, other))
-    if told is not None and rival is not None and abs(told.bound(0.5) - rival.bound(0.5)) > _CLEARLY:
-        return told.right > rival.right
+    own, rival = (_by_labels(data, candidate.refit, seed) for candidate in (one, other))
+    if own is not None and rival is not None and abs(own.bound(0.5) - rival.bound(0.5)) > _CLEARLY:
+        return own.right > rival.right
     return one.completed.beats(other.completed)
 
 
-def _told(data: TrainingData, refit: Refit | None, seed: int) -> calibration.Told | None:
+def _by_labels(data: TrainingData, refit: Refit | None, seed: int) -> calibration.HeldOutLabels | None:
     """What known origins say of a model that was learned from the other half; None where few are known."""
     if data.origins is None or refit is None:
         return None
