@@ -26,8 +26,9 @@ Done = dict[str, Any]
 Job = tuple[str, str, int]
 FREE = ("worlds", "models", "runs", "seed")
 CEILING, CAPACITY = "oracle", "capacity"
-# Without labels a memory is asked as with them, and a baseline is no network: what they hold and cost is not measured.
-WORLDS_ALONE = ("b-hop*", "ridge")
+# Without labels a memory is asked as with them, only one world has a spread, and a baseline is no network: what they
+# hold and cost is not measured.
+WORLDS_ALONE = ("b-hop*", "b-hop, with spread", "g-hop, with spread", "ridge")
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,11 @@ def _jobs(config: Config) -> list[Job]:
     found = [(CAPACITY, name, seed) for name in networks for seed in config.seeds]
     for world in config.worlds:
         place = TRIALS[world]
-        able = [name for name in config.models if place.one_space or everyone[name].any_width]
+        able = [
+            name
+            for name in config.models
+            if (place.one_space or everyone[name].any_width) and (place.spread or not everyone[name].spread)
+        ]
         found += [(world, name, seed) for name in (*able, *[CEILING] * place.ceiling) for seed in config.seeds]
     return sorted(found, key=lambda job: job[1] == CEILING or not everyone[job[1]].long)
 

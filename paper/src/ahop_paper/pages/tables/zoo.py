@@ -11,7 +11,12 @@ from ahop_paper.zoo import CAPACITY, CEILING
 from ahop_paper.zoo_memories import NEAREST
 from ahop_paper.zoo_worlds import TRIALS
 
-_TITLES = {CEILING: "**ceiling**", "b-hop": "**b-hop**", "b-hop*": "**b-hop, no labels**"}
+_TITLES = {
+    CEILING: "**ceiling**",
+    "b-hop": "**b-hop**",
+    "b-hop*": "**b-hop, no labels**",
+    "b-hop, with spread": "**b-hop, with spread**",
+}
 
 
 @shown("zoo-advice", "zoo")
@@ -123,7 +128,9 @@ def _by_memory(rows: list[Row], what: str) -> dict[str, list[str]]:
         return {}
     found, worlds = by(rows, "world", "model"), each(rows, "world")
     models = [name for name in each(rows, "model") if name != CEILING]
-    common = [world for world in worlds if all((world, name) in found for name in models)]
+    # Who takes part in one world alone has no say in which all have met.
+    often = [name for name in models if sum((world, name) in found for world in worlds) > 1]
+    common = [world for world in worlds if all((world, name) in found for name in often)]
     better = 1 if what == "calibration_error" else -1
 
     def rank(name: str) -> float:
