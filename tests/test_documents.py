@@ -11,6 +11,7 @@ from pkgutil import resolve_name
 
 import matplotlib
 import pytest
+from PIL import Image
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -194,6 +195,18 @@ def test_every_guide_and_every_page_of_results_has_a_small_picture_and_each_is_o
         shown.update(dict.fromkeys(pictures, page))
     for picture in (ROOT / "docs/pictures").glob("*.*g"):
         assert picture in shown and picture.stat().st_size < 2**16, picture
+
+
+def test_drawings_have_no_ground_of_their_own_nor_of_the_style_so_that_they_read_in_the_dark():
+    rules = re.findall(r"([^{}]*\bimg\b[^{}]*)\{([^}]*)\}", (ROOT / "docs/_static/site.css").read_text())
+    assert rules and not [where for where, rule in rules if "background" in rule]
+    shown = {
+        (page.parent / name).resolve()
+        for page in ROOT.glob("docs/**/*.md")
+        for name in re.findall(r"\]\((\S+\.png)\)", page.read_text())
+    }
+    opaque = {path.name for path in shown if Image.open(path).convert("RGBA").getchannel("A").getextrema()[0] == 255}
+    assert opaque == {"playground.png", "report.png"} and len(shown) > 5
 
 
 @pytest.mark.parametrize(

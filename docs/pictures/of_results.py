@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ahop.plot.canvas import BLUE, GREY, ORANGE, figure, legend
+from ahop_paper.spread import with_interval
 
 RESULTS = Path(__file__).parents[2] / "results"
 GREEN, LIGHT = "#2a9d74", "#b08fc7"
@@ -210,8 +211,9 @@ def blends() -> None:
         for way, (colour, style) in ways.items():
             found = [row for row in rows("blends") if row["way"] == way]
             across, up = [row["size"] for row in found], [row["whole"]["mean"] for row in found]
-            spread = [row["whole"]["std"] for row in found]
-            axis.errorbar(across, up, yerr=spread, fmt=style, color=colour, label=way, markersize=5)
+            sure = [with_interval(row["whole"]["runs"]) for row in found]
+            half = [(one["high"] - one["low"]) / 2 for one in sure]
+            axis.errorbar(across, up, yerr=half, fmt=style, color=colour, label=way, markersize=5)
         axis.set(xlabel="patterns that a query is the mean of", ylabel="whole sets that come back", ylim=(-0.03, 1.03))
         axis.set_xticks([2, 3, 4])
         legend(axis, loc="center left", bbox_to_anchor=(1, 0.5))

@@ -14,7 +14,7 @@ from ahop.memories import AssociativeMemory, ModernHopfield
 from ahop.memories.names import known_names
 from ahop.metrics import calibration_gap
 from ahop.separation import Separation, Softmax
-from ahop.variants import Samples
+from ahop.variants import Masked, Samples
 from ahop_paper import lineage, zoo, zoo_costs, zoo_memories, zoo_worlds
 from ahop_paper.commands import app
 from ahop_paper.pages import tables
@@ -22,7 +22,7 @@ from ahop_paper.pages.markdown import Grid
 from ahop_paper.zoo_worlds import TRIALS, Size
 
 SIZE = Size(patterns=40, dim=16, samples=40, queries=50, items=20, texts=40)
-DRAWN = ("damaged .4", "damaged .5", "rounded", "masked", "rotated", "mixtures", "strangers")
+DRAWN = ("damaged .4", "damaged .5", "rounded", "masked", "rotated", "mixtures", "strangers", "replicates")
 
 
 def small(*models, worlds=("damaged .4", "strangers"), **more):
@@ -131,6 +131,33 @@ def test_one_query_in_five_is_a_stranger_and_no_stranger_is_stored():
     for origins in (trial.train.origins, trial.answers[:, 0]):
         assert int((origins < 0).sum()) == round(0.2 * len(origins))
     assert len(trial.patterns) == SIZE.patterns
+
+
+def test_replicates_scatter_around_their_pattern_as_far_as_its_own_spread_says(monkeypatch):
+    for none in ("Noisy", "Biased"):
+        monkeypatch.setattr(zoo_worlds, none, lambda by: Masked(0.0))
+    trial = TRIALS["replicates"].draw(0, Size(patterns=5, dim=4, samples=10_000))
+    assert trial.train.spread.max() > 2 * trial.train.spread.min()
+    for own, spread in enumerate(trial.train.spread):
+        off = trial.train.queries[trial.train.origins == own] - trial.patterns[own]
+        torch.testing.assert_close(off.square().mean(0).sqrt(), spread, rtol=0.1, atol=0)
+
+
+def test_who_is_told_the_spread_of_replicates_is_ahead_and_near_the_ceiling():
+    size = Size(patterns=60, dim=32, samples=100)
+    right = {
+        model: zoo.tried("replicates", model, 0, size)["first_choice"]
+        for model in ("oracle", "g-hop, with spread", "g-hop", "nearest by L2")
+    }
+    assert right["oracle"] - 0.05 < right["g-hop, with spread"]
+    assert right["g-hop, with spread"] > max(right["g-hop"], right["nearest by L2"]) + 0.2
+
+
+def test_who_asks_for_a_spread_takes_part_where_there_is_one_and_nowhere_else():
+    config = small("g-hop", "g-hop, with spread", worlds=("damaged .4", "replicates"), runs=1)
+    asked = {(world, model) for world, model, _ in zoo._jobs(config) if model == "g-hop, with spread"}
+    assert asked == {("replicates", "g-hop, with spread")}
+    assert {name for name, one in zoo_memories.models().items() if one.spread} < set(zoo.WORLDS_ALONE)
 
 
 def test_units_of_minus_one_and_one_store_signs_around_the_mean():
@@ -292,6 +319,15 @@ def test_who_is_right_as_often_everywhere_shares_a_line_below_the_ceiling():
     )
     lines = [["**ceiling**", ".900 ± .100"], ["a-hop", ".600 ± .100"], ["distance, softmax, argmax", ".500 ± .100"]]
     assert found == Grid(["", "rounded"], lines)
+
+
+def test_who_was_in_one_world_alone_leaves_the_order_of_the_others_as_it_is():
+    rows = [
+        *(row("rounded", name, first_choice=value) for name, value in (("a-hop", 0.9), ("m-hop", 0.5))),
+        *(row("replicates", name, first_choice=value) for name, value in (("a-hop", 0.2), ("m-hop", 0.3))),
+        row("replicates", "g-hop, with spread", first_choice=0.6),
+    ]
+    assert [line[0] for line in tables.zoo(report(rows)).lines] == ["g-hop, with spread", "a-hop", "m-hop"]
 
 
 def test_the_advice_names_the_best_with_labels_and_without():

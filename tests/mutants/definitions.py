@@ -6,6 +6,7 @@ EPANECHNIKOV = "tests/separation/test_epanechnikov.py::"
 REGULARISED = "tests/separation/test_regularised.py::"
 GAUSSIAN = "tests/memories/test_gaussian.py::"
 SCATTERED = "tests/memories/test_oracle.py::test_a_pattern_that_scatters_is_as_likely_as_the_mean_over_where_it_may_be"
+SPREAD = "tests/memories/test_scattered.py::"
 SEQUENCE = "tests/memories/test_sequence.py::"
 
 DEFINITIONS = (
@@ -26,6 +27,13 @@ DEFINITIONS = (
         "return shares((self._heights(scores) > 0).to(scores.dtype))",
         "return shares(self._heights(scores))",
         (EPANECHNIKOV + "test_its_step_goes_down_the_gradient_and_its_energy_never_rises",),
+    ),
+    Mutant(
+        "the nearest within reach is alone, so that no new memory emerges",
+        "src/ahop/separation/epanechnikov.py",
+        "self._heights(scores) > 0",
+        "scores == scores.amax(-1, keepdim=True)",
+        (EPANECHNIKOV + "test_the_corners_of_a_square_are_kept_and_nine_new_memories_emerge",),
     ),
     Mutant(
         "a query that no pattern reaches has an answer",
@@ -101,11 +109,46 @@ DEFINITIONS = (
         (SEQUENCE + "test_states_stay_as_long_as_the_dwell_says",),
     ),
     Mutant(
+        "powers forget that high powers of a normal number are often large",
+        "src/ahop/theory.py",
+        'range(1, 2 * integer(k, "k", 1), 2)',
+        'range(1, integer(k, "k", 1), 2)',
+        (SEQUENCE + "test_powers_know_as_many_transitions_as_the_paper_derives",),
+    ),
+    Mutant(
+        "exponentials disturb by their mean, not by their mean square",
+        "src/ahop/theory.py",
+        "math.exp(2) / math.cosh(2)",
+        "math.exp(1) / math.cosh(1)",
+        (SEQUENCE + "test_what_the_exponential_knows_grows_exponentially",),
+    ),
+    Mutant(
         "patterns scatter by their variances",
         "src/ahop/memories/scattered.py",
         "torch.cat([means, single(self.spread)], 1)",
         "torch.cat([means, single(self.spread).square()], 1)",
         (GAUSSIAN + "test_answers_are_those_of_bayes", SCATTERED),
+    ),
+    Mutant(
+        "b-hop leaves the scatter of patterns as it is before the gain",
+        "src/ahop/similarity/families/independent/likelihood.py",
+        "wider = 1 + gain**2 / noise * scatter",
+        "wider = 1 + scatter / noise",
+        (SPREAD + "test_the_likelihood_of_a_value_is_its_mean_over_what_may_have_been_measured",),
+    ),
+    Mutant(
+        "hidden causes leave the scatter of patterns as it is before the gain",
+        "src/ahop/similarity/families/correlated/scattered.py",
+        "scatter = gain.square() * variance",
+        "scatter = variance.expand_as(mean)",
+        (SPREAD + "test_the_likelihood_of_hidden_causes_has_the_spread_on_its_diagonal",),
+    ),
+    Mutant(
+        "hidden causes learn as if what was measured were the mean of a pattern",
+        "src/ahop/similarity/families/correlated/scattered.py",
+        "patterns[part, :dim] + off / model.gain",
+        "patterns[part, :dim] + 0 * off",
+        (SPREAD + "test_the_evidence_of_hidden_causes_never_falls",),
     ),
     Mutant(
         "a gain leaves the scatter of patterns as it was",

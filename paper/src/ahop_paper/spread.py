@@ -18,6 +18,12 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
     }
 
 
+def with_interval(values: Sequence[float]) -> dict[str, Any]:
+    """Mean, standard deviation and single runs, and where the mean lies in 95 % of cases."""
+    ends = paired(values, [0.0] * len(values), ratio=0.0)
+    return {**spread(values), "low": ends["low"], "high": ends["high"]}
+
+
 def paired(ours: Sequence[float], theirs: Sequence[float], ratio: float) -> dict[str, float | None]:
     r"""The mean difference of figures from the same splits, with its 95 % confidence interval.
 

@@ -16,7 +16,7 @@ from ahop.metrics import calibration_gap
 from ahop_paper import lineage
 from ahop_paper import report as reports
 from ahop_paper.parallel import each
-from ahop_paper.spread import paired, spread
+from ahop_paper.spread import with_interval
 from ahop_paper.zoo_costs import capacity
 from ahop_paper.zoo_memories import Made, answer, models
 from ahop_paper.zoo_worlds import TRIALS, Size
@@ -26,8 +26,9 @@ Done = dict[str, Any]
 Job = tuple[str, str, int]
 FREE = ("worlds", "models", "runs", "seed")
 CEILING, CAPACITY = "oracle", "capacity"
-# Without labels a memory is asked as with them, and a baseline is no network: what they hold and cost is not measured.
-WORLDS_ALONE = ("b-hop*", "ridge")
+# Without labels a memory is asked as with them, only one world has a spread, and a baseline is no network: what they
+# hold and cost is not measured.
+WORLDS_ALONE = ("b-hop*", "b-hop, with spread", "g-hop, with spread", "ridge")
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,11 @@ def _jobs(config: Config) -> list[Job]:
     found = [(CAPACITY, name, seed) for name in networks for seed in config.seeds]
     for world in config.worlds:
         place = TRIALS[world]
-        able = [name for name in config.models if place.one_space or everyone[name].any_width]
+        able = [
+            name
+            for name in config.models
+            if (place.one_space or everyone[name].any_width) and (place.spread or not everyone[name].spread)
+        ]
         found += [(world, name, seed) for name in (*able, *[CEILING] * place.ceiling) for seed in config.seeds]
     return sorted(found, key=lambda job: job[1] == CEILING or not everyone[job[1]].long)
 
@@ -191,12 +196,6 @@ def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str,
 
 def _figures(runs: list[Done]) -> Done:
     keys = ("first_choice", "calibration_error", "strangers_auroc", "capacity")
-    figures = {key: _with_interval([one[key] for one in runs]) for key in keys if runs and key in runs[0]}
+    figures = {key: with_interval([one[key] for one in runs]) for key in keys if runs and key in runs[0]}
     kept: Done = {key: runs[0][key] for key in ("signs", "labels") if runs and key in runs[0]}
     return {**figures, **kept}
-
-
-def _with_interval(values: list[float]) -> dict[str, Any]:
-    """Mean, spread and single runs, and where the mean lies in 95 % of cases."""
-    ends = paired(values, [0.0] * len(values), ratio=0.0)
-    return {**spread(values), "low": ends["low"], "high": ends["high"]}

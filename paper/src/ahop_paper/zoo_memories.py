@@ -14,10 +14,12 @@ from torch import Tensor
 from ahop.memories import BayesianHopfield, create
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.names import kind_of, known_names
+from ahop.memories.scattered import Scattered
 from ahop.separation import Separation
 from ahop.variants import Samples
 from ahop_paper import lineage
 from ahop_paper.baselines import PLAIN, Compared
+from ahop_paper.zoo_worlds import Replicates
 
 NEAREST = {"nearest by L2": "distance", "nearest by cosine": "cosine"}
 # Inverse temperatures that a separation is given its own of, by labels.
@@ -98,12 +100,13 @@ Builder = Callable[[Tensor, Samples], Made]
 
 
 class Model(NamedTuple):
-    """How it is made of patterns and of queries to learn from, whether these may have another width, and whether
-    learning takes long."""
+    """How it is made of patterns and of queries to learn from, whether these may have another width, whether learning
+    takes long, and whether it asks how far measurements of each pattern scatter."""
 
     build: Builder
     any_width: bool = False
     long: bool = False
+    spread: bool = False
 
 
 @lineage.picks
@@ -114,6 +117,9 @@ def models() -> dict[str, Model]:
     finds_out = {name: issubclass(kind_of(name), BayesianHopfield) for name in ours}
     found = {name: Model(partial(network, name), any_width=finds_out[name], long=finds_out[name]) for name in ours}
     found["b-hop*"] = Model(unlabelled, any_width=True, long=True)
+    for name in ours:
+        if issubclass(kind_of(name), Scattered):
+            found[f"{name}, with spread"] = Model(partial(scattered, name), long=finds_out[name], spread=True)
     for name, kind in Separation.members.items():
         if issubclass(kind, Separation) and _is_ours(kind):
             # A score below zero has no weight where weights are no distribution.
@@ -152,6 +158,18 @@ def network(name: str, patterns: Tensor, train: Samples) -> Made:
 def unlabelled(patterns: Tensor, train: Samples) -> Made:
     """b-hop, which is told no origin."""
     return Made(_taught(create("b-hop", patterns), train.queries, None))
+
+
+def scattered(name: str, patterns: Tensor, train: Samples) -> Made:
+    """A network that is told how far measurements of each pattern scatter.
+
+    Args:
+        name: Its short name.
+        patterns: ``(N, d)``.
+        train: What it learns from, and the spread.
+    """
+    assert isinstance(train, Replicates)
+    return Made(_taught(create(name, patterns, spread=train.spread), train.queries, train.origins), labels=True)
 
 
 def parts(similarity: str, separation: str, patterns: Tensor, train: Samples) -> Made:

@@ -17,13 +17,15 @@ from ahop.datasets import Measured
 from ahop.datasets.files import find
 from ahop.memories import Oracle
 from ahop.memories.base import AssociativeMemory
-from ahop.variants import Samples
+from ahop.variants import Biased, Compose, Noisy, Samples
 from ahop_paper import real, text_models
 from ahop_paper.baselines import Compared
 from ahop_paper.worlds import WORLDS
 
 # How many queries of the world of strangers come from no stored pattern, and the noise upon a mean of two patterns.
 STRANGERS, BLUR = 0.2, 0.6
+# Between which standard deviations the values of a replicate scatter.
+STEADY, LOOSE = 0.7, 3.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,12 @@ class Trial(NamedTuple):
     ceiling: Callable[[], AssociativeMemory | Compared] | None = None
 
 
+class Replicates(Samples):
+    """Samples of patterns that scatter by ``spread``, the standard deviation of each of their values, ``(N, d)``."""
+
+    spread: Tensor
+
+
 Draw = Callable[[int, Size], Trial]
 
 
@@ -68,12 +76,14 @@ class Place(NamedTuple):
         here: Whether its data are on this machine.
         ceiling: Whether anyone knows the corruption.
         one_space: Whether queries are as wide as patterns.
+        spread: Whether it is known how far measurements of each pattern scatter: ``train`` are :class:`Replicates`.
     """
 
     draw: Draw
     here: Callable[[], bool] = lambda: True
     ceiling: bool = True
     one_space: bool = True
+    spread: bool = False
 
 
 TRIALS: Registry[Place] = Registry("world")
@@ -168,6 +178,25 @@ def _strangers(seed: int, size: Size) -> Trial:
 
 
 TRIALS.add("strangers", Place(_strangers))
+
+
+def _replicates(seed: int, size: Size) -> Trial:
+    """What is noisy and biased is one measurement of a pattern, whose values scatter, each by a spread of its own."""
+    patterns, made = uniform(size.patterns, size.dim, seed), Compose([Noisy(0.4), Biased(0.5)], seed=seed)
+    draw = torch.Generator().manual_seed(seed + 1)
+    spread = STEADY * (LOOSE / STEADY) ** torch.rand(patterns.shape, generator=draw)
+
+    def measured(count: int) -> Replicates:
+        origins = torch.randint(size.patterns, (count,), generator=draw)
+        replicates = patterns[origins] + spread[origins] * torch.randn(count, size.dim, generator=draw)
+        return Replicates(made.corrupt(replicates, draw), origins)
+
+    train, asked = measured(size.samples), measured(size.queries)
+    train.spread = spread
+    return Trial(patterns, train, asked.queries, asked.origins[:, None], lambda: Oracle(patterns, made, spread=spread))
+
+
+TRIALS.add("replicates", Place(_replicates, spread=True))
 
 
 def _measured(load: Callable[[int], Measured], items: Callable[[Size], int]) -> Draw:

@@ -4,7 +4,7 @@ import pytest
 from paper.tests.pages.sentences import ROOT, one, percent, points, rows, says
 from paper.tests.pages.sentences import between as spans
 
-from ahop_paper.pages.markdown import figure, interval, read
+from ahop_paper.pages.markdown import read
 from ahop_paper.spread import paired
 
 TABLES = ("adult", "bank", "vaccine", "purchase", "heart")
@@ -37,7 +37,7 @@ def areas():
     gaps = beside_trees("auc")
     assert level(gaps)
     behind = [-gap["mean"] for gap in gaps.values()]
-    return f"it is {figure(min(behind), 4)} to {figure(max(behind), 4)} behind, and every interval includes zero"
+    return f"it is {points(min(behind), 2)} to {points(max(behind), 2)} points behind, and every interval includes zero"
 
 
 def votes_of_trees():
@@ -67,8 +67,8 @@ def papers_tables():
 def papers_areas():
     gaps = beside_trees("auc", "tabular-benchmark")
     assert [data for data, gap in gaps.items() if gap["high"] < 0] == ["vaccine"]
-    behind, ahead = (figure(end([gap["mean"] for gap in gaps.values()]), 4).lstrip("-") for end in (min, max))
-    return f"it is {behind} behind at most, {ahead} ahead at most, and on Vaccine significantly behind"
+    behind, ahead = (points(abs(end(gap["mean"] for gap in gaps.values())), 2) for end in (min, max))
+    return f"it is {behind} points behind at most, {ahead} ahead at most, and on Vaccine significantly behind"
 
 
 def papers_a_hop():
@@ -125,8 +125,8 @@ def gaps_by_area():
     purchase, vaccine = adaptive.pop("purchase"), kernels.pop("vaccine")
     assert level(adaptive) and level(kernels)
     return (
-        f"By AUC `a-hop` is {figure(purchase['mean'])} ahead of `m-hop` on Purchase ({interval(purchase)}), and"
-        f" `k2-hop` {figure(vaccine['mean'])} ahead of `a-hop` on Vaccine ({interval(vaccine)}); all other intervals"
+        f"By AUC `a-hop` is {points(purchase['mean'])} points ahead of `m-hop` on Purchase ({spans(purchase)}), and"
+        f" `k2-hop` {points(vaccine['mean'])} ahead of `a-hop` on Vaccine ({spans(vaccine)}); all other intervals"
         " include zero"
     )
 

@@ -27,7 +27,8 @@ def worlds():
 def test_with_labels_nobody_is_clearly_ahead_of_b_hop():
     assert says(PAGE, "**You can label a few hundred queries**: [`b-hop`]")
     for world in worlds():
-        assert right(world)["b-hop"] > max(right(world).values()) - 0.03, world
+        alike = [share for name, share in right(world).items() if not name.endswith("with spread")]
+        assert right(world)["b-hop"] > max(alike) - 0.03, world
 
 
 def test_without_labels_b_hop_misses_what_the_page_says_it_misses():

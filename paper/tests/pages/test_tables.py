@@ -68,6 +68,13 @@ def test_no_interval_of_a_share_runs_past_zero_or_one(mean, low, high, shown):
     assert tables.zoo({"rows": [row]}).lines == [["a-hop", shown]]
 
 
+def test_shares_of_whole_sets_have_the_interval_of_their_mean():
+    runs = [0.6, 0.62, 0.64, 0.66, 0.68]
+    row = {"way": "softmax", "size": 2, "whole": {"mean": 0.64, "std": 0.0316, "runs": runs}}
+    # 2.776 of their standard deviation, over the root of five.
+    assert tables.blends({"rows": [row]}).lines == [["softmax", "**.640 ± .039**"]]
+
+
 def spread(*runs):
     return {"mean": sum(runs) / len(runs), "std": max(runs) - min(runs), "runs": list(runs)}
 

@@ -10,8 +10,10 @@ spare. Prices are the minimum of a convex function,
 
 .. math:: \min_{v \le 0} \; \sum_i \log \sum_j e^{s_{ij} + v_j} - \sum_j r_j v_j
 
-which L-BFGS-B finds in tens of steps where Sinkhorn's own take thousands. A plan is a mean-field approximation to the
-marginals of the posterior over all matchings, which nobody can sum up: that sum is the permanent of a matrix.
+which L-BFGS-B finds in tens of steps where Sinkhorn's own take thousands. (The Python Optimal Transport library, POT,
+has this plan as entropic partial transport, but scales dense tables of all queries and all columns; here each query has
+a few candidates among perhaps millions.) A plan is a mean-field approximation to the marginals of the posterior over
+all matchings, which nobody can sum up: that sum is the permanent of a matrix.
 """
 
 from __future__ import annotations

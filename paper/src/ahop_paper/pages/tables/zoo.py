@@ -5,13 +5,19 @@ from __future__ import annotations
 from statistics import fmean
 
 from ahop.learning.report import beats_chance
-from ahop_paper.pages.markdown import Grid, Report, bold, figure, plain, with_spread
+from ahop_paper.pages.markdown import Grid, Report, bold, figure, plain
 from ahop_paper.pages.tables.registry import Row, by, cells_of, each, shown
+from ahop_paper.spread import with_interval
 from ahop_paper.zoo import CAPACITY, CEILING
 from ahop_paper.zoo_memories import NEAREST
 from ahop_paper.zoo_worlds import TRIALS
 
-_TITLES = {CEILING: "**ceiling**", "b-hop": "**b-hop**", "b-hop*": "**b-hop, no labels**"}
+_TITLES = {
+    CEILING: "**ceiling**",
+    "b-hop": "**b-hop**",
+    "b-hop*": "**b-hop, no labels**",
+    "b-hop, with spread": "**b-hop, with spread**",
+}
 
 
 @shown("zoo-advice", "zoo")
@@ -123,12 +129,15 @@ def _by_memory(rows: list[Row], what: str) -> dict[str, list[str]]:
         return {}
     found, worlds = by(rows, "world", "model"), each(rows, "world")
     models = [name for name in each(rows, "model") if name != CEILING]
-    common = [world for world in worlds if all((world, name) in found for name in models)]
+    # Who takes part in one world alone has no say in which all have met.
+    often = [name for name in models if sum((world, name) in found for world in worlds) > 1]
+    common = [world for world in worlds if all((world, name) in found for name in often)]
     better = 1 if what == "calibration_error" else -1
 
     def rank(name: str) -> float:
-        met = [world for world in common or worlds if (world, name) in found]
-        return better * fmean(found[world, name][what]["mean"] for world in met)
+        met = [world for world in worlds if (world, name) in found]
+        shared = [world for world in met if world in common]
+        return better * fmean(found[world, name][what]["mean"] for world in shared or met)
 
     models.sort(key=rank)
     signs = {row["model"] for row in rows if row.get("signs")}
@@ -159,7 +168,7 @@ def blends(report: Report) -> Grid:
     most = {size: max(row["whole"]["mean"] for row in rows if row["size"] == size) for size in sizes}
 
     def share(row: Row) -> str:
-        return bold(with_spread(row["whole"]), row["whole"]["mean"] == most[row["size"]])
+        return bold(_with_interval(with_interval(row["whole"]["runs"])), row["whole"]["mean"] == most[row["size"]])
 
     lines = [[way, *cells_of(found, [(way, size) for size in sizes], share)] for way in each(rows, "way")]
     return Grid(["found by", *(f"{size} patterns" for size in sizes)], lines)
