@@ -241,6 +241,7 @@ def test_half_precision_patterns_work(name):
     assert memory.recall(noise(20, 8)).indices.shape == (20, 1)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_patterns():
     patterns = torch.rand(100_000, 64, generator=torch.Generator().manual_seed(0)) * 2 - 1
     memory = AdaptiveHopfield(patterns)

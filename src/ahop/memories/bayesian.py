@@ -55,10 +55,10 @@ class BayesianHopfield(Indexed, Scattered, Verifiable):
         values, prior: As in :class:`~ahop.memories.base.AssociativeMemory`.
 
     Example:
-        >>> patterns = torch.rand(100, 32, generator=torch.Generator().manual_seed(0)) * 2 - 1
+        >>> patterns = torch.rand(50, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
         >>> world = ahop.variants.Mixed(mask=0.3, noise=0.3, bias=0.5)
-        >>> memory = BayesianHopfield(patterns).fit(world.sample(patterns, 200).queries)   # no labels
-        >>> ahop.metrics.retrieval_accuracy(memory, world.sample(patterns, 200)) > 0.9
+        >>> memory = BayesianHopfield(patterns).fit(world.sample(patterns, 100).queries)   # no labels
+        >>> ahop.metrics.retrieval_accuracy(memory, world.sample(patterns, 100)) > 0.9
         True
     """
 
@@ -279,10 +279,10 @@ class BayesianHopfield(Indexed, Scattered, Verifiable):
             observed: As in :meth:`scores`; values that are missing are told by the others.
 
         Example:
-            >>> first = torch.randn(200, 6, generator=torch.Generator().manual_seed(0)).cumsum(1)
+            >>> first = torch.randn(60, 6, generator=torch.Generator().manual_seed(0)).cumsum(1)
             >>> second = 2 + 0.9 * first
-            >>> memory = BayesianHopfield(first[:150]).fit(second[:150])   # no labels
-            >>> bool((memory.restore(second[150:]) - first[150:]).abs().max() < 0.1)
+            >>> memory = BayesianHopfield(first[:40]).fit(second[:40])   # no labels
+            >>> bool((memory.restore(second[40:]) - first[40:]).abs().max() < 0.1)
             True
         """
         if not int(self.similarity.known):

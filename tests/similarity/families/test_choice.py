@@ -58,9 +58,8 @@ def test_labels_never_lose_to_no_labels_nor_to_a_simpler_model(seed, labels):
     assert chosen > alone - 0.06
 
 
-@pytest.mark.parametrize(
-    ("drawn", "seed"), [(unseen.instrument, 0), pytest.param(unseen.gains, 2, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("drawn", "seed"), [(unseen.instrument, 0), (unseen.gains, 2)])
 def test_twenty_labels_are_no_worse_than_none_where_queries_tell_enough(drawn, seed):
     """The luckiest of many plain models on twenty labels found .75 and .45, and none .875 and .715."""
     world = drawn(Draw(seed))
@@ -220,7 +219,8 @@ def test_a_floor_is_seen(labels):
 
 
 @pytest.mark.filterwarnings("ignore:the .* queries fit these patterns no better")
-@pytest.mark.parametrize("hidden_causes", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.slow
+@pytest.mark.parametrize("hidden_causes", [0, 1])
 def test_an_origin_of_minus_one_is_unknown(hidden_causes):
     seen = Mixed(0.3, 0.3, 0.5).sample(PATTERNS, 120)
     few = torch.where(torch.arange(120) < 20, seen.origins, -1)

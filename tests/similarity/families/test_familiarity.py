@@ -45,12 +45,14 @@ def memory(world, request):
     return ahop.BayesianHopfield(world.patterns).fit(world.queries, known, verbose=False)
 
 
+@pytest.mark.slow
 def test_labels_of_genuine_queries_show_how_many_others_are_strangers(memory, world):
     share = float((world.origins < 0).double().mean())
     assert memory.report.stranger_share == pytest.approx(share, abs=0.06)
     assert "of the other queries seem to come from no stored pattern" in str(memory.report)
 
 
+@pytest.mark.slow
 def test_a_memory_is_no_surer_than_it_is_right_where_a_fifth_are_strangers(memory, world):
     found = memory.recall(world.asked)
     right = float((found.indices[:, 0] == world.wanted).double().mean())
@@ -58,6 +60,7 @@ def test_a_memory_is_no_surer_than_it_is_right_where_a_fifth_are_strangers(memor
     assert float(found.probabilities[:, 0].mean()) < right + 0.04
 
 
+@pytest.mark.slow
 def test_genuine_queries_alone_show_no_strangers(world):
     genuine = world.origins >= 0
     rows = torch.arange(int(genuine.sum()))

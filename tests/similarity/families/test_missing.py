@@ -30,7 +30,8 @@ def nearest(patterns, queries, observed, origins):
     return float((torch.cdist(asked, stored).argmin(1) == origins).double().mean())
 
 
-@pytest.mark.parametrize("labels", [40, *(pytest.param(many, marks=pytest.mark.slow) for many in (200, 0))])
+@pytest.mark.slow
+@pytest.mark.parametrize("labels", [40, 200, 0])
 def test_around_missing_values_it_is_not_behind_the_nearest_standardised_row(labels):
     patterns, queries, observed, origins = table()
     known = torch.where(torch.arange(400) < labels, origins, -1)
@@ -45,6 +46,7 @@ def test_around_missing_values_it_is_not_behind_the_nearest_standardised_row(lab
     assert low - 0.05 < share < high + 0.05
 
 
+@pytest.mark.slow
 def test_where_all_origins_are_known_cross_validation_judges_around_missing_values():
     patterns, queries, observed, origins = table(missing=0.2, asked=120)
     report = BayesianHopfield(patterns).fit(queries, origins, observed=observed, verbose=False).report

@@ -36,7 +36,8 @@ def test_queries_that_have_origins_are_found(noise):
     assert "expect" not in str(memory.report)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 2])
 def test_a_few_queries_that_lie_on_their_patterns_are_found(seed):
     """Half of nine tell nothing; most of them do."""
     patterns = torch.rand(40, 2, generator=torch.Generator().manual_seed(seed))

@@ -19,7 +19,8 @@ def test_queries_land_on_patterns_as_they_are_or_not(unit):
     assert not lands(patterns, unit * torch.randn(2000, 16, generator=generator))
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
 def test_groups_that_a_rotation_can_bring_to_a_pattern_each_are_not_found(seed):
     generator = torch.Generator().manual_seed(seed)
     patterns = torch.randn(600, 19, generator=generator)
