@@ -142,8 +142,8 @@ SPACES: dict[str, Spaces] = {
 
 def unrelated_spaces(kind: str, seed: int) -> World:
     """Rows of a space and queries of another, either turned at random into 16 to 64 numbers: 200 to 600 of each side in
-    unlike widths or, by every fourth seed, 1,500 to 1,800 in one width, as many as a rotation is looked for in. None has
-    an origin."""
+    unlike widths or, by every fourth seed, 1,500 to 1,800 in one width, enough to look for a rotation. None has an
+    origin."""
     draw, alike = Draw(len(SPACES) * seed + list(SPACES).index(kind)), seed % 4 == 3
     stored, asked = (between(*((1500, 1800) if alike else (200, 600)), draw) for _ in range(2))
     width = between(16, 64, draw)

@@ -132,6 +132,19 @@ def test_codes_order_patterns_as_scores_do():
     torch.testing.assert_close(gap, gap[:, :1].expand_as(gap), rtol=0, atol=1e-2)
 
 
+def test_a_score_does_not_depend_on_what_else_is_stored():
+    """So blocks, shards, candidates of an index and codes that were made before have the scores of all patterns."""
+    memory = ahop.BayesianHopfield(PATTERNS[:500], similarity=copy.deepcopy(BENT))
+    before, codes = memory.scores(QUERIES[:9]), BENT.codes(PATTERNS[:500], 0.1)
+    after = memory.add(PATTERNS[500:]).scores(QUERIES[:9])
+    left = memory.remove(torch.arange(500)).scores(QUERIES[:9])
+    torch.testing.assert_close(after, torch.cat([before, left], 1), rtol=1e-4, atol=1e-3)
+    apart = [codes.encode_patterns(some) for some in PATTERNS.split(100)]
+    torch.testing.assert_close(codes.encode_patterns(PATTERNS), torch.cat(apart), rtol=1e-4, atol=1e-3)
+    # What was added has a noise of its own.
+    assert float(BENT.places(PATTERNS[500:]).precisions[2].std()) > 0
+
+
 def test_chosen_patterns_have_the_scores_of_all():
     chosen = torch.tensor([[0, 5], [599, 3]])
     every = BENT(PATTERNS, QUERIES[:2]).gather(1, chosen)
