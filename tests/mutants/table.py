@@ -40,8 +40,8 @@ MUTANTS = (
     Mutant(
         "views are weighed by the pairs that they are judged by",
         "src/ahop/similarity/families/moved/bending.py",
-        "for other, one in enumerate(self.folds) if other != place]",
-        "for other, one in enumerate(self.folds)]",
+        "for other, one in enumerate(self.folds) if other != place for part",
+        "for other, one in enumerate(self.folds) for part",
         (WEIGHED,),
     ),
     Mutant(

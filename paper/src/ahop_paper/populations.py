@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from ahop.datasets.files import DataFile, fetch
+from ahop.datasets.real import EMBEDDINGS
 from ahop_paper.drawing import Draw, World
+from ahop_paper.text_models import TEXT
 
 Population = Callable[[int, int, Draw], Tensor]
 
@@ -88,6 +93,67 @@ def unrelated(kind: str, seed: int) -> World:
     rows = POPULATIONS[kind](count + queries, dim, draw)
     none = torch.full((queries,), -1)
     return World(rows[:count], rows[count:], none, rows[count:], none)
+
+
+Spaces = Callable[[int, int, Draw], tuple[Tensor, Tensor]]
+
+
+@cache
+def _rows(file: DataFile, *names: str) -> list[Tensor]:
+    with np.load(fetch(file), allow_pickle=False) as archive:
+        return [torch.from_numpy(archive[name]).float() for name in names]
+
+
+def _drawn(population: Population) -> Spaces:
+    """Two draws of one population, each around centres of its own."""
+    return lambda stored, asked, draw: (population(stored, 64, draw), population(asked, 64, draw))
+
+
+def _shuffled(stored: int, asked: int, draw: Draw) -> tuple[Tensor, Tensor]:
+    """Images by two models; every column of the queries is in an order of its own."""
+    old, new = _rows(EMBEDDINGS, "old", "new")
+    rows = new[draw.below(len(new), asked)]
+    return old[draw.below(len(old), stored)], rows.gather(0, draw.uniform(*rows.shape).argsort(0))
+
+
+def _other_subjects(stored: int, asked: int, draw: Draw) -> tuple[Tensor, Tensor]:
+    """Images of one kind of thing by one model, and of another kind by another model."""
+    old, new, label = _rows(EMBEDDINGS, "old", "new", "label")
+    kinds = draw.uniform(int(label.max()) + 1).argsort()
+    first, second = (torch.isin(label, half).nonzero().squeeze(1) for half in kinds.tensor_split(2))
+    return old[first[draw.below(len(first), stored)]], new[second[draw.below(len(second), asked)]]
+
+
+def _text_of_images(stored: int, asked: int, draw: Draw) -> tuple[Tensor, Tensor]:
+    """Images by one model, and definitions of words by a text model."""
+    (old,), (llama,) = _rows(EMBEDDINGS, "old"), _rows(TEXT, "llama")
+    return old[draw.below(len(old), stored)], llama[draw.below(len(llama), asked)]
+
+
+SPACES: dict[str, Spaces] = {
+    "normal spaces": _drawn(_normal),
+    "clustered spaces": _drawn(_clustered),
+    "heavy-tailed spaces": _drawn(_heavy_tailed),
+    "shuffled columns": _shuffled,
+    "other subjects": _other_subjects,
+    "text for images": _text_of_images,
+}
+
+
+def unrelated_spaces(kind: str, seed: int) -> World:
+    """Rows of a space and queries of another, either turned at random into 16 to 64 numbers: 200 to 600 of each side in
+    unlike widths or, by every fourth seed, 1,500 to 1,800 in one width, enough to look for a rotation. None has an
+    origin."""
+    draw, alike = Draw(len(SPACES) * seed + list(SPACES).index(kind)), seed % 4 == 3
+    stored, asked = (between(*((1500, 1800) if alike else (200, 600)), draw) for _ in range(2))
+    width = between(16, 64, draw)
+    other = width if alike else 16 + (width - 15 + int(draw.below(48))) % 49
+    patterns, queries = (
+        rows @ torch.linalg.qr(draw.normal(rows.shape[1], most)).Q
+        for rows, most in zip(SPACES[kind](stored, asked, draw), (width, other), strict=True)
+    )
+    none = torch.full((len(queries),), -1)
+    return World(patterns, queries, none, queries, none)
 
 
 def corrupted(kind: str, number: int, seed: int, asked: int) -> World:

@@ -42,6 +42,37 @@ def test_a_pair_that_is_pinned_is_judged_by_a_map_without_it(monkeypatch):
     assert all(len(kept) > 30 for _, kept in judged)
 
 
+@pytest.mark.parametrize("known", [0, 2, 30])
+def test_a_search_that_has_failed_is_made_again_however_many_pairs_are_known(known, monkeypatch):
+    patterns, queries, origins = some_known(100, known, right=True)
+    seeds = []
+
+    def nothing(patterns, queries, origins, seed):
+        seeds.append(seed)
+        return rounds.Alignment(torch.eye(16, 12), 1.0, found=False)
+
+    monkeypatch.setattr(rounds, "align", nothing)
+    assert not rounds.learn(patterns, queries, origins, 7).start.found
+    assert seeds == [7, 8, 9]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:no map from the patterns")
+@pytest.mark.parametrize(("seed", "noise"), [(0, 0.3), (1, 0.1), (1, 0.4)])
+def test_pairs_of_any_number_are_never_worse_than_ignoring_them(seed, noise):
+    patterns, queries = rotated(500, dim=16, width=24, noise=noise, seed=seed)
+    order = torch.randperm(500, generator=torch.Generator().manual_seed(seed))
+    rest, right = order[100:], []
+    for count in (0, 1, 2, 5, 20, 100):
+        origins = torch.full((500,), -1)
+        origins[order[:count]] = order[:count]
+        memory = ahop.BayesianHopfield(patterns).fit(queries, origins, verbose=False)
+        right.append((memory.recall(queries[rest]).indices[:, 0] == rest).double())
+        lost = right[0] - right[-1]
+        assert float(lost.mean()) <= 0.02 + 2 * float(lost.std()) / len(rest) ** 0.5, count
+    assert float(right[0].mean()) > 0.5
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:no map from the patterns")
 @pytest.mark.parametrize("known", [20, 200, 300])

@@ -221,13 +221,14 @@ def _slope(log_near: Tensor, squares: Tensor) -> float:
 
 class Fold(NamedTuple):
     """Queries ``(q, d')``, their origins ``(q,)``, a map that no pair of these had a part in, and the views that it has
-    of each query's own pattern ``(5, q, 1)``, and of this one and its nearest rivals ``(5, q, 1 + R')``."""
+    of each query's own pattern ``(5, q, 1)``, and of this one and its nearest rivals: ``(5, r, 1 + R')`` of some of the
+    queries each."""
 
     queries: Tensor
     origins: Tensor
     bent: Bent
     own: Tensor
-    near: Tensor
+    near: list[Tensor]
 
 
 class Weighed(NamedTuple):
@@ -246,8 +247,8 @@ class Weighed(NamedTuple):
         """The same by weights that the fold's own queries had no part in, to judge by."""
         found = []
         for place, fold in enumerate(self.folds):
-            others = [one.near for other, one in enumerate(self.folds) if other != place]
-            weights = _weights(torch.cat(others, 1)).to(self.weights) if others else self.weights
+            others = [part for other, one in enumerate(self.folds) if other != place for part in one.near]
+            weights = _weights(others).to(self.weights) if others else self.weights
             found.append(self._of(fold, weights))
         return found
 
@@ -270,11 +271,14 @@ def weigh(
         pairs: What it is learned from.
         folds: Queries ``(q, d')`` and origins ``(q,)`` of each; no pair of these origins has a part in their maps.
         seed: For the rivals.
-        rivals: Patterns that they are told from ``(r,)``, first; others are drawn.
+        rivals: Patterns that they are told from ``(r,)``, first; others are drawn, as many as the budget has room for.
     """
     drawn = torch.randperm(len(pairs.patterns), generator=torch.Generator().manual_seed(seed))[:_DRAWN_RIVALS]
     drawn = drawn.to(pairs.origins.device)
-    rivals = drawn if rivals is None else torch.cat([rivals, drawn[~torch.isin(drawn, rivals)]])
+    given = drawn[:0] if rivals is None else rivals
+    # The scores of all queries and rivals are judged in one table, in float64.
+    room = budget() // (8 * sum(len(origins) for _, origins in folds)) - 1
+    rivals = torch.cat([given, drawn[~torch.isin(drawn, given)]])[: max(len(given), room)]
     stored, prior = pairs.patterns[rivals], torch.tensor(PRIOR).to(pairs.patterns)
     learned = []
     for queries, origins in folds:
@@ -287,28 +291,32 @@ def weigh(
             beside = torch.tensordot(prior, views, 1).masked_fill_(origins[part, None] == rivals, -math.inf)
             first = beside.topk(min(_NEAREST, len(rivals) - 1), 1).indices
             near.append(torch.cat([own[:, part], views.gather(2, first.expand(len(views), -1, -1))], 2))
-        learned.append(Fold(queries, origins, bent, own, torch.cat(near, 1)))
-    weights = _weights(torch.cat([fold.near for fold in learned], 1)).to(pairs.patterns)
+        learned.append(Fold(queries, origins, bent, own, near))
+    weights = _weights([part for fold in learned for part in fold.near]).to(pairs.patterns)
     return Weighed(weights, learned, rivals, stored)
 
 
-def _weights(views: Tensor) -> Tensor:
-    """The weights, none below zero, under which the first column of the views ``(5, n, 1 + R)`` is likeliest."""
+def _weights(views: Sequence[Tensor]) -> Tensor:
+    """The weights, none below zero, under which the first column of the views ``(5, n, 1 + R)`` of some queries each is
+    likeliest."""
     from scipy.optimize import minimize
 
-    gaps = (views - views[..., :1]).double()
-    pull = _PULL / gaps.shape[1]
-    scale = gaps.square().mean((1, 2)).sqrt().clamp_min(_TINY)
-    prior = torch.tensor(PRIOR, dtype=torch.float64).to(gaps)
+    gaps = [(part - part[..., :1]).double() for part in views]
+    count = sum(part.shape[1] for part in gaps)
+    pull = _PULL / count
+    squares = torch.stack([part.square().sum((1, 2)) for part in gaps]).sum(0)
+    scale = (squares / (count * gaps[0].shape[2])).sqrt().clamp_min(_TINY)
+    prior = torch.tensor(PRIOR, dtype=torch.float64).to(scale)
 
     def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
-        weights = torch.from_numpy(at).to(gaps)
-        scores = torch.tensordot(weights, gaps, 1)
-        shares = torch.softmax(scores, 1)
+        weights = torch.from_numpy(at).to(scale)
         drawn = scale * (weights - prior)
-        value = float(scores.logsumexp(1).mean() + pull * drawn.square().sum())
-        slope = torch.einsum("knr,nr->k", gaps, shares) / len(scores) + 2 * pull * scale * drawn
-        return value, slope.cpu().numpy()
+        value, slope = pull * drawn.square().sum(), 2 * pull * scale * drawn
+        for part in gaps:
+            scores = torch.tensordot(weights, part, 1)
+            value = value + scores.logsumexp(1).sum() / count
+            slope = slope + torch.einsum("knr,nr->k", part, torch.softmax(scores, 1)) / count
+        return float(value), slope.cpu().numpy()
 
     found = minimize(loss, np.array(PRIOR), jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(VIEWS))
     return torch.from_numpy(found.x)

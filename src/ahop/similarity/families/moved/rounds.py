@@ -21,7 +21,7 @@ from ahop.similarity.families.moved.bent import Bent
 from ahop.similarity.families.moved.learning import fit_pairs
 
 _ROUNDS, _FOLDS = 3, 4
-# Searches for a rotation without a single pair, at most.
+# Searches for a rotation, at most.
 _STARTS = 3
 # The shape that suits most labelled pairs of models. Pairs that are believed are the easier ones, and would choose one
 # that is too smooth.
@@ -64,7 +64,7 @@ def learn(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
         seed: Seed of what is drawn.
     """
     start = align(patterns, queries, origins, seed)
-    for further in range(1, 1 if bool((origins >= 0).any()) else _STARTS):
+    for further in range(1, _STARTS):
         # Which independent components are found depends on where the search for them begins.
         start = start if start.found else align(patterns, queries, origins, seed + further)
     if not start.found:
