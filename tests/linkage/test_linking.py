@@ -250,5 +250,7 @@ def test_where_nothing_was_found_no_row_has_a_match_and_each_says_why(found):
     assert set(columns["reason"]) == {NOTHING} and not lost.found
     assert dict(linkage.lines(lost))["strangers"].startswith("nobody knows: nothing was found")
     assert set(found.table()["match"]) != {None}
+    again = linkage.link(lost.model, tables()[1])
+    assert again.alternatives == () and "beside it" not in dict(linkage.lines(again))
     for given in (lost, replace(lost, one_to_one=True)):
         assert not {"one to one", "repeats"} & dict(linkage.lines(given)).keys()

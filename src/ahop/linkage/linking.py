@@ -199,7 +199,9 @@ def link(
         found = answers(model.memory, queries, known, one_to_one, reject, verbose)
         if model is stored:
             notes = unlike(model.memory, queries, seed)
-    beside = alternatives(model.stored.values, rows.values, known, found.indices, shared=model.shared, seed=seed)
+    report = model.memory.report
+    first = found.indices if report is None or report.found else None
+    beside = alternatives(model.stored.values, rows.values, known, first, shared=model.shared, seed=seed)
     notes = (*notes, *dict.fromkeys(str(one.message) for one in warned))
     seconds = time.monotonic() - start
     unchecked = torch.zeros_like(known, dtype=torch.bool)

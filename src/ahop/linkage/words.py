@@ -140,19 +140,38 @@ def _basis(linkage: Linkage) -> str:
 def _beside(linkage: Linkage) -> list[str]:
     """The plain alternatives, and whether one of them should be used instead."""
     if not linkage.alternatives:
-        return ["no plain alternative: columns differ, and there are too few known pairs for a regression"]
+        told = "no plain alternative: columns differ, and there are too few known pairs for a regression"
+        return [] if linkage.model.shared else [told]
     judged = [one for one in linkage.alternatives if one.labels]
     if not judged:
         return [
-            f"{one.name} gives the same match for {100 * one.agreement:.0f} % of rows; without known pairs nobody can "
-            "say which is right more often"
+            f"{one.name} gives the same match for {100 * one.agreement:.0f} % of rows; without known pairs or checked "
+            "answers nobody can say which is right more often"
             for one in linkage.alternatives
         ]
     told = ", ".join(f"{one.name} {100 * one.accuracy:.0f} %" for one in judged)
-    return [f"{told} of {judged[0].labels:,} known pairs", _advice(linkage, judged)]
+    if judged[0].behind is None:
+        return [f"{told} of {counted(judged[0].labels, 'known pair')}", _by_pairs(linkage, judged)]
+    return [f"{told} of {counted(judged[0].labels, 'checked answer')}", _by_answers(linkage, judged)]
 
 
-def _advice(linkage: Linkage, judged: list[Alternative]) -> str:
+def _by_answers(linkage: Linkage, judged: list[Alternative]) -> str:
+    """Of the same rows, so that each answer compares both."""
+    count, found = judged[0].labels, linkage.certificate
+    if found is None or count < VERIFIED:
+        return f"too few checked answers to compare: {VERIFIED} or more would tell"
+    for one in judged:
+        if one.behind == -1:
+            return f"{one.name} is better here, by more than chance: use it"
+        if one.behind == 0 and one.right >= found.right:
+            return f"{one.name} is as good here: use it"
+    open = " or ".join(one.name for one in judged if one.behind == 0)
+    if open:
+        return f"{count} answers cannot tell whether {open} is as good: more of them would"
+    return "none of them is as good: they are right less often, by more than chance"
+
+
+def _by_pairs(linkage: Linkage, judged: list[Alternative]) -> str:
     if linkage.judged is None or linkage.judged.labels < VERIFIED:
         return f"too few known pairs to compare: {VERIFIED} or more would tell"
     low, high = linkage.judged.interval
