@@ -9,6 +9,8 @@ from ahop.memories.base import AssociativeMemory
 from ahop.memories.fourier import FourierHopfield
 from ahop.memories.kernel import KernelHopfield
 from ahop.memories.moments import Memory
+from ahop.separation.base import Separation
+from ahop.similarity.base import Similarity
 
 
 def known_names() -> list[str]:
@@ -51,6 +53,14 @@ def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory | Four
         rows = as_matrix(patterns, "patterns")
         return FourierHopfield(rows.shape[1], **options).to(rows).add(rows)
     if name not in known_names():
-        raise ValueError(f"unknown model {name!r}; known: {', '.join(known_names())}")
+        raise ValueError(f"unknown model {name!r}; {_part(name) or 'known: ' + ', '.join(known_names())}")
     model: AssociativeMemory = Memory.named(name)(patterns, **options)  # type: ignore[assignment, call-arg]
     return model
+
+
+def _part(name: str) -> str:
+    """What to write for the name of a part of a network; nothing where it is none."""
+    for kind, parts in (("separation", Separation.members), ("similarity", Similarity.members)):
+        if name in parts:
+            return f"it is a {kind}: ahop.create('u-hop', patterns, {kind}={name!r})"
+    return ""
