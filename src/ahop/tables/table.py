@@ -119,7 +119,8 @@ class Table:
         if not self.columns:
             told = [f"{self.name} has no column of numbers to compare"]
             told += [] if self.id is None else [f"{self.id!r} holds the ids"]
-            told += [f"{listed(self.ignored)} cannot be used"] if self.ignored else []
+            if self.ignored:
+                told += [f"{listed(self.ignored)} cannot be used", "for names, streets and dates there is Splink"]
             raise ValueError("; ".join(told))
         if bool(np.isinf(self.values).any()):
             row, place = np.argwhere(np.isinf(self.values))[0]
