@@ -1,4 +1,6 @@
 import copy
+import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -8,10 +10,12 @@ from tests.linkage.data import tables
 
 import ahop
 from ahop import BayesianHopfield, linkage
+from ahop.learning.report import FitReport
 from ahop.linkage import holdout
 from ahop.linkage.answers import answers
 from ahop.linkage.linking import NOTHING
 from ahop.memories.checking import Certificate
+from ahop.similarity.families import null
 from ahop.tables import Table
 
 
@@ -188,7 +192,7 @@ def test_one_to_one_says_what_it_changed_and_where_it_was_strained(taught):
     apart = linkage.link(taught.model, replace(incoming, values=values))
     assert apart.changed == 0 and not apart.strained and apart.alone.equal(apart.indices)
     calm = linkage.link(taught.model, incoming, one_to_one=True)
-    assert dict(linkage.lines(calm))["one to one"].endswith("of their own, and no match is another for that")
+    assert dict(linkage.lines(calm))["one to one"].endswith("of their own; that changed no match")
 
 
 def test_one_to_one_pairs_judge_the_assignment_and_not_first_choices(monkeypatch):
@@ -254,3 +258,43 @@ def test_where_nothing_was_found_no_row_has_a_match_and_each_says_why(found):
     assert again.alternatives == () and "beside it" not in dict(linkage.lines(again))
     for given in (lost, replace(lost, one_to_one=True)):
         assert not {"one to one", "repeats"} & dict(linkage.lines(given)).keys()
+
+
+def test_what_happened_is_said_in_a_sentence_that_names_a_column(found, monkeypatch):
+    text = "Of 100 values, 2 are lost.\nWhat is kept is noisy.\nMost shifted is column 1."
+    monkeypatch.setattr(type(found.memory.similarity), "describe", lambda self: text)
+    told = dict(linkage.lines(found))["what happened"]
+    named = f"Most shifted is {found.incoming.columns[1]}."
+    assert told == f"{found.memory.report.chosen}. Of 100 values, 2 are lost. {named}"
+
+
+def test_who_has_rows_to_check_is_told_to_fill_them_in_and_not_to_ask_again(found):
+    unchecked = replace(found, model=replace(found.model, judged=None), earlier=None)
+    for given in (found, unchecked):
+        assert "--ask 20 writes the rows" in dict(linkage.lines(given))["rests on"]
+        told = dict(linkage.lines(given, "m-check.csv"))["rests on"]
+        assert "fill in the column 'answer' of m-check.csv, and give it to --answers" in told and "--ask" not in told
+
+
+def test_one_to_one_what_nobody_has_checked_is_said_of_matches_by_how_sure_these_are(found):
+    unchecked = replace(found, earlier=None)
+    assert "% of first choices, if this model is right" in dict(linkage.lines(unchecked))["how right"]
+    less = replace(unchecked, one_to_one=True, probabilities=torch.full((30,), 0.7))
+    told = dict(linkage.lines(less))["how right"]
+    assert told == "70 % of matches, if this model is right; usually 46 to 86 %; not checked"
+    none = replace(less, probabilities=less.probabilities.clone().index_fill(0, torch.tensor([29]), 0.0))
+    none.indices[29] = -1
+    assert dict(linkage.lines(none))["how right"] == told
+
+
+def test_notes_speak_of_rows_and_columns(monkeypatch):
+    def fit(self, queries, origins, **options):
+        warnings.warn(null.warning(len(queries)), stacklevel=1)
+        self.report = FitReport("em", 1.0, 1, converged=True, found=False)
+        return self
+
+    monkeypatch.setattr(BayesianHopfield, "fit", fit)
+    stored, incoming, _ = tables()
+    (note,) = linkage.link(stored, incoming, verbose=False).notes
+    assert note.startswith("the 30 incoming rows fit these stored rows no better than made-up rows like them")
+    assert not re.search("quer|pattern|origin|prior", note)

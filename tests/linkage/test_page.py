@@ -58,6 +58,12 @@ def test_a_page_shows_the_verdict_what_was_learned_what_is_doubtful_and_what_to_
     assert found.incoming.columns[0] in told
 
 
+def test_a_page_beside_rows_to_check_says_what_to_do_with_them(found):
+    told = " ".join(Seen(linkage.page(found, None, linkage.asked(found, 5), "m-check.csv")).words)
+    assert told.count("fill in the column 'answer' of m-check.csv, and give it to --answers") == 2
+    assert "--ask" not in told and "--ask 20" in linkage.page(found)
+
+
 def test_a_page_needs_no_network_and_follows_dark_mode(found):
     text = linkage.page(found)
     seen = Seen(text)

@@ -78,8 +78,8 @@ def match(
         found = linkage.answered(found, checked)
     elif report is not None:
         found = linkage.with_reliability(found)
-    asked = None if ask is None else linkage.asked(found, ask)
-    shown = None if report is None else linkage.page(found, require, asked)
+    asked, to_fill = (None, None) if ask is None else (linkage.asked(found, ask), str(checks))
+    shown = None if report is None else linkage.page(found, require, asked, to_fill)
     tables.write(found.table(), out)
     if asked is not None:
         tables.write(asked, checks)
@@ -88,7 +88,7 @@ def match(
         write_whole(shown, report)
     if save is not None:
         found.model.save(save)
-    for line in linkage.lines(found):
+    for line in linkage.lines(found, to_fill):
         say(*line)
     say("wrote", f"{out} (matches)")
     if ask is not None:

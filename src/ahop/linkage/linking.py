@@ -18,6 +18,7 @@ from ahop.linkage.answers import answers
 from ahop.linkage.batch import unlike
 from ahop.linkage.holdout import Labels, held_out
 from ahop.linkage.model import Judged, Model
+from ahop.linkage.rows import in_rows
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.checking import MATCHES, Certificate
 from ahop.similarity.families.order import order_of
@@ -202,7 +203,7 @@ def link(
     report = model.memory.report
     first = found.indices if report is None or report.found else None
     beside = alternatives(model.stored.values, rows.values, known, first, shared=model.shared, seed=seed)
-    notes = (*notes, *dict.fromkeys(str(one.message) for one in warned))
+    notes = (*notes, *dict.fromkeys(in_rows(str(one.message)) for one in warned))
     seconds = time.monotonic() - start
     unchecked = torch.zeros_like(known, dtype=torch.bool)
     return Linkage(
