@@ -166,7 +166,7 @@ def test_checked_answers_judge_the_plain_alternatives_too_and_say_which_to_use(f
     assert told(few)[1] == "too few checked answers to compare: 20 or more would tell"
     (one,) = after.alternatives
     for right, behind, words in (
-        (18, 0, "20 answers cannot tell whether nearest by cosine is as good: more of them would"),
+        (18, 0, "nearest by cosine may be as good: 20 checked answers cannot tell"),
         (9, 1, "none of them is as good: they are right less often, by more than chance"),
         (20, -1, "nearest by cosine is better here, by more than chance: use it"),
     ):

@@ -141,6 +141,9 @@ def test_plain_alternatives_are_judged_by_the_same_pairs_and_preferred_where_the
     worse = tuple(replace(one, right=3) for one in taught.alternatives)
     told = dict(linkage.lines(replace(taught, alternatives=worse)))
     assert told["beside it"].startswith("none of them is as good")
+    close = tuple(replace(one, right=taught.judged.right - 1) for one in taught.alternatives)
+    told = dict(linkage.lines(replace(taught, alternatives=close)))
+    assert told["beside it"] == "nearest by cosine or ridge regression may be as good: 30 known pairs cannot tell"
 
 
 def test_without_pairs_alternatives_agree_or_not_and_nothing_is_claimed(found):

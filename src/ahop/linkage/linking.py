@@ -220,7 +220,7 @@ def _learned(
     queries = torch.from_numpy(incoming.values).to(dtype)
     observed: Any = "not-nan" if bool(queries.isnan().any()) else None
     memory = BayesianHopfield(torch.from_numpy(stored.values).to(dtype))
-    room, units = 1 if one_to_one else None, shared and _has_units(stored)
+    room, units = 1 if one_to_one else None, shared and has_units(stored)
     memory.fit(queries, origins, observed=observed, room=room, standardise=units, seed=seed, verbose=verbose)
     report = memory.report
     assert report is not None
@@ -248,7 +248,7 @@ def with_reliability(linkage: Linkage, *, seed: int = 0, verbose: bool = True) -
     if linkage.labels is not None or linkage.judged is None or linkage.judged.labels < VERIFIED or not linkage.found:
         return linkage
     queries = torch.from_numpy(linkage.incoming.values).to(linkage.memory.patterns.dtype)
-    units = linkage.model.shared and _has_units(linkage.stored)
+    units = linkage.model.shared and has_units(linkage.stored)
     labels = _hidden(linkage.memory, units, queries, linkage.origins, linkage.one_to_one, seed, verbose)
     return replace(linkage, labels=labels)
 
@@ -268,7 +268,7 @@ def _hidden(
     return held_out(memory.patterns, queries, origins, one_to_one=one_to_one, **how)
 
 
-def _has_units(table: Table) -> bool:
+def has_units(table: Table) -> bool:
     """Whether columns are quantities of their own, as grams beside degrees: they have words for names, no order, and
     spreads that differ widely. Wavelengths and dimensions of an embedding are not."""
     spread = table.values.std(0)

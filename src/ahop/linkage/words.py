@@ -11,7 +11,7 @@ from ahop.learning.report import REJECT, VERIFIED, of_strangers
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.linking import NOTHING, Linkage
 from ahop.linkage.rows import briefly, in_rows
-from ahop.memories.checking import FIRST, MATCHES
+from ahop.memories.checking import FIRST, MATCHES, Certificate
 from ahop.tables.table import counted
 
 # How often a confidence interval may miss the truth on one side.
@@ -157,33 +157,29 @@ def _beside(linkage: Linkage) -> list[str]:
             for one in linkage.alternatives
         ]
     told = ", ".join(f"{one.name} {100 * one.accuracy:.0f} %" for one in judged)
-    if judged[0].behind is None:
-        return [f"{told} of {counted(judged[0].labels, 'known pair')}", _by_pairs(linkage, judged)]
-    return [f"{told} of {counted(judged[0].labels, 'checked answer')}", _by_answers(linkage, judged)]
+    kind = "known pair" if judged[0].behind is None else "checked answer"
+    found = linkage.judged if judged[0].behind is None else linkage.certificate
+    assert found is not None
+    return [f"{told} of {counted(judged[0].labels, kind)}", _advice(judged, found, kind)]
 
 
-def _by_answers(linkage: Linkage, judged: list[Alternative]) -> str:
-    """Of the same rows, so that each answer compares both."""
-    count, found = judged[0].labels, linkage.certificate
-    if found is None or count < VERIFIED:
-        return f"too few checked answers to compare: {VERIFIED} or more would tell"
-    for one in judged:
-        if one.behind == -1:
+def _advice(judged: list[Alternative], found: Certificate, kind: str) -> str:
+    """Whether to use one of them, by labels of this kind."""
+    if found.labels < VERIFIED:
+        return f"too few {kind}s to compare: {VERIFIED} or more would tell"
+    compared = [(one, _behind(one, found)) for one in judged]
+    # The simplest that is as good.
+    for one, behind in compared:
+        if behind < 0:
             return f"{one.name} is better here, by more than chance: use it"
-        if one.behind == 0 and one.right >= found.right:
+        if behind == 0 and one.accuracy >= found.accuracy:
             return f"{one.name} is as good here: use it"
-    open = " or ".join(one.name for one in judged if one.behind == 0)
-    if open:
-        return f"{count} answers cannot tell whether {open} is as good: more of them would"
+    if close := " or ".join(one.name for one, behind in compared if behind == 0):
+        return f"{close} may be as good: {counted(found.labels, kind)} cannot tell"
     return "none of them is as good: they are right less often, by more than chance"
 
 
-def _by_pairs(linkage: Linkage, judged: list[Alternative]) -> str:
-    if linkage.judged is None or linkage.judged.labels < VERIFIED:
-        return f"too few known pairs to compare: {VERIFIED} or more would tell"
-    low, high = linkage.judged.interval
-    # The simplest that is as good.
-    for one in judged:
-        if one.accuracy >= low:
-            return f"{one.name} is {'better' if one.accuracy > high else 'as good'} here: use it"
-    return f"none of them is as good: they lie below the interval of {100 * low:.0f} to {100 * high:.0f} %"
+def _behind(one: Alternative, found: Certificate) -> int:
+    """As ``one.behind``; where pairs were not judged side by side, by the interval of what matches were found to be."""
+    low, high = found.interval
+    return (one.accuracy < low) - (one.accuracy > high) if one.behind is None else one.behind
