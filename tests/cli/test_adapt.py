@@ -106,6 +106,16 @@ def test_corrected_rows_keep_the_name_of_their_ids_and_no_digits_of_the_computer
     assert max(len(cell.partition(".")[2]) for cell in cells) <= 7
 
 
+def test_rows_with_decimal_commas_are_corrected_with_decimal_commas(tmp_path, instruments, monkeypatch):
+    monkeypatch.setattr(transfer, "_RANKS", ())
+    table = read(tmp_path / "2.csv")
+    columns = {"run": table.ids.tolist(), **dict(zip("abcde", table.values.T.tolist(), strict=True))}
+    write(columns, tmp_path / "2.csv", decimal=",")
+    assert adapted(tmp_path, "1.csv", "2.csv", "corrected.csv")[0] == 0
+    assert "." not in (tmp_path / "corrected.csv").read_text()
+    assert np.abs(read(tmp_path / "corrected.csv", "run").values - instruments[:30]).max() < 0.1
+
+
 def test_columns_with_units_of_their_own_count_alike_where_a_transfer_is_chosen(tmp_path, monkeypatch):
     """What doubles the small column and adds noise to nothing is undone, though the large one is as it was."""
     monkeypatch.setattr(transfer, "_RANKS", ())

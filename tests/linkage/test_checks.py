@@ -137,6 +137,17 @@ def test_answers_are_origins_by_id_as_known_pairs_are(tmp_path):
     assert found.tolist() == [STRANGER, -1, 7, *[-1] * 27]
 
 
+def test_answers_of_several_files_count_together_and_must_not_contradict_each_other(tmp_path):
+    stored, incoming, _ = tables()
+    one, more, other = (tmp_path / f"{name}.csv" for name in ("one", "more", "other"))
+    one.write_text("id,answer\no2,007\n")
+    more.write_text("id;answer\no0;none\no2;007\n")
+    other.write_text("id,answer\no2,008\n")
+    assert linkage.checked_answers((one, more), stored, incoming).tolist() == [STRANGER, -1, 7, *[-1] * 27]
+    with pytest.raises(ValueError, match=r"other\.csv answers 'o2' with both '007' and '008'"):
+        linkage.checked_answers((one, other), stored, incoming)
+
+
 @pytest.mark.parametrize(
     ("text", "count"),
     [

@@ -74,7 +74,8 @@ def adapt(
     else:
         like = held.values[:, [held.columns.index(name) for name in columns]]
         cells = (_rounded(*both) for both in zip(vectors.T, like.T, strict=True))
-        tables.write({asked.id or "id": asked.ids.tolist(), **dict(zip(columns, cells, strict=True))}, out)
+        adapted = {asked.id or "id": asked.ids.tolist(), **dict(zip(columns, cells, strict=True))}
+        tables.write(adapted, out, asked.decimal)
     say("wrote", f"{out} ({len(vectors):,} {made})")
 
 

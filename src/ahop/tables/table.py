@@ -109,6 +109,11 @@ class Table:
         )
         return f"{told}; {self.dialect}" if self.dialect else told
 
+    @property
+    def decimal(self) -> str:
+        """The sign of decimals in the file that it was read from; a point where there was none to find out."""
+        return "," if "decimal commas" in self.dialect else "."
+
     def places(self) -> dict[str, int]:
         """The row of each id, by its text."""
         return {str(id): row for row, id in enumerate(self.ids)}
