@@ -19,8 +19,8 @@ NEAREST, RIDGE = "nearest by cosine", "ridge regression"
 _JUDGED = 2000
 # Pairs that a regression needs, folds that judge it, and how strongly it may be drawn to zero.
 _PAIRS, _FOLDS, _STRENGTHS = 10, 5, np.logspace(-3, 4, 8)
-# What is more than chance, in standard errors.
-_CLEARLY = 2.0
+# What is more than chance, in standard errors: two would be passed by four answers that differ, all in one direction.
+_CLEARLY = 2.5
 
 
 @dataclass(frozen=True)
