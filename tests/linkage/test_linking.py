@@ -138,7 +138,7 @@ def test_plain_alternatives_are_judged_by_the_same_pairs_and_preferred_where_the
         ("ridge regression", 30, 30),
     ]
     assert ("beside it", "nearest by cosine is as good here: use it") in linkage.lines(taught)
-    worse = tuple(replace(one, right=3) for one in taught.alternatives)
+    worse = tuple(replace(one, right=10) for one in taught.alternatives)
     told = dict(linkage.lines(replace(taught, alternatives=worse)))
     assert told["beside it"].startswith("none of them is as good")
     close = tuple(replace(one, right=taught.judged.right - 1) for one in taught.alternatives)
@@ -301,3 +301,16 @@ def test_notes_speak_of_rows_and_columns(monkeypatch):
     (note,) = linkage.link(stored, incoming, verbose=False).notes
     assert note.startswith("the 30 incoming rows fit these stored rows no better than made-up rows like them")
     assert not re.search("quer|pattern|origin|prior", note)
+
+
+def test_nothing_plain_is_recommended_that_is_right_no_more_often_than_by_chance(taught):
+    poor = tuple(replace(one, right=2, behind=0) for one in taught.alternatives)
+    given = replace(taught, alternatives=poor, certificate=Certificate(1, 30))
+    told = [text for word, text in linkage.lines(given) if word == "beside it"]
+    assert told[1] == "none of them is right more often than by chance"
+
+
+def test_checked_rows_that_are_none_of_the_stored_ones_are_counted(found):
+    given = replace(found, certificate=Certificate(17, 20, strangers=3))
+    told = dict(linkage.lines(given))["strangers"]
+    assert told.startswith("3 of 20 checked rows are none of the stored ones; --reject 0.05 refuses rows")

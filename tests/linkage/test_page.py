@@ -11,6 +11,7 @@ from tests.linkage.data import tables
 
 from ahop import linkage
 from ahop.linkage.holdout import Labels
+from ahop.memories.checking import Certificate
 
 pytest.importorskip("matplotlib")
 
@@ -167,6 +168,8 @@ def test_where_nothing_was_found_a_page_shows_no_matches(found):
     lost = replace(found, model=replace(found.model, memory=memory), indices=found.indices.clamp_max(12))
     told = " ".join(Seen(linkage.page(lost)).words)
     assert "look at first" not in told and "more than once" not in told and "Nothing was found" in told
+    checked = linkage.page(replace(lost, certificate=Certificate(1, 20)))
+    assert "can be relied on" not in checked and "Are both files of the same things?</p>" in checked
 
 
 @pytest.mark.slow

@@ -241,11 +241,11 @@ def _to_check(asked: dict[str, list[Any]] | None) -> Iterable[str]:
 
 
 def _next(linkage: Linkage, checks: str | None) -> str:
-    report = linkage.memory.report
+    if not linkage.found:
+        told = "Nothing was found. Are both files of the same things?"
+        return told if linkage.verified else f"{told} Twenty known pairs (--pairs) would tell."
     if linkage.verified:
         return "Probabilities can be relied on: take the matches that are sure enough, and look at the others by hand."
-    if report is not None and not report.found:
-        return "Nothing was found. Are both files of the same things? Twenty known pairs (--pairs) would tell."
     return f"Check some answers, which tell how right the others are: {to_check(checks)}."
 
 

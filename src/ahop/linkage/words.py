@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ahop._checks import UNKNOWN, within
-from ahop.learning.report import REJECT, VERIFIED, of_strangers
+from ahop.learning.report import REJECT, VERIFIED, beats_chance, of_strangers
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.linking import NOTHING, Linkage
 from ahop.linkage.rows import briefly, in_rows
@@ -103,6 +103,9 @@ def _together(linkage: Linkage) -> str:
 def _strangers(linkage: Linkage, reject: float | None) -> str:
     if reject is None:
         usual = f"--reject {REJECT:g} refuses rows that are less familiar than {100 * (1 - REJECT):g} % of genuine ones"
+        checked = linkage.certificate
+        if checked is not None and checked.strangers:
+            return f"{checked.strangers} of {checked.labels} checked rows are none of the stored ones; {usual}"
         return f"not looked for: {usual}"
     if not linkage.found:
         return f"nobody knows: {NOTHING}, so that no row has a match"
@@ -160,14 +163,18 @@ def _beside(linkage: Linkage) -> list[str]:
     kind = "known pair" if judged[0].behind is None else "checked answer"
     found = linkage.judged if judged[0].behind is None else linkage.certificate
     assert found is not None
-    return [f"{told} of {counted(judged[0].labels, kind)}", _advice(judged, found, kind)]
+    return [f"{told} of {counted(judged[0].labels, kind)}", _advice(linkage, judged, found, kind)]
 
 
-def _advice(judged: list[Alternative], found: Certificate, kind: str) -> str:
+def _advice(linkage: Linkage, judged: list[Alternative], found: Certificate, kind: str) -> str:
     """Whether to use one of them, by labels of this kind."""
     if found.labels < VERIFIED:
         return f"too few {kind}s to compare: {VERIFIED} or more would tell"
-    compared = [(one, _behind(one, found)) for one in judged]
+    compared = [
+        (one, _behind(one, found)) for one in judged if beats_chance(one.right, one.labels, len(linkage.stored))
+    ]
+    if not compared:
+        return "none of them is right more often than by chance"
     # The simplest that is as good.
     for one, behind in compared:
         if behind < 0:
