@@ -314,3 +314,10 @@ def test_checked_rows_that_are_none_of_the_stored_ones_are_counted(found):
     given = replace(found, certificate=Certificate(17, 20, strangers=3))
     told = dict(linkage.lines(given))["strangers"]
     assert told.startswith("3 of 20 checked rows are none of the stored ones; --reject 0.05 refuses rows")
+
+
+def test_one_to_one_is_not_true_where_known_rows_share_a_stored_one(found):
+    indices = found.indices.clone()
+    indices[4] = indices[3]
+    told = dict(linkage.lines(replace(found, one_to_one=True, indices=indices)))["one to one"]
+    assert told == "not true of these data: known rows have 1 stored row in common; leave --one-to-one out"

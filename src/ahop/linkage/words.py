@@ -90,6 +90,9 @@ def _happened(linkage: Linkage) -> str:
 
 def _together(linkage: Linkage) -> str:
     matched, rows = int((linkage.indices >= 0).sum()), counted(len(linkage.incoming), "row")
+    if linkage.repeats:
+        shared = counted(linkage.repeats, "stored row")
+        return f"not true of these data: known rows have {shared} in common; leave --one-to-one out"
     told = f"{matched:,} of {rows} have a stored row of their own"
     if not linkage.changed and not linkage.strained:
         return f"{told}; that changed no match"
