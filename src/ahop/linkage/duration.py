@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import cache
 
 import torch
 
@@ -70,8 +71,9 @@ def in_words(seconds: float) -> str:
     return f"about {max(2, round(count)) if count < 10 else 5 * round(count / 5)} {unit}"
 
 
+@cache
 def _multiplication() -> float:
-    """Seconds that one takes."""
+    """Seconds that one takes, measured once: two forecasts can be compared however busy a machine is."""
     rows, dim, columns = _PROBE
     left, right, best = torch.ones(rows, dim), torch.ones(dim, columns), math.inf
     for _ in range(_TIMES):
