@@ -79,8 +79,8 @@ def test_every_command_of_the_guide_on_two_files_runs_and_so_does_that_of_the_re
         assert done.returncode == (3 if "--require" in command else 0), done.stderr
         if "--ask" in command:
             head, *rows = Path("matches-check.csv").read_text().splitlines()
-            filled = [row + truth.get(row.split(",")[0], "") for row in rows]
-            filled[0] += "none" if filled[0].endswith(",") else ""
+            filled = [row + truth.get(row.split(";")[0], "") for row in rows]
+            filled[0] += "none" if filled[0].endswith(";") else ""
             Path("matches-check.csv").write_text("\n".join([head, *filled]) + "\n")
     assert len(Path("next.csv").read_text().splitlines()) == 201 and Path("report.html").stat().st_size > 10_000
 

@@ -36,7 +36,7 @@ def test_rows_of_a_second_instrument_are_corrected_and_the_error_of_held_out_pai
     assert code == 0 and "30 rows as the stored ones were measured" in text
     assert "RMSE of held-out pairs, in the units of the data:" in text and "4 known pairs, by cross-validation" in text
     assert all(f"{name} " in text for name in ("none", "slope and bias", "PDS", "DS", "b-hop, 1 hidden cause"))
-    table = read(tmp_path / "corrected.csv", "id")
+    table = read(tmp_path / "corrected.csv", "run")
     assert table.columns == tuple("abcde") and np.abs(table.values - instruments[:30]).max() < 0.1
 
 
@@ -64,17 +64,70 @@ def test_a_name_that_is_none_is_refused_in_one_sentence(tmp_path, instruments, m
 @pytest.mark.slow
 def test_without_a_pair_rows_are_corrected_and_nobody_says_how_well(tmp_path, instruments):
     code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.npy", pairs=False)
-    assert code == 0 and "nobody knows: no pair is known" in text
+    assert code == 0 and "nobody knows: too few pairs are known" in text
     assert np.abs(np.load(tmp_path / "corrected.npy") - instruments[:30]).max() < 0.5
 
 
-def test_a_row_that_misses_a_value_is_not_corrected_and_nothing_is_written(tmp_path, instruments):
-    text = (tmp_path / "2.csv").read_text().splitlines()
-    text[3] = text[3][: text[3].rindex(",") + 1]
-    (tmp_path / "2.csv").write_text("\n".join(text))
+def without_a_value(path):
+    """The file without the last value of its fourth line, which is that of r2."""
+    lines = path.read_text().splitlines()
+    lines[3] = lines[3][: lines[3].rindex(",") + 1]
+    path.write_text("\n".join(lines))
+
+
+@pytest.mark.slow
+def test_a_row_that_misses_a_value_is_corrected_by_a_memory_and_the_others_by_their_pairs(
+    tmp_path, instruments, monkeypatch
+):
+    monkeypatch.setattr(transfer, "_RANKS", ())
+    without_a_value(tmp_path / "2.csv")
     code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.csv")
-    assert code == 2 and "1 missing value; whole rows alone can be corrected" in text
-    assert not (tmp_path / "corrected.csv").exists()
+    assert code == 0 and "3 known pairs, by cross-validation" in text
+    assert "incomplete     1 row corrected by b-hop, " in text
+    errors = np.abs(read(tmp_path / "corrected.csv", "run").values - instruments[:30])
+    assert errors[2, :-1].max() < 0.5 and np.delete(errors, 2, 0).max() < 0.1
+
+
+@pytest.mark.slow
+def test_a_row_that_misses_a_value_is_corrected_without_a_pair_and_what_it_misses_is_not_made_up(tmp_path, instruments):
+    without_a_value(tmp_path / "2.csv")
+    code, _ = adapted(tmp_path, "1.csv", "2.csv", "corrected.csv", pairs=False)
+    errors = np.abs(read(tmp_path / "corrected.csv", "run").values - instruments[:30])
+    assert code == 0 and np.nanmax(errors) < 0.5 and np.argwhere(np.isnan(errors)).tolist() == [[2, 4]]
+    assert (tmp_path / "corrected.csv").read_text().splitlines()[3].endswith(",")
+
+
+def test_corrected_rows_keep_the_name_of_their_ids_and_no_digits_of_the_computer(tmp_path, instruments, monkeypatch):
+    monkeypatch.setattr(transfer, "_RANKS", ())
+    assert adapted(tmp_path, "1.csv", "2.csv", "corrected.csv")[0] == 0
+    head, *lines = (tmp_path / "corrected.csv").read_text().splitlines()
+    assert head == "run,a,b,c,d,e"
+    cells = [cell for line in lines for cell in line.split(",")[1:]]
+    assert max(len(cell.partition(".")[2]) for cell in cells) <= 7
+
+
+def test_rows_with_decimal_commas_are_corrected_with_decimal_commas(tmp_path, instruments, monkeypatch):
+    monkeypatch.setattr(transfer, "_RANKS", ())
+    table = read(tmp_path / "2.csv")
+    columns = {"run": table.ids.tolist(), **dict(zip("abcde", table.values.T.tolist(), strict=True))}
+    write(columns, tmp_path / "2.csv", decimal=",")
+    assert adapted(tmp_path, "1.csv", "2.csv", "corrected.csv")[0] == 0
+    assert "." not in (tmp_path / "corrected.csv").read_text()
+    assert np.abs(read(tmp_path / "corrected.csv", "run").values - instruments[:30]).max() < 0.1
+
+
+def test_columns_with_units_of_their_own_count_alike_where_a_transfer_is_chosen(tmp_path, monkeypatch):
+    """What doubles the small column and adds noise to nothing is undone, though the large one is as it was."""
+    monkeypatch.setattr(transfer, "_RANKS", ())
+    draw = np.random.default_rng(0)
+    grams, degrees = 1e4 * draw.normal(size=60), draw.normal(size=60)
+    write({"sample": range(60), "grams": grams, "degrees": degrees}, tmp_path / "1.csv")
+    seen = {"grams": grams[:30] + 100 * draw.normal(size=30), "degrees": 3 + 2 * degrees[:30]}
+    write({"sample": range(30), **seen}, tmp_path / "2.csv")
+    write({"run": range(12), "sample": range(12)}, tmp_path / "known.csv")
+    code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.csv", "--id", "sample")
+    assert code == 0 and "RMSE of held-out pairs, in standard deviations of each column: " in text
+    assert np.abs(read(tmp_path / "corrected.csv", "sample").values[:, 1] - degrees[:30]).max() < 0.05
 
 
 def test_an_index_finds_adapted_queries_though_it_stays_as_it_is(tmp_path):

@@ -75,6 +75,20 @@ def test_a_model_matches_the_next_batch_and_checked_answers_decide(folder, tmp_p
     assert [row["match"] for row in read(out)] == WANTED
 
 
+def test_whoever_sends_decimal_commas_gets_them_back_and_their_answers_are_read(folder, tmp_path):
+    write(INCOMING, tmp_path / "incoming.csv", decimal=",")
+    model = (tmp_path / "incoming.csv", "--model", folder / "model")
+    assert said(*model, "--out", tmp_path / "m.csv", "--ask", "20")[0] == 0
+    head, row, *_ = (tmp_path / "m.csv").read_text().splitlines()
+    assert head.startswith("id;match;probability;") and row.startswith(f"o0;{WANTED[0]};") and "." not in row
+    head, *rows = (tmp_path / "m-check.csv").read_text().splitlines()
+    truth = dict(zip(INCOMING["order"], WANTED, strict=True))
+    filled = [row + truth[row.split(";")[0]] for row in rows]
+    (tmp_path / "done.csv").write_text("\n".join([head, *filled]))
+    code, text = said(*model, "--out", tmp_path / "m.csv", "--answers", tmp_path / "done.csv")
+    assert code == 0 and "rests on       20 checked answers" in text
+
+
 def test_a_batch_of_one_row_is_matched_by_what_the_model_compares_though_it_looks_like_ids(folder, tmp_path):
     shutil.copytree(folder / "model", tmp_path / "model")
     page = tmp_path / "model" / "linkage.json"
@@ -110,6 +124,10 @@ def test_rows_that_were_answered_are_not_asked_again(folder, answers):
     asked = {row["id"] for row in read(answers.with_name("more-check.csv"))}
     assert code == 0 and asked == set(INCOMING["order"][20:])
     assert [row["reason"] for row in read(out)] == [*["checked answer"] * 20, *[""] * 10]
+    write({"id": INCOMING["order"][20:], "answer": WANTED[20:]}, answers.with_name("done.csv"))
+    both = ("--answers", answers, "--answers", answers.with_name("done.csv"))
+    code, text = said(*model, "--out", out, *both)
+    assert code == 0 and "rests on       30 checked answers" in text
 
 
 @pytest.mark.parametrize("option", ["--out", "--report"])

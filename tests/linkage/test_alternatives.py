@@ -2,7 +2,7 @@ import numpy as np
 import torch
 
 from ahop import STRANGER
-from ahop.linkage.alternatives import NEAREST, RIDGE, alternatives, nearest
+from ahop.linkage.alternatives import NEAREST, RIDGE, alternatives, beside_answers, nearest
 
 DRAW = np.random.default_rng(0)
 
@@ -55,3 +55,40 @@ def test_rows_that_are_known_to_be_none_of_the_stored_ones_are_no_disagreement()
     (found,) = alternatives(stored, stored, origins, first, shared=True)
     assert found.agreement == 1
     assert alternatives(stored, stored, torch.full((30,), STRANGER), torch.full((30,), -1), shared=True) == ()
+
+
+def test_where_nothing_was_found_there_is_nothing_to_agree_with_and_pairs_still_judge():
+    stored, origins = DRAW.normal(size=(30, 3)), torch.full((30,), -1)
+    assert alternatives(stored, stored, origins, None, shared=True) == ()
+    origins[:9] = torch.arange(9)
+    (found,) = alternatives(stored, stored, origins, None, shared=True)
+    assert (found.right, found.labels) == (9, 9)
+
+
+def test_answers_compare_row_by_row_and_tell_no_more_than_they_can():
+    """The nearest row finds all of 25; matches that miss four of them may be as good, and those that miss seven not."""
+    stored, origins = DRAW.normal(size=(30, 5)), torch.full((30,), -1)
+    checked = torch.arange(30).index_fill(0, torch.arange(25, 30), -1)
+    for missed, behind in ((0, 0), (4, 0), (7, -1)):
+        (found,) = beside_answers(stored, stored + 1, origins, checked, torch.arange(25) >= missed, shared=True)
+        assert (found.name, found.right, found.labels, found.behind) == (NEAREST, 25, 25, behind)
+    (lost,) = beside_answers(stored, stored[::-1], origins, checked, torch.ones(25, dtype=torch.bool), shared=True)
+    assert lost.right < 5 and lost.behind == 1
+
+
+def test_a_row_that_is_none_of_the_stored_ones_is_never_right_by_what_always_answers():
+    stored = DRAW.normal(size=(30, 5))
+    checked = torch.arange(30).index_fill(0, torch.arange(10), STRANGER)
+    (found,) = beside_answers(stored, stored, torch.full((30,), -1), checked, torch.ones(30).bool(), shared=True)
+    assert found.right == 20 and found.behind == 1
+
+
+def test_a_regression_that_answers_judge_has_learned_from_pairs_alone():
+    stored = DRAW.normal(size=(60, 5))
+    turned = stored @ np.linalg.qr(DRAW.normal(size=(5, 5)))[0]
+    origins, checked, right = torch.full((60,), -1), torch.full((60,), -1), torch.ones(30).bool()
+    checked[30:] = torch.arange(30, 60)
+    assert beside_answers(stored, turned, origins, checked, right, shared=False) == ()
+    origins[:30] = torch.arange(30)
+    (found,) = beside_answers(stored, turned, origins, checked, right, shared=False)
+    assert (found.name, found.right, found.labels, found.behind) == (RIDGE, 30, 30, 0)

@@ -137,6 +137,17 @@ def test_answers_are_origins_by_id_as_known_pairs_are(tmp_path):
     assert found.tolist() == [STRANGER, -1, 7, *[-1] * 27]
 
 
+def test_answers_of_several_files_count_together_and_must_not_contradict_each_other(tmp_path):
+    stored, incoming, _ = tables()
+    one, more, other = (tmp_path / f"{name}.csv" for name in ("one", "more", "other"))
+    one.write_text("id,answer\no2,007\n")
+    more.write_text("id;answer\no0;none\no2;007\n")
+    other.write_text("id,answer\no2,008\n")
+    assert linkage.checked_answers((one, more), stored, incoming).tolist() == [STRANGER, -1, 7, *[-1] * 27]
+    with pytest.raises(ValueError, match=r"other\.csv answers 'o2' with both '007' and '008'"):
+        linkage.checked_answers((one, other), stored, incoming)
+
+
 @pytest.mark.parametrize(
     ("text", "count"),
     [
@@ -152,3 +163,32 @@ def test_the_answers_that_a_file_holds_are_counted_whatever_it_is(tmp_path, text
     assert linkage.answers_in(path) == 0
     path.write_text(text)
     assert linkage.answers_in(path) == count
+
+
+def test_checked_answers_judge_the_plain_alternatives_too_and_say_which_to_use(found):
+    def told(found):
+        return [text for word, text in linkage.lines(found) if word == "beside it"]
+
+    assert "without known pairs or checked answers nobody can say" in told(found)[0]
+    checked = found.indices.index_fill(0, torch.arange(20, 30), -1)
+    after = linkage.answered(found, checked)
+    assert told(after) == ["nearest by cosine 100 % of 20 checked answers", "nearest by cosine is as good here: use it"]
+    few = linkage.answered(found, checked.index_fill(0, torch.arange(19, 30), -1))
+    assert told(few)[1] == "too few checked answers to compare: 20 or more would tell"
+    (one,) = after.alternatives
+    for right, behind, words in (
+        (18, 0, "nearest by cosine may be as good: 20 checked answers cannot tell"),
+        (9, 1, "none of them is as good: they are right less often, by more than chance"),
+        (20, -1, "nearest by cosine is better here, by more than chance: use it"),
+    ):
+        assert told(replace(after, alternatives=(replace(one, right=right, behind=behind),)))[1] == words
+
+
+def test_pairs_that_are_enough_judge_the_alternatives_and_answers_do_where_they_are_not(found, taught):
+    judged = taught.alternatives
+    known = found.indices.index_fill(0, torch.arange(5, 30), -1)
+    checked = found.indices.index_fill(0, torch.arange(5), -1)
+    enough = replace(found, origins=known, alternatives=judged, judged=taught.judged)
+    assert linkage.answered(enough, checked).alternatives == judged
+    few = replace(enough, judged=replace(taught.judged, right=19, labels=19))
+    assert [one.labels for one in linkage.answered(few, checked).alternatives] == [25]

@@ -1,4 +1,6 @@
 import copy
+import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -8,10 +10,12 @@ from tests.linkage.data import tables
 
 import ahop
 from ahop import BayesianHopfield, linkage
+from ahop.learning.report import FitReport
 from ahop.linkage import holdout
 from ahop.linkage.answers import answers
 from ahop.linkage.linking import NOTHING
 from ahop.memories.checking import Certificate
+from ahop.similarity.families import null
 from ahop.tables import Table
 
 
@@ -134,9 +138,12 @@ def test_plain_alternatives_are_judged_by_the_same_pairs_and_preferred_where_the
         ("ridge regression", 30, 30),
     ]
     assert ("beside it", "nearest by cosine is as good here: use it") in linkage.lines(taught)
-    worse = tuple(replace(one, right=3) for one in taught.alternatives)
+    worse = tuple(replace(one, right=10) for one in taught.alternatives)
     told = dict(linkage.lines(replace(taught, alternatives=worse)))
     assert told["beside it"].startswith("none of them is as good")
+    close = tuple(replace(one, right=taught.judged.right - 1) for one in taught.alternatives)
+    told = dict(linkage.lines(replace(taught, alternatives=close)))
+    assert told["beside it"] == "nearest by cosine or ridge regression may be as good: 30 known pairs cannot tell"
 
 
 def test_without_pairs_alternatives_agree_or_not_and_nothing_is_claimed(found):
@@ -188,7 +195,7 @@ def test_one_to_one_says_what_it_changed_and_where_it_was_strained(taught):
     apart = linkage.link(taught.model, replace(incoming, values=values))
     assert apart.changed == 0 and not apart.strained and apart.alone.equal(apart.indices)
     calm = linkage.link(taught.model, incoming, one_to_one=True)
-    assert dict(linkage.lines(calm))["one to one"].endswith("of their own, and no match is another for that")
+    assert dict(linkage.lines(calm))["one to one"].endswith("of their own; that changed no match")
 
 
 def test_one_to_one_pairs_judge_the_assignment_and_not_first_choices(monkeypatch):
@@ -250,5 +257,67 @@ def test_where_nothing_was_found_no_row_has_a_match_and_each_says_why(found):
     assert set(columns["reason"]) == {NOTHING} and not lost.found
     assert dict(linkage.lines(lost))["strangers"].startswith("nobody knows: nothing was found")
     assert set(found.table()["match"]) != {None}
+    again = linkage.link(lost.model, tables()[1])
+    assert again.alternatives == () and "beside it" not in dict(linkage.lines(again))
     for given in (lost, replace(lost, one_to_one=True)):
         assert not {"one to one", "repeats"} & dict(linkage.lines(given)).keys()
+
+
+def test_what_happened_is_said_in_a_sentence_that_names_a_column(found, monkeypatch):
+    text = "Of 100 values, 2 are lost.\nWhat is kept is noisy.\nMost shifted is column 1."
+    monkeypatch.setattr(type(found.memory.similarity), "describe", lambda self: text)
+    told = dict(linkage.lines(found))["what happened"]
+    named = f"Most shifted is {found.incoming.columns[1]}."
+    assert told == f"{found.memory.report.chosen}. Of 100 values, 2 are lost. {named}"
+
+
+def test_who_has_rows_to_check_is_told_to_fill_them_in_and_not_to_ask_again(found):
+    unchecked = replace(found, model=replace(found.model, judged=None), earlier=None)
+    for given in (found, unchecked):
+        assert "--ask 20 writes the rows" in dict(linkage.lines(given))["rests on"]
+        told = dict(linkage.lines(given, "m-check.csv"))["rests on"]
+        assert "fill in the column 'answer' of m-check.csv, and give it to --answers" in told and "--ask" not in told
+
+
+def test_one_to_one_what_nobody_has_checked_is_said_of_matches_by_how_sure_these_are(found):
+    unchecked = replace(found, earlier=None)
+    assert "% of first choices, if this model is right" in dict(linkage.lines(unchecked))["how right"]
+    less = replace(unchecked, one_to_one=True, probabilities=torch.full((30,), 0.7))
+    told = dict(linkage.lines(less))["how right"]
+    assert told == "70 % of matches, if this model is right; usually 46 to 86 %; not checked"
+    none = replace(less, probabilities=less.probabilities.clone().index_fill(0, torch.tensor([29]), 0.0))
+    none.indices[29] = -1
+    assert dict(linkage.lines(none))["how right"] == told
+
+
+def test_notes_speak_of_rows_and_columns(monkeypatch):
+    def fit(self, queries, origins, **options):
+        warnings.warn(null.warning(len(queries)), stacklevel=1)
+        self.report = FitReport("em", 1.0, 1, converged=True, found=False)
+        return self
+
+    monkeypatch.setattr(BayesianHopfield, "fit", fit)
+    stored, incoming, _ = tables()
+    (note,) = linkage.link(stored, incoming, verbose=False).notes
+    assert note.startswith("the 30 incoming rows fit these stored rows no better than made-up rows like them")
+    assert not re.search("quer|pattern|origin|prior", note)
+
+
+def test_nothing_plain_is_recommended_that_is_right_no_more_often_than_by_chance(taught):
+    poor = tuple(replace(one, right=2, behind=0) for one in taught.alternatives)
+    given = replace(taught, alternatives=poor, certificate=Certificate(1, 30))
+    told = [text for word, text in linkage.lines(given) if word == "beside it"]
+    assert told[1] == "none of them is right more often than by chance"
+
+
+def test_checked_rows_that_are_none_of_the_stored_ones_are_counted(found):
+    given = replace(found, certificate=Certificate(17, 20, strangers=3))
+    told = dict(linkage.lines(given))["strangers"]
+    assert told.startswith("3 of 20 checked rows are none of the stored ones; --reject 0.05 refuses rows")
+
+
+def test_one_to_one_is_not_true_where_known_rows_share_a_stored_one(found):
+    indices = found.indices.clone()
+    indices[4] = indices[3]
+    told = dict(linkage.lines(replace(found, one_to_one=True, indices=indices)))["one to one"]
+    assert told == "not true of these data: known rows have 1 stored row in common; leave --one-to-one out"

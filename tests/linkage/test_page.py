@@ -11,6 +11,7 @@ from tests.linkage.data import tables
 
 from ahop import linkage
 from ahop.linkage.holdout import Labels
+from ahop.memories.checking import Certificate
 
 pytest.importorskip("matplotlib")
 
@@ -56,6 +57,12 @@ def test_a_page_shows_the_verdict_what_was_learned_what_is_doubtful_and_what_to_
     least = int(found.probabilities.argmin())
     assert str(found.incoming.ids[least]) in told and "Which columns decided" in told
     assert found.incoming.columns[0] in told
+
+
+def test_a_page_beside_rows_to_check_says_what_to_do_with_them(found):
+    told = " ".join(Seen(linkage.page(found, None, linkage.asked(found, 5), "m-check.csv")).words)
+    assert told.count("fill in the column 'answer' of m-check.csv, and give it to --answers") == 2
+    assert "--ask" not in told and "--ask 20" in linkage.page(found)
 
 
 def test_a_page_needs_no_network_and_follows_dark_mode(found):
@@ -161,6 +168,8 @@ def test_where_nothing_was_found_a_page_shows_no_matches(found):
     lost = replace(found, model=replace(found.model, memory=memory), indices=found.indices.clamp_max(12))
     told = " ".join(Seen(linkage.page(lost)).words)
     assert "look at first" not in told and "more than once" not in told and "Nothing was found" in told
+    checked = linkage.page(replace(lost, certificate=Certificate(1, 20)))
+    assert "can be relied on" not in checked and "Are both files of the same things?</p>" in checked
 
 
 @pytest.mark.slow

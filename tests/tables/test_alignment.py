@@ -120,3 +120,10 @@ def test_a_column_that_holds_the_ids_of_one_table_and_measures_in_the_other_is_s
         "left out, only in incoming: 'time'",
         "'time' was taken for the ids of stored; --id names others",
     )
+
+
+def test_ids_that_repeat_are_said_to_be_none():
+    stored = Table.of({"sku": ["a", "b"], "x": [1.0, 2.0], "colour": ["red", "red"]})
+    (told, other) = aligned(stored, Table.of({"sku": ["a", "a"], "x": [1.0, 3.0]})).notes
+    assert told == "left out of stored as no measurements (text, ids, counts of rows): 'colour'"
+    assert other.endswith("'sku'; rows go by their numbers, from 0, since none of these tells all rows apart")

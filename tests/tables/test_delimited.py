@@ -82,7 +82,8 @@ def test_a_cell_may_hold_a_line_break(tmp_path):
         ("a,b\n1,2\n3\n", "table.csv, line 3 must have 2 cells, as line 1 has; it has 1"),
         ("a,b\n1,2\n\n3,4,5\n", "table.csv, line 4 must have 2 cells, as line 1 has; it has 3"),
         ("a,a\n1,2\n", "table.csv has more than one column 'a'; each needs a name of its own"),
-        ("id,x\na,1\nb,12x\nc,3\n", "table.csv, line 3, column 'x': '12x' is no number; a missing one is empty or"),
+        ("id,x\na,1\nb,12x\nc,3\n", "table.csv, line 3, column 'x': '12x' is no number; write one, or leave the cell"),
+        ("id,x\na,1\nb,<0.01\nc,3\n", "'<0.01' is no number; write one, or leave the cell empty where it is missing"),
         ('id,x\na,"1,234"\n', "table.csv, line 2, column 'x': '1,234' may have a thousands separator"),
         ("id;x\na;2,5\nb;1.234,5\n", "table.csv, line 3, column 'x': '1.234,5' may have a thousands separator"),
         ("id;x\na;1 234\n", "'1 234' may have a thousands separator; write numbers without any"),
@@ -90,7 +91,7 @@ def test_a_cell_may_hold_a_line_break(tmp_path):
         ("Größe\n1\n".encode("cp1252"), "table.csv, line 1 is not text in UTF-8"),
         (
             "id,x\na,red\nb,blue\n",
-            "no column of numbers to compare; 'id' holds the ids; 'x' cannot be used",
+            "'id' holds the ids; 'x' cannot be used; for names, streets and dates there is Splink",
         ),
     ],
 )
@@ -98,6 +99,12 @@ def test_a_bad_file_is_refused_by_file_line_and_column(tmp_path, text, message):
     with pytest.raises(ValueError) as error:
         read(made(tmp_path, text))
     assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_what_laboratories_and_spreadsheets_write_for_a_missing_value_is_one(tmp_path):
+    cells = ["n.d.", "n.a.", "N.D.", "#N/A", "-", ""]
+    table = read(made(tmp_path, "id,x\n" + "".join(f"a{row},{cell}\n" for row, cell in enumerate(cells)) + "b,2.5\n"))
+    assert table.columns == ("x",) and np.isnan(table.values[:-1]).all() and table.values[-1, 0] == 2.5
 
 
 def test_a_number_that_is_none_is_found_far_behind_the_sample(tmp_path):

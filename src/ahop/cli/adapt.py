@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ahop.cli.common import app, keep, plain_errors, read_incoming, say, spare_answers
 
+if TYPE_CHECKING:
+    import numpy as np
+
+# Of a column's spread, written to files of text.
+_DIGITS = 6
 _Metric = Annotated[
     str | None,
     typer.Option(help="What an index ranks by: cosine, inner or l2. Rows of the same columns need none."),
@@ -33,6 +39,7 @@ def adapt(
     from ahop import linkage, tables
     from ahop._checks import choice
     from ahop._files import whole_file
+    from ahop.linkage.rows import in_rows
 
     if metric is not None:
         choice(metric, "--metric", ("cosine", "inner", "l2"))
@@ -57,7 +64,7 @@ def adapt(
             metric = metric or "cosine"
             columns, (vectors, told) = held.columns, linkage.adapted(held, asked, known, metric)
             made = f"queries for an index by {metric}"
-    for note in dict.fromkeys(str(one.message) for one in warned):
+    for note in dict.fromkeys(in_rows(str(one.message)) for one in warned):
         say("note", note)
     for line in told:
         say(*line)
@@ -65,5 +72,17 @@ def adapt(
         with whole_file(out) as file:
             np.save(file, vectors)
     else:
-        tables.write({"id": asked.ids.tolist(), **dict(zip(columns, vectors.T.tolist(), strict=True))}, out)
+        like = held.values[:, [held.columns.index(name) for name in columns]]
+        cells = (_rounded(*both) for both in zip(vectors.T, like.T, strict=True))
+        adapted = {asked.id or "id": asked.ids.tolist(), **dict(zip(columns, cells, strict=True))}
+        tables.write(adapted, out, asked.decimal)
     say("wrote", f"{out} ({len(vectors):,} {made})")
+
+
+def _rounded(column: np.ndarray, like: np.ndarray) -> list[float | None]:
+    """The numbers of a column to a millionth of the spread of what it is like: no instrument has more digits."""
+    import numpy as np
+
+    spread = float(np.nanstd(like)) or 1.0
+    cells = np.round(column.astype(np.float64), _DIGITS - math.floor(math.log10(spread))).tolist()
+    return [None if math.isnan(cell) else cell for cell in cells]

@@ -29,7 +29,7 @@ _Share = Annotated[float | None, typer.Option(help="Refuse strangers, and at mos
 @plain_errors
 def match(
     files: _Files,
-    out: Annotated[Path, typer.Option(help="Where matches go: .csv or .parquet.")],
+    out: Annotated[Path, typer.Option(help="Where matches go: .csv, with the decimal sign of INCOMING, or .parquet.")],
     id: Annotated[str | None, typer.Option(help="The column of ids; else one that can be is found.")] = None,
     incoming_id: Annotated[str | None, typer.Option(help="That of INCOMING, if it has another name.")] = None,
     pairs: Annotated[Path | None, typer.Option(help="Known pairs: incoming id, stored id or none.")] = None,
@@ -37,7 +37,7 @@ def match(
     reject: _Share = None,
     require: Annotated[float | None, typer.Option(help="Accuracy to reach; exit code 3 if it is not.")] = None,
     ask: Annotated[int | None, typer.Option(help="Write so many rows to check beside the matches.")] = None,
-    answers: Annotated[Path | None, typer.Option(help="Those rows with answers.")] = None,
+    answers: Annotated[list[Path] | None, typer.Option(help="Those rows with answers; once for each file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Where a page with pictures goes: .html.")] = None,
     save: Annotated[Path | None, typer.Option(help="Folder to keep the model in.")] = None,
     model: Annotated[Path | None, typer.Option(help="Folder of a model to use as it is.")] = None,
@@ -52,20 +52,20 @@ def match(
         if share is not None:
             within(share, name, 0.0, 1.0)
     tables.require_table(out)
-    for file in (pairs, answers):
+    given = answers or []
+    for file in (pairs, *given):
         if file is not None and not file.is_file():
             raise FileNotFoundError(f"{file} does not exist")
     checks = out.with_name(f"{out.stem}-check{out.suffix}")
     asking = {} if ask is None else {"--ask": checks, "the page of --ask": checks.with_suffix(".html")}
-    _require_targets({"--out": out, **asking, "--report": report, "--save": save}, [*files, pairs, answers])
+    _require_targets({"--out": out, **asking, "--report": report, "--save": save}, [*files, pairs, *given])
     stored, incoming = _read(files, id, incoming_id, model)
-    known = checked = None
+    known = None
     table = stored.stored if isinstance(stored, linkage.Model) else stored
     if pairs is not None:
         known, note = linkage.known_pairs(pairs, table, incoming)
         say("known pairs", note)
-    if answers is not None:
-        checked = linkage.checked_answers(answers, table, incoming, known)
+    checked = linkage.checked_answers(given, table, incoming, known) if given else None
     if ask is not None and not (left := _left(incoming, known, checked)) >= ask >= 1:
         raise ValueError(f"--ask must be 1 to {left}, as many rows as nobody knows; got {ask}")
     # One to one, pairs judge by themselves; a page asks for it where no answers do.
@@ -78,17 +78,17 @@ def match(
         found = linkage.answered(found, checked)
     elif report is not None:
         found = linkage.with_reliability(found)
-    asked = None if ask is None else linkage.asked(found, ask)
-    shown = None if report is None else linkage.page(found, require, asked)
-    tables.write(found.table(), out)
+    asked, to_fill = (None, None) if ask is None else (linkage.asked(found, ask), str(checks))
+    shown = None if report is None else linkage.page(found, require, asked, to_fill)
+    tables.write(found.table(), out, incoming.decimal)
     if asked is not None:
-        tables.write(asked, checks)
+        tables.write(asked, checks, incoming.decimal)
         write_whole(linkage.check_page(found, asked, checks.name), checks.with_suffix(".html"))
     if report is not None and shown is not None:
         write_whole(shown, report)
     if save is not None:
         found.model.save(save)
-    for line in linkage.lines(found):
+    for line in linkage.lines(found, to_fill):
         say(*line)
     say("wrote", f"{out} (matches)")
     if ask is not None:

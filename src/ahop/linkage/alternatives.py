@@ -12,12 +12,15 @@ from torch.nn.functional import normalize
 
 from ahop._blocks import split
 from ahop._checks import UNKNOWN
+from ahop.learning.chance import few_more_than_chance
 
 NEAREST, RIDGE = "nearest by cosine", "ridge regression"
 # Enough rows to judge by; more would only take longer.
 _JUDGED = 2000
 # Pairs that a regression needs, folds that judge it, and how strongly it may be drawn to zero.
 _PAIRS, _FOLDS, _STRENGTHS = 10, 5, np.logspace(-3, 4, 8)
+# What is more than chance, in standard errors: two would be passed by four answers that differ, all in one direction.
+_CLEARLY = 2.5
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,15 @@ class Alternative:
         name: What it is.
         right, labels: How many origins it found, of how many that it had not learned from.
         agreement: The share of rows for which it answers as the memory does; NaN where labels judge.
+        behind: Whether it is right less often than the matches of the same rows by more than chance (1), more often
+            (-1), or neither (0); None where answers have not judged both.
     """
 
     name: str
     right: int = 0
     labels: int = 0
     agreement: float = math.nan
+    behind: int | None = None
 
     @property
     def accuracy(self) -> float:
@@ -42,7 +48,7 @@ class Alternative:
 
 
 def alternatives(
-    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, first: Tensor, *, shared: bool, seed: int = 0
+    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, first: Tensor | None, *, shared: bool, seed: int = 0
 ) -> tuple[Alternative, ...]:
     """The plain alternatives that apply, simplest first.
 
@@ -54,7 +60,7 @@ def alternatives(
         incoming: ``(n, q)``, NaN where a value is missing.
         origins: The stored row of each incoming one ``(n,)``, -1 where nobody knows it, ``ahop.STRANGER`` where it is
             none of them.
-        first: What the memory answers ``(n,)``, -1 for none.
+        first: What the memory answers ``(n,)``, -1 for none; None where it found nothing to agree on.
         shared: Whether the columns are the same.
         seed: For the rows that are judged and for folds.
     """
@@ -63,14 +69,38 @@ def alternatives(
     found = []
     # What is known to be none of the stored rows has no match to agree on.
     judged = draw.permutation(known if len(known) else np.flatnonzero((origins == UNKNOWN).numpy()))[:_JUDGED]
-    if shared and len(judged):
+    if shared and len(judged) and (len(known) or first is not None):
         choices = by_cosine(stored, incoming, judged)
         if len(known):
             found.append(Alternative(NEAREST, int((choices == origins[judged]).sum()), len(judged)))
-        else:
+        elif first is not None:
             found.append(Alternative(NEAREST, agreement=float((choices == first[judged]).double().mean())))
-    if len(known) >= _PAIRS and len(origins[known].unique()) >= _FOLDS:
+    if _enough(origins, known):
         found.append(_cross_validated(stored, incoming, origins, known, seed))
+    return tuple(found)
+
+
+def beside_answers(
+    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, checked: Tensor, right: Tensor, *, shared: bool
+) -> tuple[Alternative, ...]:
+    """The same judged by checked answers, each row beside the match that it has; ridge regression learns from pairs
+    that were known before.
+
+    Args:
+        stored, incoming, origins, shared: As in :func:`alternatives`.
+        checked: The stored row of each incoming one as far as somebody has answered ``(n,)``, -1 where nobody has.
+        right: Whether the matches of these rows are right ``(m,)``.
+    """
+    judged, known = np.flatnonzero((checked != UNKNOWN).numpy()), np.flatnonzero((origins >= 0).numpy())
+    choices = {NEAREST: by_cosine(stored, incoming, judged)} if shared else {}
+    if _enough(origins, known):
+        choices[RIDGE] = by_ridge(stored, incoming, origins, known, judged)
+    found = []
+    for name, chosen in choices.items():
+        hits = chosen == checked[judged]
+        lead = right.double() - hits.double()
+        behind = int(few_more_than_chance(lead, _CLEARLY)) - int(few_more_than_chance(-lead, _CLEARLY))
+        found.append(Alternative(name, int(hits.sum()), len(judged), behind=behind))
     return tuple(found)
 
 
@@ -132,6 +162,11 @@ def regressed(rows: Tensor, wanted: Tensor, asked: Tensor) -> Tensor:
 
     model = RidgeCV(_STRENGTHS).fit(rows.cpu().numpy(), wanted.cpu().numpy())
     return torch.from_numpy(model.predict(asked.cpu().numpy())).to(wanted).reshape(len(asked), -1)
+
+
+def _enough(origins: Tensor, known: np.ndarray) -> bool:
+    """Whether known pairs are enough for a regression."""
+    return len(known) >= _PAIRS and len(origins[known].unique()) >= _FOLDS
 
 
 def _cross_validated(

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from ahop._checks import STRANGER, UNKNOWN
 from ahop._recall import Recall
+from ahop.learning.report import VERIFIED
+from ahop.linkage.alternatives import beside_answers
 from ahop.linkage.answers import answers
 from ahop.linkage.holdout import Labels
 from ahop.linkage.html import document, grid
@@ -22,7 +24,7 @@ from ahop.linkage.linking import Linkage
 from ahop.linkage.model import Judged
 from ahop.linkage.pairs import NONE
 from ahop.memories.bayesian import BayesianHopfield
-from ahop.memories.checking import FIRST, MATCHES, Certificate, certified, questions
+from ahop.memories.checking import FIRST, MATCHES, certified, questions
 from ahop.tables.table import counted
 
 # Columns of a row that are shown.
@@ -97,6 +99,7 @@ def _number(value: float) -> str:
 
 def answered(linkage: Linkage, checked: Tensor) -> Linkage:
     """The same once somebody has answered some rows: answers are the matches of their rows, and certify all others.
+    Where too few known pairs have judged the plain alternatives, answers do.
 
     What is certified are the matches before any of them was answered. Probabilities are then as sure as the answers
     were right (:meth:`ahop.BayesianHopfield.verify`), also those of the model, for the next batch; and where each
@@ -114,25 +117,30 @@ def answered(linkage: Linkage, checked: Tensor) -> Linkage:
     memory.verify(queries[now], checked[now].tolist(), observed="not-nan" if bool(queries.isnan().any()) else None)
     origins = torch.where(now, checked, linkage.origins)
     found = answers(memory, queries, origins, linkage.one_to_one, linkage.reject)
-    certificate, matched = _certificate(linkage, memory, queries, checked), now & (linkage.indices >= 0)
+    first, matched = _first(linkage, memory, queries, now), now & (linkage.indices >= 0)
+    certificate = certified(first, checked[now].tolist(), len(linkage.stored), None)
+    certificate = replace(certificate, of=MATCHES if linkage.one_to_one else FIRST)
+    beside = linkage.alternatives
+    # Pairs that are enough have judged them.
+    if linkage.judged is None or linkage.judged.labels < VERIFIED:
+        tables, right = (linkage.stored.values, linkage.incoming.values), first == checked[now]
+        beside = beside_answers(*tables, linkage.origins, checked, right, shared=linkage.model.shared)
     return replace(
         linkage,
         model=replace(linkage.model, memory=memory, judged=Judged(certificate, checked=True)),
         origins=origins,
         checked=linkage.checked | now,
+        alternatives=beside,
         certificate=certificate,
         labels=Labels(linkage.probabilities[matched], linkage.indices[matched] == checked[matched]),
         **found._asdict(),
     )
 
 
-def _certificate(linkage: Linkage, memory: BayesianHopfield, queries: Tensor, checked: Tensor) -> Certificate:
-    """What answers prove of the matches that a memory finds without them."""
-    now = checked != UNKNOWN
+def _first(linkage: Linkage, memory: BayesianHopfield, queries: Tensor, now: Tensor) -> Tensor:
+    """The matches of the rows that are answered now, as a memory finds them without the answers."""
     # One to one, a match depends on all other rows.
     asked = now | linkage.one_to_one
     matched = answers(memory, queries[asked], linkage.origins[asked], linkage.one_to_one, linkage.reject).indices
     # No match is the right one for a row that is none of the stored ones.
-    first = matched[now[asked]].masked_fill(matched[now[asked]] < 0, STRANGER)
-    certificate = certified(first, checked[now].tolist(), len(linkage.stored), None)
-    return replace(certificate, of=MATCHES if linkage.one_to_one else FIRST)
+    return matched[now[asked]].masked_fill(matched[now[asked]] < 0, STRANGER)

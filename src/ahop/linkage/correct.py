@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ahop._checks import UNKNOWN
+from ahop.linkage.linking import has_units
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.tables.alignment import aligned
 from ahop.tables.table import Table, counted
@@ -18,7 +21,8 @@ class Corrected:
     """Corrected rows.
 
     Attributes:
-        table: The incoming rows, with the columns that both tables have, in the units of the stored ones.
+        table: The incoming rows, with the columns that both tables have, in the units of the stored ones; NaN where a
+            value is missing.
         lines: What was left out, what happened to the rows and how far off they are: a word and a sentence each.
     """
 
@@ -30,8 +34,9 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
     """Learn what the second instrument does, and undo it (calibration transfer).
 
     With known pairs, the transfer that errs least on held-out ones is taken
-    (:class:`ahop.estimators.CalibrationTransfer`). Without, a memory learns by itself what happened
-    (:meth:`ahop.BayesianHopfield.restore`), and nobody knows how far off it is.
+    (:class:`ahop.estimators.CalibrationTransfer`), in the spread of each column where columns have units of their own.
+    Without, and for rows that miss values, a memory learns what happened (:meth:`ahop.BayesianHopfield.restore`), and
+    nobody knows how far off it is.
 
     Args:
         stored: Rows of the first instrument.
@@ -50,42 +55,53 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
     stored, incoming, shared, notes = aligned(stored, incoming)
     if not shared:
         raise ValueError(f"{incoming.name} and {stored.name} must have columns in common: {'; '.join(notes)}")
-    if lost := int(np.isnan(incoming.values).sum()):
-        raise ValueError(f"{incoming.name} has {counted(lost, 'missing value')}; whole rows alone can be corrected")
-    lines = [("note", note) for note in notes]
-    if origins is None or not bool((origins >= 0).any()):
-        values, told = _by_themselves(stored.values, incoming.values, origins, verbose)
-    else:
-        values, told = _by_pairs(stored.values, incoming.values, origins.numpy(), verbose)
-    return Corrected(replace(incoming, values=values), (*lines, *told))
+    # Errors of grams and of degrees can be compared in the spread of each alone.
+    own = has_units(stored)
+    unit = stored.values.std(0) if own else np.ones(len(stored.columns))
+    patterns, rows = stored.values / unit, incoming.values / unit
+    origins = torch.full((len(rows),), UNKNOWN) if origins is None else origins
+    lines, values = [("note", note) for note in notes], np.full_like(rows, np.nan)
+    whole = np.logical_not(np.isnan(rows).any(1))
+    pairs = np.flatnonzero(whole & (origins >= 0).numpy())
+    if by_pairs := len(origins[pairs].unique()) > 1:
+        # Scikit-learn takes a second to import.
+        from ahop.estimators.transfer import CalibrationTransfer
+
+        transfer = CalibrationTransfer(verbose=verbose)
+        transfer.fit(rows[pairs], patterns[origins[pairs]], library=patterns)
+        values[whole] = transfer.transform(rows[whole])
+        ordered = sorted(transfer.rmsecv_.items(), key=lambda one: one[1])
+        errors = ", ".join(f"{name} {error:.3g}" for name, error in ordered)
+        units = "in standard deviations of each column" if own else "in the units of the data"
+        lines += [
+            ("corrected by", transfer.chosen_),
+            ("how far off", f"RMSE of held-out pairs, {units}: {errors}"),
+            ("rests on", f"{counted(len(pairs), 'known pair')}, by cross-validation"),
+        ]
+    left = ~whole if by_pairs else np.ones_like(whole)
+    if left.any():
+        values[left], chosen = _restored(patterns, rows, origins, left, verbose)
+        if by_pairs:
+            lines.append(("incomplete", f"{counted(int(left.sum()), 'row')} corrected by b-hop, {chosen}; not checked"))
+        else:
+            lines += [
+                ("corrected by", f"b-hop, {chosen}"),
+                ("how far off", "nobody knows: too few pairs are known; --pairs with a few of them would tell"),
+                ("rests on", counted(len(pairs), "known pair") if len(pairs) else "no pairs"),
+            ]
+    # What was not measured is not made up.
+    values[np.isnan(rows)] = np.nan
+    return Corrected(replace(incoming, values=values * unit), tuple(lines))
 
 
-def _by_pairs(
-    stored: np.ndarray, incoming: np.ndarray, origins: np.ndarray, verbose: bool
-) -> tuple[np.ndarray, list[tuple[str, str]]]:
-    # Scikit-learn takes a second to import.
-    from ahop.estimators.transfer import CalibrationTransfer
-
-    known = origins >= 0
-    transfer = CalibrationTransfer(verbose=verbose)
-    transfer.fit(incoming[known], stored[origins[known]], library=stored)
-    ordered = sorted(transfer.rmsecv_.items(), key=lambda one: one[1])
-    errors = ", ".join(f"{name} {error:.3g}" for name, error in ordered)
-    return transfer.transform(incoming), [
-        ("corrected by", transfer.chosen_),
-        ("how far off", f"RMSE of held-out pairs, in the units of the data: {errors}"),
-        ("rests on", f"{counted(int(known.sum()), 'known pair')}, by cross-validation"),
-    ]
-
-
-def _by_themselves(
-    stored: np.ndarray, incoming: np.ndarray, origins: Tensor | None, verbose: bool
-) -> tuple[np.ndarray, list[tuple[str, str]]]:
-    rows = torch.from_numpy(incoming)
-    memory = BayesianHopfield(torch.from_numpy(stored)).fit(rows, origins, verbose=verbose)
+def _restored(
+    patterns: np.ndarray, rows: np.ndarray, origins: Tensor, left: np.ndarray, verbose: bool
+) -> tuple[np.ndarray, str]:
+    """The rows ``left`` by what a memory learns from all of them, and what that is."""
+    asked = torch.from_numpy(rows)
+    observed: Any = "not-nan" if bool(asked.isnan().any()) else None
+    memory = BayesianHopfield(torch.from_numpy(patterns)).fit(asked, origins, observed=observed, verbose=verbose)
     assert memory.report is not None
-    return memory.restore(rows).numpy(), [
-        ("corrected by", f"b-hop, {memory.report.chosen}"),
-        ("how far off", "nobody knows: no pair is known; --pairs with a few of them would tell"),
-        ("rests on", "no pairs"),
-    ]
+    if not memory.report.found:
+        raise ValueError("nothing was found that is better than chance: a few known pairs of whole rows would help")
+    return memory.restore(asked[left], observed=observed).numpy(), memory.report.chosen

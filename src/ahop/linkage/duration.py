@@ -74,7 +74,7 @@ def in_words(seconds: float) -> str:
 
 @cache
 def _multiplication() -> float:
-    """Seconds that one takes, measured once: forecasts of one run go by one machine."""
+    """Seconds that one takes, measured once: two forecasts can be compared however busy a machine is."""
     rows, dim, columns = _PROBE
     left, right, best = torch.ones(rows, dim), torch.ones(dim, columns), math.inf
     for _ in range(_TIMES):

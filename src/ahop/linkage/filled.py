@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,17 +19,28 @@ _ID, _ANSWER = "id", "answer"
 
 
 def checked_answers(
-    path: str | os.PathLike[str], stored: Table, incoming: Table, known: Tensor | None = None
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    stored: Table,
+    incoming: Table,
+    known: Tensor | None = None,
 ) -> Tensor:
     """The stored row of each incoming one as far as somebody has answered ``(n,)``: -1 where there is no answer,
     ``ahop.STRANGER`` where it is none of them.
 
     Args:
-        path: A file of :func:`asked` whose column ``answer`` somebody has filled in: the id of a stored row, "none"
-            where it is none of them, or nothing where nobody can say.
+        paths: A file of :func:`asked`, or several, whose column ``answer`` somebody has filled in: the id of a stored
+            row, "none" where it is none of them, or nothing where nobody can say.
         stored, incoming: The tables, whose ids these are.
         known: What was known before ``(n,)``, which answers must not contradict.
     """
+    answers = torch.full((len(incoming),), UNKNOWN)
+    for path in (paths,) if isinstance(paths, str | os.PathLike) else paths:
+        _fill(answers, path, stored, incoming, known)
+    return answers
+
+
+def _fill(answers: Tensor, path: str | os.PathLike[str], stored: Table, incoming: Table, known: Tensor | None) -> None:
+    """Add the answers of a file, which must not contradict those that are there."""
     head, *rows = cells(path)
     if _ID not in head or _ANSWER not in head:
         raise ValueError(f"{path} must have the columns {_ID!r} and {_ANSWER!r}; it has {listed(head)}")
@@ -41,7 +53,6 @@ def checked_answers(
         raise ValueError(f"{path} has answers that {stored.name} does not have as ids: {listed(unknown)}")
     if not given:
         raise ValueError(f"{path} has no answers yet: fill in the column {_ANSWER!r}")
-    answers = torch.full((len(incoming),), UNKNOWN)
     for one, told in given:
         row, place = ours[one], theirs[told]
         if (before := int(answers[row])) not in (UNKNOWN, place):
@@ -51,7 +62,6 @@ def checked_answers(
         answers[row] = place
     if known is not None and not bool(((answers != UNKNOWN) & (known == UNKNOWN)).any()):
         raise ValueError(f"{path} has answers to known pairs alone, and these prove nothing")
-    return answers
 
 
 def answers_in(path: str | os.PathLike[str]) -> int:

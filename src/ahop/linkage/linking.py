@@ -18,6 +18,7 @@ from ahop.linkage.answers import answers
 from ahop.linkage.batch import unlike
 from ahop.linkage.holdout import Labels, held_out
 from ahop.linkage.model import Judged, Model
+from ahop.linkage.rows import in_rows
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.checking import MATCHES, Certificate
 from ahop.similarity.families.order import order_of
@@ -199,8 +200,10 @@ def link(
         found = answers(model.memory, queries, known, one_to_one, reject, verbose)
         if model is stored:
             notes = unlike(model.memory, queries, seed)
-    beside = alternatives(model.stored.values, rows.values, known, found.indices, shared=model.shared, seed=seed)
-    notes = (*notes, *dict.fromkeys(str(one.message) for one in warned))
+    report = model.memory.report
+    first = found.indices if report is None or report.found else None
+    beside = alternatives(model.stored.values, rows.values, known, first, shared=model.shared, seed=seed)
+    notes = (*notes, *dict.fromkeys(in_rows(str(one.message)) for one in warned))
     seconds = time.monotonic() - start
     unchecked = torch.zeros_like(known, dtype=torch.bool)
     return Linkage(
@@ -217,7 +220,7 @@ def _learned(
     queries = torch.from_numpy(incoming.values).to(dtype)
     observed: Any = "not-nan" if bool(queries.isnan().any()) else None
     memory = BayesianHopfield(torch.from_numpy(stored.values).to(dtype))
-    room, units = 1 if one_to_one else None, shared and _has_units(stored)
+    room, units = 1 if one_to_one else None, shared and has_units(stored)
     memory.fit(queries, origins, observed=observed, room=room, standardise=units, seed=seed, verbose=verbose)
     report = memory.report
     assert report is not None
@@ -245,7 +248,7 @@ def with_reliability(linkage: Linkage, *, seed: int = 0, verbose: bool = True) -
     if linkage.labels is not None or linkage.judged is None or linkage.judged.labels < VERIFIED or not linkage.found:
         return linkage
     queries = torch.from_numpy(linkage.incoming.values).to(linkage.memory.patterns.dtype)
-    units = linkage.model.shared and _has_units(linkage.stored)
+    units = linkage.model.shared and has_units(linkage.stored)
     labels = _hidden(linkage.memory, units, queries, linkage.origins, linkage.one_to_one, seed, verbose)
     return replace(linkage, labels=labels)
 
@@ -265,7 +268,7 @@ def _hidden(
     return held_out(memory.patterns, queries, origins, one_to_one=one_to_one, **how)
 
 
-def _has_units(table: Table) -> bool:
+def has_units(table: Table) -> bool:
     """Whether columns are quantities of their own, as grams beside degrees: they have words for names, no order, and
     spreads that differ widely. Wavelengths and dimensions of an embedding are not."""
     spread = table.values.std(0)

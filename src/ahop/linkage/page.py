@@ -18,7 +18,8 @@ from ahop._extras import require
 from ahop.learning.report import VERIFIED
 from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
-from ahop.linkage.words import lines, named, right, verdict
+from ahop.linkage.rows import named
+from ahop.linkage.words import lines, right, to_check, verdict
 from ahop.plot.canvas import BLUE, figure
 from ahop.plot.matches import matches_of
 from ahop.plot.reliability import reliability_of
@@ -36,19 +37,25 @@ _BINS = 5
 _COUNTED = 20_000
 
 
-def page(linkage: Linkage, wanted: float | None = None, asked: dict[str, list[Any]] | None = None) -> str:
+def page(
+    linkage: Linkage,
+    wanted: float | None = None,
+    asked: dict[str, list[Any]] | None = None,
+    checks: str | None = None,
+) -> str:
     """The page, in HTML.
 
     Args:
         linkage: What was matched.
         wanted: The accuracy that is asked for, or None.
         asked: Rows to check (:func:`ahop.linkage.asked`), or None.
+        checks: The file that they were written to, or None.
     """
     title = f"{linkage.incoming.name} matched to {linkage.stored.name}"
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="verdict">{escape(_verdict(linkage, wanted))}</p>',
-        grid(None, lines(linkage)),
+        grid(None, lines(linkage, checks)),
         *_learned(linkage),
         *_confidence(linkage),
         *_reliability(linkage),
@@ -56,7 +63,7 @@ def page(linkage: Linkage, wanted: float | None = None, asked: dict[str, list[An
         *_strangers(linkage),
         *_to_check(asked),
         "<h2>What to do next</h2>",
-        f"<p>{escape(_next(linkage))}</p>",
+        f"<p>{escape(_next(linkage, checks))}</p>",
     ]
     return document(title, parts)
 
@@ -233,13 +240,13 @@ def _to_check(asked: dict[str, list[Any]] | None) -> Iterable[str]:
     yield grid(tuple(asked), zip(*asked.values(), strict=True))
 
 
-def _next(linkage: Linkage) -> str:
-    report = linkage.memory.report
+def _next(linkage: Linkage, checks: str | None) -> str:
+    if not linkage.found:
+        told = "Nothing was found. Are both files of the same things?"
+        return told if linkage.verified else f"{told} Twenty known pairs (--pairs) would tell."
     if linkage.verified:
         return "Probabilities can be relied on: take the matches that are sure enough, and look at the others by hand."
-    if report is not None and not report.found:
-        return "Nothing was found. Are both files of the same things? Twenty known pairs (--pairs) would tell."
-    return "Check twenty answers: --ask 20 writes the rows, --answers takes them back and says what they prove."
+    return f"Check some answers, which tell how right the others are: {to_check(checks)}."
 
 
 # --- parts of a page ------------------------------------------------------------------------------------------

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ahop._checks import within
-from ahop.learning.report import REJECT, VERIFIED, of_strangers
+from ahop._checks import UNKNOWN, within
+from ahop.learning.report import REJECT, VERIFIED, beats_chance, of_strangers
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.linking import NOTHING, Linkage
-from ahop.memories.checking import MATCHES, Decision
+from ahop.linkage.rows import briefly, in_rows
+from ahop.memories.checking import FIRST, MATCHES, Certificate, Decision
 from ahop.tables.table import counted
 
-# A column as descriptions name it, by its place.
-_COLUMN = re.compile(r"\bcolumn (\d+)")
 # How often a confidence interval may miss the truth on one side.
 _MISS = 0.05
 
@@ -53,15 +50,20 @@ def needed(wanted: float) -> int:
     return max(1, math.ceil(math.log(_MISS) / math.log(wanted))) if 0 < wanted < 1 else 1
 
 
-def lines(linkage: Linkage) -> list[tuple[str, str]]:
-    """What was read, what happened, how right it is and what else there is: a word and a sentence each."""
+def lines(linkage: Linkage, checks: str | None = None) -> list[tuple[str, str]]:
+    """What was read, what happened, how right it is and what else there is: a word and a sentence each.
+
+    Args:
+        linkage: What was matched.
+        checks: The file that rows to check were written to (:func:`ahop.linkage.asked`), or None.
+    """
     report = linkage.memory.report
     told = [("note", note) for note in linkage.notes]
     if report is not None:
-        told.append(("what happened", report.chosen if report.found else NOTHING))
+        told.append(("what happened", _happened(linkage) if report.found else NOTHING))
         if report.sample:
-            told.append(("learned from", report.sample))
-    told += [("how right", right(linkage)), ("rests on", _basis(linkage))]
+            told.append(("learned from", in_rows(report.sample)))
+    told += [("how right", right(linkage)), ("rests on", _basis(linkage, checks))]
     told += [("beside it", text) for text in _beside(linkage)]
     told.append(("strangers", _strangers(linkage, linkage.reject)))
     if linkage.one_to_one and linkage.found:
@@ -71,26 +73,31 @@ def lines(linkage: Linkage) -> list[tuple[str, str]]:
     return [*told, ("time", f"{linkage.seconds:.1f} s")]
 
 
-def named(description: str, columns: Sequence[str]) -> list[str]:
-    """What happens to queries, a sentence each, with the names of columns in the place of their numbers.
+def to_check(checks: str | None) -> str:
+    """How to have answers checked.
 
-    Example:
-        >>> named("They move column 1 most, by 0.3.\\nValues are shifted by 2 on average.", ("weight", "size"))
-        ['They move size most, by 0.3.', 'Values are shifted by 2 on average.']
+    Args:
+        checks: As in :func:`lines`.
     """
+    if checks is None:
+        return f"--ask {VERIFIED} writes the rows to check, --answers takes them back"
+    return f"fill in the column 'answer' of {checks}, and give it to --answers"
 
-    def name(found: re.Match[str]) -> str:
-        place = int(found[1])
-        return columns[place] if place < len(columns) else found[0]
 
-    return [_COLUMN.sub(name, line.strip()) for line in description.splitlines()]
+def _happened(linkage: Linkage) -> str:
+    assert linkage.memory.report is not None
+    described = briefly(linkage.memory.similarity.describe(), linkage.incoming.columns)
+    return f"{linkage.memory.report.chosen}. {described}"
 
 
 def _together(linkage: Linkage) -> str:
     matched, rows = int((linkage.indices >= 0).sum()), counted(len(linkage.incoming), "row")
+    if linkage.repeats:
+        shared = counted(linkage.repeats, "stored row")
+        return f"not true of these data: known rows have {shared} in common; leave --one-to-one out"
     told = f"{matched:,} of {rows} have a stored row of their own"
     if not linkage.changed and not linkage.strained:
-        return f"{told}, and no match is another for that"
+        return f"{told}; that changed no match"
     many = len(linkage.strained)
     return (
         f"{told}; that changed the match of {counted(linkage.changed, 'row')}, and {counted(many, 'stored row')} "
@@ -101,6 +108,9 @@ def _together(linkage: Linkage) -> str:
 def _strangers(linkage: Linkage, reject: float | None) -> str:
     if reject is None:
         usual = f"--reject {REJECT:g} refuses rows that are less familiar than {100 * (1 - REJECT):g} % of genuine ones"
+        checked = linkage.certificate
+        if checked is not None and checked.strangers:
+            return f"{checked.strangers} of {checked.labels} checked rows are none of the stored ones; {usual}"
         return f"not looked for: {usual}"
     if not linkage.found:
         return f"nobody knows: {NOTHING}, so that no row has a match"
@@ -124,10 +134,13 @@ def right(linkage: Linkage) -> str:
         return f"nobody knows: none of these rows has been checked; of the batch learned from, {before.outcome}{how}"
     if report is None or not report.found or math.isnan(report.confidence):
         return "nobody knows: no answer has been checked"
-    return report.unchecked
+    if not linkage.one_to_one:
+        return report.unchecked
+    matched = linkage.probabilities[(linkage.origins == UNKNOWN) & (linkage.indices >= 0)]
+    return replace(report, confidence=float(matched.mean())).unchecked.replace(FIRST, MATCHES)
 
 
-def _basis(linkage: Linkage) -> str:
+def _basis(linkage: Linkage, checks: str | None) -> str:
     if linkage.certificate is not None:
         return f"{counted(linkage.certificate.labels, 'checked answer')}"
     if linkage.evidence is not None:
@@ -135,31 +148,50 @@ def _basis(linkage: Linkage) -> str:
     if linkage.earlier is not None:
         kind, how = ("checked answer", "") if linkage.earlier.checked else ("known pair", ", held out while learning")
         told = f"{counted(linkage.earlier.certificate.labels, kind)} of an earlier batch{how}"
-        return f"{told}; they hold for this one if it is alike; --ask {VERIFIED} writes the rows to check"
-    return f"no labels: --ask {VERIFIED} writes the rows to check, --answers takes them back"
+        return f"{told}; they hold for this one if it is alike; {to_check(checks)}"
+    return f"no labels: {to_check(checks)}"
 
 
 def _beside(linkage: Linkage) -> list[str]:
     """The plain alternatives, and whether one of them should be used instead."""
     if not linkage.alternatives:
-        return ["no plain alternative: columns differ, and there are too few known pairs for a regression"]
+        told = "no plain alternative: columns differ, and there are too few known pairs for a regression"
+        return [] if linkage.model.shared else [told]
     judged = [one for one in linkage.alternatives if one.labels]
     if not judged:
         return [
-            f"{one.name} gives the same match for {100 * one.agreement:.0f} % of rows; without known pairs nobody can "
-            "say which is right more often"
+            f"{one.name} gives the same match for {100 * one.agreement:.0f} % of rows; without known pairs or checked "
+            "answers nobody can say which is right more often"
             for one in linkage.alternatives
         ]
     told = ", ".join(f"{one.name} {100 * one.accuracy:.0f} %" for one in judged)
-    return [f"{told} of {judged[0].labels:,} known pairs", _advice(linkage, judged)]
+    kind = "known pair" if judged[0].behind is None else "checked answer"
+    found = linkage.judged if judged[0].behind is None else linkage.certificate
+    assert found is not None
+    return [f"{told} of {counted(judged[0].labels, kind)}", _advice(linkage, judged, found, kind)]
 
 
-def _advice(linkage: Linkage, judged: list[Alternative]) -> str:
-    if linkage.judged is None or linkage.judged.labels < VERIFIED:
-        return f"too few known pairs to compare: {VERIFIED} or more would tell"
-    low, high = linkage.judged.interval
+def _advice(linkage: Linkage, judged: list[Alternative], found: Certificate, kind: str) -> str:
+    """Whether to use one of them, by labels of this kind."""
+    if found.labels < VERIFIED:
+        return f"too few {kind}s to compare: {VERIFIED} or more would tell"
+    compared = [
+        (one, _behind(one, found)) for one in judged if beats_chance(one.right, one.labels, len(linkage.stored))
+    ]
+    if not compared:
+        return "none of them is right more often than by chance"
     # The simplest that is as good.
-    for one in judged:
-        if one.accuracy >= low:
-            return f"{one.name} is {'better' if one.accuracy > high else 'as good'} here: use it"
-    return f"none of them is as good: they lie below the interval of {100 * low:.0f} to {100 * high:.0f} %"
+    for one, behind in compared:
+        if behind < 0:
+            return f"{one.name} is better here, by more than chance: use it"
+        if behind == 0 and one.accuracy >= found.accuracy:
+            return f"{one.name} is as good here: use it"
+    if close := " or ".join(one.name for one, behind in compared if behind == 0):
+        return f"{close} may be as good: {counted(found.labels, kind)} cannot tell"
+    return "none of them is as good: they are right less often, by more than chance"
+
+
+def _behind(one: Alternative, found: Certificate) -> int:
+    """As ``one.behind``; where pairs were not judged side by side, by the interval of what matches were found to be."""
+    low, high = found.interval
+    return (one.accuracy < low) - (one.accuracy > high) if one.behind is None else one.behind

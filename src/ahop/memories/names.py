@@ -11,6 +11,8 @@ from ahop.memories.base import AssociativeMemory
 from ahop.memories.fourier import FourierHopfield
 from ahop.memories.kernel import KernelHopfield
 from ahop.memories.moments import Memory
+from ahop.separation.base import Separation
+from ahop.similarity.base import Similarity
 
 # Names of a network with other arguments than its own defaults.
 _ALIASES: dict[str, tuple[type[Memory], dict[str, Any]]] = {"k2-hop": (KernelHopfield, {"loss": "retrieval"})}
@@ -34,7 +36,7 @@ def kind_of(name: str) -> type[Memory]:
         'KernelHopfield'
     """
     if name not in known_names():
-        raise ValueError(f"unknown model {name!r}; known: {', '.join(known_names())}")
+        raise ValueError(f"unknown model {name!r}; {_part(name) or 'known: ' + ', '.join(known_names())}")
     return _ALIASES[name][0] if name in _ALIASES else Memory.named(name)
 
 
@@ -77,3 +79,11 @@ def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory | Four
     _, own = _ALIASES.get(name, (None, {}))
     model: AssociativeMemory = kind_of(name)(patterns, **own, **options)  # type: ignore[assignment, call-arg]
     return model
+
+
+def _part(name: str) -> str:
+    """What to write for the name of a part of a network; nothing where it is none."""
+    for kind, parts in (("separation", Separation.members), ("similarity", Similarity.members)):
+        if name in parts:
+            return f"it is a {kind}: ahop.create('u-hop', patterns, {kind}={name!r})"
+    return ""

@@ -196,7 +196,8 @@ def _fit(memory: AssociativeMemory, queries: Tensor, origins: Tensor | None, obs
 
 def downloads(found: Linkage) -> tuple[File, File]:
     """The matches as a table, and the page on them."""
-    return File("matches.csv", as_csv(found.table()).encode()), File("report.html", page(found).encode())
+    matches = as_csv(found.table(), found.incoming.decimal)
+    return File("matches.csv", matches.encode()), File("report.html", page(found).encode())
 
 
 def command(stored: str, incoming: str, pairs: str | None = None, *, once: bool = False) -> str:

@@ -127,7 +127,8 @@ def _like_ids(stored: Table, incoming: Table) -> list[str]:
 
 
 def _unused(table: Table, side: str) -> str:
-    return f"left out of {side}, text, ids or no measurements: {listed(table.ignored)}"
+    told = f"left out of {side} as no measurements (text, ids, counts of rows): {listed(table.ignored)}"
+    return told if table.id else f"{told}; rows go by their numbers, from 0, since none of these tells all rows apart"
 
 
 def _told(table: Table, side: str, notes: list[str], *, constant: bool) -> np.ndarray:

@@ -19,7 +19,7 @@ from ahop._extras import require
 if TYPE_CHECKING:
     import pyarrow
 
-_WORDS = ("NA", "N/A", "NaN", "null", "None", "-", "?")
+_WORDS = ("NA", "N/A", "#N/A", "n.a.", "n.d.", "NaN", "null", "None", "-", "?")
 # What stands for a value that is missing, in any case; a blank before it is a blank after a separator.
 MISSING = tuple(
     dict.fromkeys(
@@ -176,7 +176,8 @@ def _complain(file: BinaryIO, name: str, dialect: Dialect, names: list[str], num
                         f"{place}: {cell.strip()!r} may have a thousands separator; write numbers without any"
                     )
                 raise ValueError(
-                    f"{place}: {cell.strip()[:40]!r} is no number; a missing one is empty or one of {', '.join(_WORDS)}"
+                    f"{place}: {cell.strip()[:40]!r} is no number; write one, or leave the cell empty where it is "
+                    "missing or below a limit (NA, n.d. and - say so, too)"
                 )
 
 

@@ -109,6 +109,11 @@ class Table:
         )
         return f"{told}; {self.dialect}" if self.dialect else told
 
+    @property
+    def decimal(self) -> str:
+        """The sign of decimals in the file that it was read from; a point where there was none to find out."""
+        return "," if "decimal commas" in self.dialect else "."
+
     def places(self) -> dict[str, int]:
         """The row of each id, by its text."""
         return {str(id): row for row, id in enumerate(self.ids)}
@@ -119,7 +124,8 @@ class Table:
         if not self.columns:
             told = [f"{self.name} has no column of numbers to compare"]
             told += [] if self.id is None else [f"{self.id!r} holds the ids"]
-            told += [f"{listed(self.ignored)} cannot be used"] if self.ignored else []
+            if self.ignored:
+                told += [f"{listed(self.ignored)} cannot be used", "for names, streets and dates there is Splink"]
             raise ValueError("; ".join(told))
         if bool(np.isinf(self.values).any()):
             row, place = np.argwhere(np.isinf(self.values))[0]

@@ -22,12 +22,13 @@ def require_table(path: str | os.PathLike[str], *others: str) -> None:
     require_writable(path)
 
 
-def write(columns: Mapping[str, Sequence[Any]], path: str | os.PathLike[str]) -> None:
+def write(columns: Mapping[str, Sequence[Any]], path: str | os.PathLike[str], decimal: str = ".") -> None:
     """Write columns of equal length, in the place of a file that is there; None is an empty cell.
 
     Args:
         columns: By their names.
-        path: CSV, in UTF-8 with commas, or Parquet, by how it ends. Its folder must be there.
+        path: CSV, in UTF-8, or Parquet, by how it ends. Its folder must be there.
+        decimal: The sign of decimals in CSV: with a comma there, semicolons part the cells.
 
     Example:
         >>> path = folder.with_name("matches.csv")
@@ -44,18 +45,24 @@ def write(columns: Mapping[str, Sequence[Any]], path: str | os.PathLike[str]) ->
 
             parquet.write_table(pyarrow.table(dict(columns)), file)
         else:
-            file.write(as_csv(columns).encode())
+            file.write(as_csv(columns, decimal).encode())
 
 
-def as_csv(columns: Mapping[str, Sequence[Any]]) -> str:
+def as_csv(columns: Mapping[str, Sequence[Any]], decimal: str = ".") -> str:
     """What :func:`write` puts into a CSV file.
+
+    Args:
+        columns, decimal: As there.
 
     Example:
         >>> as_csv({"id": ["a", "b"], "match": ["x", None]})
         'id,match\\na,x\\nb,\\n'
+        >>> as_csv({"id": ["a.1"], "weight": [0.5]}, decimal=",")
+        'id;weight\\na.1;0,5\\n'
     """
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, delimiter=";" if decimal == "," else ",", lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow([str(cell).replace(".", decimal) if isinstance(cell, float) else cell for cell in row])
     return text.getvalue()

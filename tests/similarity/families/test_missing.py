@@ -5,6 +5,7 @@ import torch
 
 import ahop
 from ahop import BayesianHopfield
+from ahop.similarity import Likelihood
 
 UNITS = torch.tensor([1e3, 1.0, 0.01, 50.0, 5.0, 200.0, 0.5, 10.0])
 
@@ -90,3 +91,10 @@ def test_pairs_of_some_queries_teach_no_less_than_by_themselves():
         memory = BayesianHopfield(patterns).fit(asked, told, verbose=False)
         shares.append(right(memory, queries[150:], None, origins[150:]))
     assert shares[0] > shares[1] - 0.03
+
+
+def test_one_value_in_a_hundred_is_lost_and_several_are():
+    likelihood = Likelihood(dim=3)
+    for lost, told in ((0.01, "Of 100 values, 1 is lost"), (0.02, "Of 100 values, 2 are lost")):
+        torch.nn.init.constant_(likelihood.mask_logits, torch.logit(torch.tensor(lost)).item())
+        assert likelihood.describe().startswith(told)

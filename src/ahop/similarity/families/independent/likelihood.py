@@ -326,7 +326,8 @@ class Likelihood(Decomposable, Density):
             A lost value lies between -3 and 3, wherever its pattern's did.
         """
         rate = self.mask_rate
-        lines = [f"Of 100 values, {100 * rate.mean():.0f} are lost, {_by_dimension(100 * rate, '.0f')}."]
+        lost = f"{100 * rate.mean():.0f}"
+        lines = [f"Of 100 values, {lost} {'is' if lost == '1' else 'are'} lost, {_by_dimension(100 * rate, '.0f')}."]
         shares = torch.softmax(self.mix_logits, 0)
         widths = self.sigma.mean(1)
         wide = self.log_scale.exp()
