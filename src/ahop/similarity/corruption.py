@@ -191,7 +191,9 @@ class Corruption(Density):
             strangers: How many further queries came from no stored pattern: they tell nothing of their origin.
             count: How many patterns there are.
         """
-        log_beta, doubt = calibration.from_answers(scores) if len(scores) else (0.0, 0.0)
+        # Where nothing was found, there is nothing but doubt.
+        found = float(self.doubt) < 1
+        log_beta, doubt = calibration.from_answers(scores, found) if len(scores) else (0.0, 0.0)
         checked = len(scores) + strangers
         doubt += (1 - doubt) * strangers / checked
         far = behind(scores) * torch.exp(-self.log_beta) if len(scores) else scores.new_empty(0)

@@ -66,6 +66,22 @@ def test_labels_that_were_all_found_do_not_make_the_best_of_many_models_certain(
     assert sure(*calibration.from_held_out(held_out, expected)) <= expected + 1e-6
 
 
+def test_twenty_answers_make_a_model_that_nothing_else_vouches_for_no_surer_than_they_found_it_right():
+    """Four of twenty were right, where the model is twice as sure: that alone does not refute a model that was found."""
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(20, 50, generator=generator)
+    scores[:4, 0] = scores[:4].amax(1) + 0.5
+    first, second = scores[4:, 1:].topk(2, 1).values.unbind(1)
+    scores[4:, 0] = (first + second) / 2
+
+    def sure(log_beta, doubt):
+        return (1 - doubt) * float(torch.softmax(math.exp(log_beta) * scores, 1).amax(1).mean())
+
+    scores = scores * 2
+    assert sure(*calibration.from_answers(scores)) > 0.3
+    assert sure(*calibration.from_answers(scores, found=False)) <= 0.2 + 1e-6
+
+
 @pytest.mark.parametrize("prior", [None, torch.tensor([1.0, 2.0, 3.0, 0.0])])
 def test_doubt_gives_the_prior_its_share(prior):
     memory = BayesianHopfield(torch.eye(4), prior=prior)

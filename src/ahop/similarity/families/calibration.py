@@ -168,14 +168,19 @@ def from_held_out(held_out: HeldOut, expected: float) -> tuple[float, float]:
     return _no_surer(lambda at: (1 - doubt) * _sureness(held_out.scores, at), share, log_beta - 12.0, log_beta), doubt
 
 
-def from_answers(scores: Tensor) -> tuple[float, float]:
+def from_answers(scores: Tensor, found: bool = True) -> tuple[float, float]:
     """The log inverse temperature and the doubt that a few checked answers ask for.
 
     Args:
         scores: Of each origin, first, and of its rivals, ``(n, 1 + R)``.
+        found: Whether the model could be told from chance. If not, answers alone vouch for it, and it is no surer than
+            they found it right.
     """
     log_beta, doubt = fit_doubt(scores)
     right = scores[:, 0] >= scores[:, 1:].amax(1)
+    if not found:
+        share = float(right.double().mean())
+        return _no_surer(lambda at: (1 - doubt) * _sureness(scores, at), share, log_beta - 12.0, log_beta), doubt
     return _proved(scores, log_beta, doubt, clopper_pearson(int(right.sum()), len(right))[0])
 
 
