@@ -267,7 +267,8 @@ def test_copies_of_a_dimension_make_nobody_surer(labelled):
     seen, test = world.sample(PATTERNS[:, :4], 300), world.sample(PATTERNS[:, :4], 500)
     memory = BayesianHopfield(PATTERNS[:, :4].repeat(1, 4))
     memory.fit(seen.queries.repeat(1, 4), seen.origins if labelled else None, hidden_causes=0)
-    assert float(memory.similarity.log_beta.exp()) == pytest.approx(0.25, abs=0.05 if labelled else 0.3)
+    # Labels make it no surer than held-out queries are right, less the luck of the choice.
+    assert float(memory.similarity.log_beta.exp()) == pytest.approx(0.25, abs=0.1 if labelled else 0.3)
     found = memory.recall(test.queries.repeat(1, 4))
     if not memory.report.found:
         assert not labelled and float(found.probabilities.max()) <= 1.01 / len(memory)

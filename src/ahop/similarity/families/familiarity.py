@@ -21,8 +21,8 @@ from ahop.similarity.families import stand_ins
 from ahop.similarity.families.training import TrainingData
 
 # Queries that are kept to tell strangers by, or how far sets must reach, at most; the fewest of which some can be held
-# out; and the fewest labelled ones that tell what genuine queries look like.
-KEPT, FEWEST, _FEWEST_LABELS = 512, 4, 10
+# out; and the fewest whose origin is known, or unknown, that tell anything of strangers.
+KEPT, FEWEST, _FEWEST_OF_EITHER = 512, 4, 10
 # By how much more often than not genuine queries must look familiar beside strange ones to be told from them; standard
 # errors by which there must be strangers, and the largest share of them.
 _APART, _ERRORS, _MOST = 0.25, 3.0, 0.99
@@ -49,24 +49,25 @@ def genuine_and_strange(data: TrainingData, model: Density, halved: Halves, beta
 
 def share_of_strangers(every: TrainingData, data: TrainingData, halved: Halves, beta: float) -> float:
     """How many of the queries of unknown origin come from no stored pattern; nought where that cannot be told from
-    chance, or too few origins are known.
+    chance, or there are too few whose origin is known or unknown.
 
     Args:
         every: All queries.
         data: Those that were learned from: all, or the ones of known origin.
         halved, beta: As in :func:`genuine_and_strange`.
     """
-    genuine, strange, unknown = [data.queries.new_empty(0)], [data.queries.new_empty(0)], [data.queries.new_empty(0)]
     nobody = (every.all_origins < 0).nonzero().squeeze(1)
+    if not halved or min(len(nobody), len(every.queries) - len(nobody)) < _FEWEST_OF_EITHER:
+        return 0.0
+    genuine, strange, unknown = [data.queries.new_empty(0)], [data.queries.new_empty(0)], [data.queries.new_empty(0)]
     for place, (model, rows) in enumerate(halved):
         known = data.all_origins[rows] >= 0
         others = data.part(rows[~known]) if data is every else every.part(nobody[place::2])
         for some, found in ((data.part(rows[known]), genuine), (others, unknown)):
-            as_they_are, without = _familiarity(model, some.part(some.rows[: KEPT // 2]), beta)
-            found.append(as_they_are)
-            strange.append(without)
-    if len(torch.cat(genuine)) < _FEWEST_LABELS or not len(torch.cat(unknown)):
-        return 0.0
+            if len(some.queries):
+                as_they_are, without = _familiarity(model, some.part(some.rows[: KEPT // 2]), beta)
+                found.append(as_they_are)
+                strange.append(without)
     return adjusted_count(torch.cat(genuine), torch.cat(strange), torch.cat(unknown))
 
 
