@@ -98,7 +98,8 @@ def beside_answers(
     found = []
     for name, chosen in choices.items():
         hits = chosen == checked[judged]
-        lead = right.double() - hits.double()
+        # As if of one answer more that is undecided: that all were alike is no proof.
+        lead = torch.cat([right.double() - hits.double(), torch.zeros(1)])
         behind = int(few_more_than_chance(lead, _CLEARLY)) - int(few_more_than_chance(-lead, _CLEARLY))
         found.append(Alternative(name, int(hits.sum()), len(judged), behind=behind))
     return tuple(found)
