@@ -76,6 +76,14 @@ def test_answers_compare_row_by_row_and_tell_no_more_than_they_can():
     assert lost.right < 5 and lost.behind == 1
 
 
+def test_a_column_that_no_incoming_row_has_tells_nothing_and_warns_of_nothing():
+    stored, origins = DRAW.normal(size=(30, 5)), torch.arange(30)
+    incoming = stored.copy()
+    incoming[:, 2] = np.nan
+    found = alternatives(stored, incoming, origins, None, shared=True)
+    assert [one.name for one in found] == [NEAREST, RIDGE] and min(one.right for one in found) > 20
+
+
 def test_two_answers_tell_nothing_however_alike_they_are():
     stored, checked = DRAW.normal(size=(30, 5)), torch.full((30,), -1)
     checked[:2] = torch.arange(2)

@@ -185,12 +185,13 @@ def _cross_validated(
 
 def _centre(rows: np.ndarray) -> np.ndarray:
     """Means of columns, zero where a column has no values."""
-    return np.nan_to_num(np.nanmean(rows, 0))
+    centre: np.ndarray = np.nansum(rows, 0) / np.maximum(1, np.isfinite(rows).sum(0))
+    return centre
 
 
 def _spread(rows: np.ndarray) -> np.ndarray:
     """Standard deviations of columns, one where a column has none."""
-    spread = np.nan_to_num(np.nanstd(rows, 0))
+    spread = np.sqrt(_centre(np.square(rows - _centre(rows))))
     return np.where(spread > 0, spread, 1.0)
 
 
