@@ -315,7 +315,8 @@ class BayesianHopfield(Indexed, Scattered, Verifiable):
             reject: The share of genuine queries that may be refused. Queries that are less familiar
                 (:meth:`familiarity`) than all but this share of the genuine ones, as held out while learning, come from
                 no stored pattern: their indices are -1 and their probabilities 0. ``refusal`` of what comes back
-                says what that comes to. A ``prior`` has no say in it. None refuses nothing.
+                says what that comes to, for queries that are observed as those were: of genuine ones that lack more
+                values, more are refused. A ``prior`` has no say in it. None refuses nothing.
             coverage: Instead of k: as few patterns for each query as hold its origin at this rate, by labels that were
                 held out or verified (conformal prediction, :mod:`ahop.learning.conformal`). ``coverage`` of what comes
                 back says what so many labels can promise. Sets differ in size: the rest of a row is -1 with a
