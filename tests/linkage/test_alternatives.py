@@ -76,6 +76,22 @@ def test_answers_compare_row_by_row_and_tell_no_more_than_they_can():
     assert lost.right < 5 and lost.behind == 1
 
 
+def test_a_column_that_no_incoming_row_has_tells_nothing_and_warns_of_nothing():
+    stored, origins = DRAW.normal(size=(30, 5)), torch.arange(30)
+    incoming = stored.copy()
+    incoming[:, 2] = np.nan
+    found = alternatives(stored, incoming, origins, None, shared=True)
+    assert [one.name for one in found] == [NEAREST, RIDGE] and min(one.right for one in found) > 20
+
+
+def test_two_answers_tell_nothing_however_alike_they_are():
+    stored, checked = DRAW.normal(size=(30, 5)), torch.full((30,), -1)
+    checked[:2] = torch.arange(2)
+    right = torch.zeros(2, dtype=torch.bool)
+    (found,) = beside_answers(stored, stored, torch.full((30,), -1), checked, right, shared=True)
+    assert found.right == 2 and found.behind == 0
+
+
 def test_a_row_that_is_none_of_the_stored_ones_is_never_right_by_what_always_answers():
     stored = DRAW.normal(size=(30, 5))
     checked = torch.arange(30).index_fill(0, torch.arange(10), STRANGER)

@@ -82,6 +82,8 @@ def test_a_verdict_says_what_would_decide():
         ([0, 0.5], "got 0.5"),
         # Where origins are learned from, it means that nobody knows.
         ([0, -1], "got -1"),
+        # Whether it was right is no origin.
+        ([True, False], "got True"),
         ([0, "sku-7"], "got 'sku-7'"),
         ([0, float("nan")], "got nan"),
         ([None, None], "answers must hold at least one that is known"),

@@ -51,6 +51,16 @@ def test_with_room_for_all_the_answers_are_those_of_recall(learned):
     torch.testing.assert_close(found.second_probabilities, both.probabilities[:, 1], rtol=1e-4, atol=1e-6)
 
 
+def test_of_patterns_that_scatter_those_queries_are_refused_that_recall_refuses():
+    draw = torch.Generator().manual_seed(0)
+    spread = 0.05 + torch.rand(PATTERNS[:40].shape, generator=draw)
+    queries = PATTERNS[:40] + spread * torch.randn(40, 16, generator=draw)
+    memory = BayesianHopfield(PATTERNS[:40], spread=spread)
+    memory.similarity._remember("genuine", memory.familiarity(queries) + 0.01)
+    found, alone = memory.match(queries, len(queries), reject=0.3), memory.recall(queries, reject=0.3)
+    assert found.alone.equal(alone.indices[:, 0]) and 0 < int((alone.indices < 0).sum()) < 40
+
+
 def test_one_to_one_data_are_matched_better_together_than_alone(learned):
     queries, own = asked(PATTERNS, 0.45), torch.arange(150)
     found = learned.match(queries)

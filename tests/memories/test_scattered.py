@@ -10,12 +10,14 @@ import torch
 
 import ahop
 from ahop import BayesianHopfield, Oracle
-from ahop.similarity import Likelihood
+from ahop.similarity import Likelihood, Nearest
 from ahop.similarity.codes import NoCodesError
+from ahop.similarity.families import without_labels
 from ahop.similarity.families.correlated import learning
 from ahop.similarity.families.correlated.model import Correlated as SharedNoise
 from ahop.similarity.families.independent import terms
 from ahop.similarity.families.independent.terms import Evidence, Shrinkage
+from ahop.similarity.families.training import TrainingData
 from ahop.variants import Biased, Compose, Correlated, Masked, Noisy
 
 WORLDS = {
@@ -255,6 +257,29 @@ def test_a_likelihood_that_knows_no_spread_is_refused():
     patterns = torch.eye(4)
     with pytest.raises(ValueError, match="similarity must know what to do with patterns that scatter"):
         BayesianHopfield(patterns, similarity="moved", spread=torch.ones(4, 4))
+
+
+def test_a_plain_metric_that_few_queries_left_is_read_from_a_file(tmp_path):
+    means, spread, learn, _ = drawn(Noisy(0.2), 0, patterns=40, dim=6, learn=3, asked=1)
+    memory = fitted(means, learn, spread=spread)
+    assert isinstance(memory.similarity.model, Nearest)
+    memory.save(tmp_path)
+    assert torch.equal(ahop.load(tmp_path).scores(learn[0]), memory.scores(learn[0]))
+
+
+def test_a_metric_moves_a_query_as_the_means_of_patterns_that_scatter():
+    own, other = torch.rand(2, 3, 8, generator=torch.Generator().manual_seed(0))
+    means = own[:, :4], other[:, :4]
+    assert torch.equal(Nearest(4).transferred(means[0], own, other), Nearest(4).transferred(means[0], *means))
+
+
+@torch.no_grad()
+def test_of_few_columns_in_which_nothing_is_found_the_best_guess_goes_by_the_means():
+    draw = torch.Generator().manual_seed(0)
+    means, queries = torch.rand(40, 3, generator=draw), torch.rand(40, 3, generator=draw)
+    data = TrainingData(torch.cat([means, 0.1 * means], 1), queries, scattered=True)
+    model = without_labels.best_guess(data, Likelihood(3), 0)
+    assert isinstance(model, Nearest) and model(data.patterns, queries).shape == (40, 40)
 
 
 @pytest.mark.parametrize("count", [3, pytest.param(12, marks=pytest.mark.slow)])

@@ -178,6 +178,23 @@ def test_a_fit_that_breaks_off_leaves_what_came_and_went_meanwhile(monkeypatch):
     assert len(memory) == 21 and memory.similarity is before and memory.report is None
 
 
+def test_sets_of_a_coverage_are_of_the_patterns_that_there_were(monkeypatch):
+    origins = torch.arange(60) % 20
+    queries = FIRST[origins] + 0.2 * torch.randn(60, DIM, generator=torch.Generator().manual_seed(1))
+    memory = ahop.BayesianHopfield(FIRST)
+    memory.verify(queries, origins)
+    wanted = memory.recall(queries, coverage=0.9)
+    furthest = type(memory.similarity).furthest
+
+    def interrupted(self, coverage):
+        memory.remove([0])
+        return furthest(self, coverage)
+
+    monkeypatch.setattr(type(memory.similarity), "furthest", interrupted)
+    found = memory.recall(queries, coverage=0.9)
+    assert len(memory) == 19 and torch.equal(found.indices, wanted.indices)
+
+
 def test_a_shallow_copy_grows_by_itself():
     memory = ahop.BayesianHopfield(FIRST)
     other = copy.copy(memory)

@@ -93,7 +93,7 @@ class View:
         found = [self.best(flat[part], count, k) for part in parts]
         shape = (*asked.rows.shape[:-1], k)
         if not found:
-            return Recall(torch.empty(shape, dtype=torch.long), flat.rows.new_empty(shape))
+            return Recall(flat.rows.new_empty(shape, dtype=torch.long), flat.rows.new_empty(shape))
         indices, sure = (torch.cat(some).reshape(shape) for some in zip(*found, strict=True))
         return with_doubt(Recall(indices, sure), self.similarity.doubt, self.log_prior, len(self))
 

@@ -98,7 +98,8 @@ def beside_answers(
     found = []
     for name, chosen in choices.items():
         hits = chosen == checked[judged]
-        lead = right.double() - hits.double()
+        # As if of one answer more that is undecided: that all were alike is no proof.
+        lead = torch.cat([right.double() - hits.double(), torch.zeros(1)])
         behind = int(few_more_than_chance(lead, _CLEARLY)) - int(few_more_than_chance(-lead, _CLEARLY))
         found.append(Alternative(name, int(hits.sum()), len(judged), behind=behind))
     return tuple(found)
@@ -184,12 +185,13 @@ def _cross_validated(
 
 def _centre(rows: np.ndarray) -> np.ndarray:
     """Means of columns, zero where a column has no values."""
-    return np.nan_to_num(np.nanmean(rows, 0))
+    centre: np.ndarray = np.nansum(rows, 0) / np.maximum(1, np.isfinite(rows).sum(0))
+    return centre
 
 
 def _spread(rows: np.ndarray) -> np.ndarray:
     """Standard deviations of columns, one where a column has none."""
-    spread = np.nan_to_num(np.nanstd(rows, 0))
+    spread = np.sqrt(_centre(np.square(rows - _centre(rows))))
     return np.where(spread > 0, spread, 1.0)
 
 

@@ -63,7 +63,7 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
     lines, values = [("note", note) for note in notes], np.full_like(rows, np.nan)
     whole = np.logical_not(np.isnan(rows).any(1))
     pairs = np.flatnonzero(whole & (origins >= 0).numpy())
-    if by_pairs := len(origins[pairs].unique()) > 1:
+    if by_pairs := len(np.unique(patterns[origins[pairs]], axis=0)) > 1:
         # Scikit-learn takes a second to import.
         from ahop.estimators.transfer import CalibrationTransfer
 

@@ -31,6 +31,7 @@ from ahop.similarity.families.stand_ins import like_all
 
 if TYPE_CHECKING:
     from ahop.index.index import Index
+    from ahop.index.view import View
 
 # Patterns that a set is first looked for among; four times as many where they are not enough.
 _FIRST = 16
@@ -314,7 +315,8 @@ class BayesianHopfield(Indexed, Scattered, Verifiable):
             reject: The share of genuine queries that may be refused. Queries that are less familiar
                 (:meth:`familiarity`) than all but this share of the genuine ones, as held out while learning, come from
                 no stored pattern: their indices are -1 and their probabilities 0. ``refusal`` of what comes back
-                says what that comes to. A ``prior`` has no say in it. None refuses nothing.
+                says what that comes to, for queries that are observed as those were: of genuine ones that lack more
+                values, more are refused. A ``prior`` has no say in it. None refuses nothing.
             coverage: Instead of k: as few patterns for each query as hold its origin at this rate, by labels that were
                 held out or verified (conformal prediction, :mod:`ahop.learning.conformal`). ``coverage`` of what comes
                 back says what so many labels can promise. Sets differ in size: the rest of a row is -1 with a
@@ -329,18 +331,12 @@ class BayesianHopfield(Indexed, Scattered, Verifiable):
             >>> sets.indices.shape[1] > 1, 0.8 < float(held) <= 1, [round(end, 2) for end in sets.coverage]
             (True, True, [0.86, 0.93])
         """
-        if coverage is not None:
-            if prior is not None:
-                raise ValueError("coverage must be None where queries have a prior: labels were held out without it")
-            return self._covered(queries, k, observed, reject, within(coverage, "coverage", 0.0, 1.0))
+        if coverage is not None and prior is not None:
+            raise ValueError("coverage must be None where queries have a prior: labels were held out without it")
         with self._asking(codes=prior is None) as (now, view):
-            level = now._least_familiar(reject)
-            found = now._recalled(view, queries, k, observed, prior)
-        if reject is not None:
-            strange = (now.familiarity(queries, observed=observed) < level)[..., None]
-            found = Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
-            found.refusal = now.similarity.refusal(reject)
-        return found.checked(prior is None and now.verified)
+            if coverage is None:
+                return now._refusing(view, queries, k, observed, reject, prior)
+            return now._covered(view, queries, k, observed, reject, within(coverage, "coverage", 0.0, 1.0))
 
     @torch.no_grad()
     def match(self, queries: Any, room: Any = 1, *, observed: Observed = None, reject: float | None = None) -> Matching:
@@ -372,7 +368,26 @@ class BayesianHopfield(Indexed, Scattered, Verifiable):
     def _least_familiar(self, reject: float | None) -> float:
         return -math.inf if reject is None else self.similarity.least_familiar(within(reject, "reject", 0.0, 1.0))
 
-    def _covered(self, queries: Any, k: int, observed: Observed, reject: float | None, coverage: float) -> Recall:
+    def _refusing(
+        self,
+        view: View | None,
+        queries: Any,
+        k: int,
+        observed: Observed,
+        reject: float | None,
+        prior: Prior | None = None,
+    ) -> Recall:
+        """The k best patterns; none for a query that is refused."""
+        found = self._recalled(view, queries, k, observed, prior)
+        if reject is not None:
+            strange = (self.familiarity(queries, observed=observed) < self._least_familiar(reject))[..., None]
+            found = Recall(found.indices.masked_fill(strange, -1), found.probabilities.masked_fill(strange, 0.0))
+            found.refusal = self.similarity.refusal(reject)
+        return found.checked(prior is None and self.verified)
+
+    def _covered(
+        self, view: View | None, queries: Any, k: int, observed: Observed, reject: float | None, coverage: float
+    ) -> Recall:
         """Sets that hold the origin at a rate; every set has its first choice at least."""
         if k != 1:
             raise ValueError(f"k must be left out where coverage says how many patterns there are, got {k}")
@@ -387,7 +402,7 @@ class BayesianHopfield(Indexed, Scattered, Verifiable):
         size = 0
         while True:
             size = min(len(self), max(_FIRST, 4 * size))
-            found = self.recall(queries, size, observed=observed, reject=reject)
+            found = self._refusing(view, queries, size, observed, reject)
             out = (found.indices < 0) | (found.probabilities < self._least(found.probabilities, ratio))
             out[..., 0] = False
             # One that is out comes after all that are in.

@@ -164,7 +164,8 @@ def certified(first: Tensor, answers: Sequence[Any], patterns: int, wanted: floa
         raise ValueError(f"answers must be {len(first)}, one for each query; got {len(given)}")
     known = [(int(one), answer) for one, answer in zip(first.tolist(), given, strict=True) if answer is not None]
     for _, answer in known:
-        named = isinstance(answer, Real) and 0 <= float(answer) < patterns and not float(answer) % 1
+        number = isinstance(answer, Real) and not isinstance(answer, bool)
+        named = number and 0 <= float(answer) < patterns and not float(answer) % 1
         if not named and answer != STRANGER:
             raise ValueError(
                 f"answers must be origins from 0 to {patterns - 1}, ahop.STRANGER for none of them, or None where "

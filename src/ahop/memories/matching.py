@@ -30,6 +30,7 @@ from ahop._recall import priors
 from ahop.learning.assignment import assigned
 from ahop.learning.transport import Plan, shared_out
 from ahop.similarity.codes import NoCodesError
+from ahop.similarity.families.stand_ins import like_all
 
 if TYPE_CHECKING:
     from ahop.index.host import Host
@@ -272,6 +273,6 @@ def _familiarity(memory: Host, queries: Queries, evidence: Tensor) -> Tensor:
     """As :meth:`ahop.BayesianHopfield.familiarity`, of evidence that is at hand."""
     known = queries.single()
     parts = _parts(len(known), _BYTES * len(memory))
-    patterns = single(memory.patterns)
+    patterns = like_all(memory._described())
     background = [memory.similarity.stranger(patterns, known.rows[part], known[part].observed) for part in parts]
     return evidence - torch.cat(background).double() - (math.log(len(memory)) if memory.prior is None else 0.0)

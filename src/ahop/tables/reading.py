@@ -66,7 +66,7 @@ def parsed(file: BinaryIO, name: str, id: str | None = None, measured: Collectio
 def _csv(file: BinaryIO, name: str, id: str | None, measured: Collection[str]) -> Table:
     frame, dialect = delimited.read(file, name, id)
     table = Table.of(frame, id, measured=measured, name=name, dialect=str(dialect))
-    return table if dialect.header else replace(table, named=False)
+    return replace(table, named=dialect.header, decimal=dialect.decimal)
 
 
 def _parquet(file: BinaryIO, name: str, id: str | None, measured: Collection[str]) -> Table:

@@ -36,6 +36,7 @@ class Table:
         named: Whether its columns have names, or only places.
         id: The column that ids come from; None where they are row numbers, from 0.
         dialect: How the file was written, where that had to be found out.
+        decimal: Its sign of decimals; a point where there was none to find out.
 
     Example:
         >>> table = Table.of({"sku": ["a", "b"], "weight": [1.5, None], "colour": ["red", "red"]})
@@ -51,6 +52,7 @@ class Table:
     named: bool = True
     id: str | None = None
     dialect: str = ""
+    decimal: str = "."
 
     @classmethod
     def of(
@@ -108,11 +110,6 @@ class Table:
             f"{self.name}: {counted(len(self), 'row')}, {counted(len(self.columns), 'column')} of numbers; ids: {ids}"
         )
         return f"{told}; {self.dialect}" if self.dialect else told
-
-    @property
-    def decimal(self) -> str:
-        """The sign of decimals in the file that it was read from; a point where there was none to find out."""
-        return "," if "decimal commas" in self.dialect else "."
 
     def places(self) -> dict[str, int]:
         """The row of each id, by its text."""

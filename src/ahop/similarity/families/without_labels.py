@@ -147,7 +147,8 @@ def best_guess(data: TrainingData, model: Density, seed: int) -> Density:
         return nearest(data).model
     if data.queries.shape[1] > _FEW_VALUES:
         return model
-    return PlainMetrics().without_labels(data, seed, lambda _: None).model
+    means = replace(data, patterns=data.means, scattered=False)
+    return PlainMetrics().without_labels(means, seed, lambda _: None).model
 
 
 def nearest(data: TrainingData) -> Candidate:

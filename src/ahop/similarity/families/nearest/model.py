@@ -49,6 +49,7 @@ class Nearest(Density):
         tensor([0])
     """
 
+    takes_spread = True
     dim: int
     query_dim: int
 
@@ -158,7 +159,7 @@ class Nearest(Density):
         """The noise stays; None after a map, which does not say what a query of another pattern is like."""
         if self.mapped:
             return None
-        return queries + (others - own) * (self.log_query_scale - self.log_pattern_scale).exp()
+        return queries + (others - own)[..., : self.dim] * (self.log_query_scale - self.log_pattern_scale).exp()
 
     @torch.no_grad()
     def restored(self, patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> Tensor:
