@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
+import torch
 from tests.linkage.data import drawn
 from typer.testing import CliRunner
 
+import ahop
 from ahop.cli import app
 from ahop.estimators import transfer
-from ahop.linkage import correct
+from ahop.linkage import adapt, correct
 from ahop.tables import read, write
 
 
@@ -164,9 +166,18 @@ def test_an_index_finds_adapted_queries_though_it_stays_as_it_is(tmp_path):
     assert (
         "of 60 first choices were right (90 % confidence interval" in text and "known pairs that were held out" in text
     )
+    assert "in the index   100 % of first choices are the same" in text
     table = read(tmp_path / "adapted.csv", "id")
     vectors, stored = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (table.values, patterns))
     assert ((vectors @ stored.T).argmax(1) == np.arange(60)).mean() > 0.95
+
+
+@pytest.mark.parametrize("metric", ["cosine", "inner", "l2"])
+def test_an_index_agrees_with_a_memory_where_vectors_are_those_that_it_holds(metric):
+    patterns = torch.nn.functional.normalize(torch.randn(40, 5, generator=torch.Generator().manual_seed(0)), dim=1)
+    memory = ahop.BayesianHopfield(patterns)
+    assert adapt._agreement(memory, patterns, patterns, metric) == 1
+    assert adapt._agreement(memory, patterns, patterns.roll(1, 0), metric) == 0
 
 
 @pytest.mark.slow
