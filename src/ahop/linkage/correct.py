@@ -15,6 +15,10 @@ from ahop.memories.bayesian import BayesianHopfield
 from ahop.tables.alignment import aligned
 from ahop.tables.table import Table, counted
 
+# Missing values are filled in this many times at most, or until they move by less than that share of the spread; a
+# component of less than this share of the largest variance is mostly noise.
+_ROUNDS, _SETTLED, _SHRINKAGE = 100, 1e-4, 1e-3
+
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
@@ -35,8 +39,9 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
 
     With known pairs, the transfer that errs least on held-out ones is taken
     (:class:`ahop.estimators.CalibrationTransfer`), in the spread of each column where columns have units of their own.
-    Without, and for rows that miss values, a memory learns what happened (:meth:`ahop.BayesianHopfield.restore`), and
-    nobody knows how far off it is.
+    Values that rows miss are filled in for it, by what the other columns say of them; pairs that miss some are learned
+    from where that lessens the error. Without pairs, a memory learns what happened
+    (:meth:`ahop.BayesianHopfield.restore`), and nobody knows how far off it is.
 
     Args:
         stored: Rows of the first instrument.
@@ -60,16 +65,23 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
     unit = stored.values.std(0) if own else np.ones(len(stored.columns))
     patterns, rows = stored.values / unit, incoming.values / unit
     origins = torch.full((len(rows),), UNKNOWN) if origins is None else origins
-    lines, values = [("note", note) for note in notes], np.full_like(rows, np.nan)
-    whole = np.logical_not(np.isnan(rows).any(1))
-    pairs = np.flatnonzero(whole & (origins >= 0).numpy())
-    if by_pairs := len(np.unique(patterns[origins[pairs]], axis=0)) > 1:
+    lines = [("note", note) for note in notes]
+    pairs, gaps = np.flatnonzero(origins >= 0), np.isnan(rows)
+    complete = pairs[~gaps[pairs].any(1)]
+    # A pair that misses values may help or mislead: held-out pairs tell.
+    several = [complete, pairs] if len(complete) < len(pairs) else [pairs]
+    learnable = [some for some in several if len(np.unique(patterns[origins[some]], axis=0)) > 1]
+    if learnable:
         # Scikit-learn takes a second to import.
         from ahop.estimators.transfer import CalibrationTransfer
 
-        transfer = CalibrationTransfer(verbose=verbose)
-        transfer.fit(rows[pairs], patterns[origins[pairs]], library=patterns)
-        values[whole] = transfer.transform(rows[whole])
+        whole = _filled(rows)
+        tried = [
+            (CalibrationTransfer(verbose=verbose).fit(whole[some], patterns[origins[some]], library=patterns), some)
+            for some in learnable
+        ]
+        transfer, pairs = min(tried, key=lambda one: min(one[0].rmsecv_.values()))
+        values = transfer.transform(whole)
         ordered = sorted(transfer.rmsecv_.items(), key=lambda one: one[1])
         errors = ", ".join(f"{name} {error:.3g}" for name, error in ordered)
         units = "in standard deviations of each column" if own else "in the units of the data"
@@ -78,30 +90,41 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
             ("how far off", f"RMSE of held-out pairs, {units}: {errors}"),
             ("rests on", f"{counted(len(pairs), 'known pair')}, by cross-validation"),
         ]
-    left = ~whole if by_pairs else np.ones_like(whole)
-    if left.any():
-        values[left], chosen = _restored(patterns, rows, origins, left, verbose)
-        if by_pairs:
-            lines.append(("incomplete", f"{counted(int(left.sum()), 'row')} corrected by b-hop, {chosen}; not checked"))
-        else:
-            lines += [
-                ("corrected by", f"b-hop, {chosen}"),
-                ("how far off", "nobody knows: too few pairs are known; --pairs with a few of them would tell"),
-                ("rests on", counted(len(pairs), "known pair") if len(pairs) else "no pairs"),
-            ]
+        if gaps.any():
+            told = f"{counted(int(gaps.any(1).sum()), 'row')} with {counted(int(gaps.sum()), 'missing value')}"
+            lines.append(("incomplete", f"{told}: estimated from the others to correct a row, and left empty again"))
+    else:
+        values, chosen = _restored(patterns, rows, origins, verbose)
+        lines += [
+            ("corrected by", f"b-hop, {chosen}"),
+            ("how far off", "nobody knows: too few pairs are known; --pairs with a few of them would tell"),
+            ("rests on", counted(len(pairs), "known pair") if len(pairs) else "no pairs"),
+        ]
     # What was not measured is not made up.
-    values[np.isnan(rows)] = np.nan
+    values[gaps] = np.nan
     return Corrected(replace(incoming, values=values * unit), tuple(lines))
 
 
-def _restored(
-    patterns: np.ndarray, rows: np.ndarray, origins: Tensor, left: np.ndarray, verbose: bool
-) -> tuple[np.ndarray, str]:
-    """The rows ``left`` by what a memory learns from all of them, and what that is."""
+def _filled(rows: np.ndarray) -> np.ndarray:
+    """The rows with the values that they miss as their principal components have them (iterative PCA, shrunk)."""
+    gaps = np.isnan(rows)
+    whole = np.where(gaps, np.nanmean(rows, 0), rows)
+    for _ in range(_ROUNDS if gaps.any() else 0):
+        mean, before = whole.mean(0), whole[gaps]
+        left, values, right = np.linalg.svd(whole - mean, full_matrices=False)
+        kept = values**3 / (values**2 + _SHRINKAGE * values[0] ** 2 + np.finfo(float).tiny)
+        whole[gaps] = (mean + (left * kept) @ right)[gaps]
+        if np.abs(whole[gaps] - before).max() <= _SETTLED * whole.std():
+            break
+    return whole
+
+
+def _restored(patterns: np.ndarray, rows: np.ndarray, origins: Tensor, verbose: bool) -> tuple[np.ndarray, str]:
+    """The rows by what a memory learns from them, and what that is."""
     asked = torch.from_numpy(rows)
     observed: Any = "not-nan" if bool(asked.isnan().any()) else None
     memory = BayesianHopfield(torch.from_numpy(patterns)).fit(asked, origins, observed=observed, verbose=verbose)
     assert memory.report is not None
     if not memory.report.found:
-        raise ValueError("nothing was found that is better than chance: a few known pairs of whole rows would help")
-    return memory.restore(asked[left], observed=observed).numpy(), memory.report.chosen
+        raise ValueError("nothing was found that is better than chance: a few known pairs would help")
+    return memory.restore(asked, observed=observed).numpy(), memory.report.chosen

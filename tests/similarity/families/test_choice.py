@@ -368,6 +368,7 @@ def test_a_long_fit_says_what_it_tries_and_is_silent_when_told(labelled, monkeyp
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:90 queries are too few to be sure")
 @pytest.mark.parametrize("known", [1, 3])
 def test_nothing_goes_by_what_models_are_called(known, monkeypatch):
     """Of a moved space, and of every pair or of every third one."""

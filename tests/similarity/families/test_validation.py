@@ -67,7 +67,7 @@ def test_labels_that_were_all_found_do_not_make_the_best_of_many_models_certain(
 
 
 def test_twenty_answers_make_a_model_that_nothing_else_vouches_for_no_surer_than_they_found_it_right():
-    """Four of twenty were right, where the model is twice as sure: that alone does not refute a model that was found."""
+    """Four of twenty were right, where the model is twice as sure; that alone does not refute one that was found."""
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(20, 50, generator=generator)
     scores[:4, 0] = scores[:4].amax(1) + 0.5

@@ -205,10 +205,6 @@ class Fit:
         best = torch.zeros_like(evidence.owner[:1]).expand(len(top)).scatter(0, evidence.owner[first], first)
         return evidence.queries - evidence.candidates[best, : evidence.queries.shape[1]]
 
-    def leaves_causes(self, seed: int) -> bool:
-        """Whether residuals are more correlated than they would be if every dimension had been hit by itself."""
-        return residuals.are_correlated(self.residuals(), seed)
-
     def on(self, data: TrainingData) -> Fit:
         """The same fit to go on from, with other values of the very queries it was made for."""
         kept = self.problem.kept
