@@ -1,6 +1,7 @@
 """Figures of the results as sentences have them, and the question whether a page has a sentence."""
 
 from pathlib import Path
+from statistics import fmean
 
 from ahop_paper.baselines import PLAIN
 from ahop_paper.pages.markdown import figure, read
@@ -70,8 +71,9 @@ def between(difference, digits=1):
 
 
 def moved(data, method="b-hop", labels="all", what="right"):
-    """The share of right first choices of queries of another embedding model."""
-    return percent(one("spaces", what, data=data, method=method, labels=labels))
+    """The share of right first choices of queries of another embedding model, rounded once."""
+    (row,) = rows("spaces", data=data, method=method, labels=labels)
+    return percent(fmean(row[what]["runs"]))
 
 
 def on_real_data(data, model, other=None):

@@ -20,7 +20,7 @@ from ahop._blocks import split
 from ahop._precision import reach
 from ahop.learning.report import FitReport
 from ahop.similarity.density import Density
-from ahop.similarity.families import em, residuals, stand_ins
+from ahop.similarity.families import em, stand_ins
 from ahop.similarity.families.correlated import learning as correlated
 from ahop.similarity.families.independent import terms
 from ahop.similarity.families.independent.likelihood import Likelihood
