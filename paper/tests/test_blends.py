@@ -27,7 +27,8 @@ def test_the_command_prints_every_way_with_its_spread(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     rows = json.loads(out.read_text())["rows"]
     assert len(rows) == 5 * len(blends.SIZES) and all(len(row["whole"]["runs"]) == 2 for row in rows)
-    assert all(row["way"] in result.output for row in rows) and "±" in result.output
+    # Cells break where a terminal is narrow.
+    assert all(word in result.output for row in rows for word in row["way"].split()) and "±" in result.output
 
 
 @pytest.mark.parametrize(
