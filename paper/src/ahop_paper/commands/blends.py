@@ -24,6 +24,6 @@ def run_blends(
     if quick:
         config = blends.quick(config)
     result = blends.run(config)
-    size = f"{config.patterns} patterns, {config.queries} queries, mean of {config.runs} runs and its 95 % confidence interval"
+    size = f"{config.patterns} patterns, {config.queries} queries, mean of {config.runs} runs, 95 % confidence interval"
     show(tables.blends(result), f"Share of queries whose whole set comes back\n{size}")
     keep(result, out)
