@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ahop.similarity.families.moved.alignment import nearest_rotation
+from ahop.similarity.families.moved.turns import nearest_rotation
 from ahop_paper.baselines import METRICS, Compared, centred, csls, orthogonal
 
 # How often both take turns, at most; answers that stay as they are end it before.

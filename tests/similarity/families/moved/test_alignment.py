@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from ahop.similarity.families.moved.alignment import align, lands, nearest_rotation
+from ahop.similarity.families.moved import alignment
+from ahop.similarity.families.moved.alignment import align, lands
+from ahop.similarity.families.moved.turns import nearest_rotation
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
@@ -27,3 +29,40 @@ def test_groups_that_a_rotation_can_bring_to_a_pattern_each_are_not_found(seed):
     group = torch.randint(8, (500,), generator=generator)
     queries = 3 * torch.randn(8, 15, generator=generator)[group] + torch.randn(500, 15, generator=generator)
     assert not align(patterns, queries, torch.full((500,), -1), seed).found
+
+
+@pytest.mark.parametrize("known", [0, 2, 30])
+def test_a_search_that_has_failed_is_made_again_however_many_pairs_are_known(known, monkeypatch):
+    patterns, queries = torch.randn(2, 100, 12, generator=torch.Generator().manual_seed(0))
+    origins = torch.where(torch.arange(100) < known, torch.arange(100), -1)
+    seeds = []
+    monkeypatch.setattr(alignment.starts, "by_components", lambda *sides, seed=0: seeds.append(sides[-1]) or iter(()))
+    assert not align(patterns, queries, origins, 7).found
+    assert seeds == [7, 8, 9]
+
+
+def test_turns_on_all_of_many_items_are_made_only_from_starts_that_come_closer_than_nulls(monkeypatch):
+    patterns, queries = torch.randn(2, 60, 12, generator=torch.Generator().manual_seed(0))
+    sizes = []
+    take_turns = alignment.take_turns
+
+    def watched(rotation, stored, *others):
+        sizes.append(len(stored))
+        return take_turns(rotation, stored, *others)
+
+    monkeypatch.setattr(alignment, "_SOME_ITEMS", 20)
+    monkeypatch.setattr(alignment, "_DEVIATIONS", 1e3)
+    monkeypatch.setattr(alignment, "take_turns", watched)
+    assert not align(patterns, queries, torch.full((60,), -1)).found
+    assert set(sizes) == {15}
+    monkeypatch.setattr(alignment, "_DEVIATIONS", -1e3)
+    align(patterns, queries, torch.full((60,), -1))
+    assert set(sizes) == {15, 20, 60}
+
+
+def test_components_are_not_looked_for_where_what_costs_less_is_right(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    patterns = torch.randn(400, 12, generator=generator).exp()
+    queries = patterns @ nearest_rotation(torch.randn(12, 12, generator=generator))
+    monkeypatch.setattr(alignment.starts, "by_components", lambda *sides: pytest.fail("components were looked for"))
+    assert align(patterns, queries, torch.full((400,), -1)).found

@@ -42,20 +42,6 @@ def test_a_pair_that_is_pinned_is_judged_by_a_map_without_it(monkeypatch):
     assert all(len(kept) > 30 for _, kept in judged)
 
 
-@pytest.mark.parametrize("known", [0, 2, 30])
-def test_a_search_that_has_failed_is_made_again_however_many_pairs_are_known(known, monkeypatch):
-    patterns, queries, origins = some_known(100, known, right=True)
-    seeds = []
-
-    def nothing(patterns, queries, origins, seed):
-        seeds.append(seed)
-        return rounds.Alignment(torch.eye(16, 12), 1.0, found=False)
-
-    monkeypatch.setattr(rounds, "align", nothing)
-    assert not rounds.learn(patterns, queries, origins, 7).start.found
-    assert seeds == [7, 8, 9]
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:no map from the patterns")
 @pytest.mark.parametrize(("seed", "noise"), [(0, 0.3), (1, 0.1), (1, 0.4)])

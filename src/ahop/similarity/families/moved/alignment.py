@@ -1,14 +1,14 @@
 r"""Bring two clouds of points together by a rotation, with no pair known, or a few.
 
-1. *Starts*: independent components of either side are matched by how their squares go together, which is a quadratic
-   assignment. Models of one world find like components, be their spaces ever so different. Where the spaces are alike,
-   the fingerprints of items do as well: their similarities to the others of their own side, sorted.
-2. *Turns* on centroids of either side: the rotation nearest to the pairs, and new pairs that choose each other, take
-   turns (Artetxe, Labaka and Agirre, 2018), corrected for hubness (CSLS: Conneau and others, 2018), at first
-   on random parts of the scores. A start is worth the gain that its turns end with.
-3. Turns of the best on all items.
-4. It is right if queries that had no part in it land on patterns more closely than by chance, and than after turns that
+1. *Nulls*: how close turns (:mod:`.turns`) bring centroids of either side to each other that begin at random.
+2. *Starts* (:mod:`.starts`) take turns on centroids, too: those that cost little, and only if none of them is right,
+   those by independent components. Where there are many items, only those go on that come closer than the nulls do,
+   by more than these differ: first on some of the items, and the best of them on all.
+3. It is right if queries that had no part in it land on patterns more closely than by chance, and than after turns that
    began at random.
+
+Which independent components are found depends on where the search for them begins, so that search is made again
+where it fails.
 
 By chance, points lie around a query as if they were thrown there: the volume within which there are k of them grows
 by a factor whose logarithm is 1/k on average, from one to the next, in any number of dimensions. So the logarithms of
@@ -20,42 +20,35 @@ query lands.
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ahop._blocks import budget, split
+from ahop._blocks import split
 from ahop.learning.chance import errors_above_zero, mean_by_group
+from ahop.similarity.families.moved import starts
+from ahop.similarity.families.moved.turns import centroids, directions, nearest_rotation, take_turns
 
-# Items whose fingerprints are compared, at how many places, and how sharply.
-_FINGERPRINTS, _PLACES, _REGULARISATION = 5000, 100, 3e-3
-# Components of a start, and assignments that are tried for each kind of moments.
-_COMPONENTS, _TRIES = (30, 40, 50, 60), 8
-# Centroids of a side, at most and by items, and steps that find them.
-_CENTROIDS, _ITEMS_EACH, _STEPS = 600, 4, 8
-# Neighbours by which hubness is measured.
-_HUB_NEIGHBOURS = 10
-# Shares of the scores that turns see at first, on centroids and on items; turns without a gain before they see twice
-# as much; and turns at most.
-_SHARE, _SHARE_OF_ITEMS, _PATIENCE, _TURNS = 0.1, 0.5, 3, 200
-_LEAST_GAIN = 1e-5
-# What a known pair weighs in turns beside all others together: more would let what is odd of a few decide.
-_PAIR_WEIGHT = 1e-3
-# Items that take turns, at most.
-_MOST_ITEMS = 10_000
+# Searches for independent components, at most.
+_SEARCHES = 3
+# Shares of the scores that turns see at first, on centroids and on items.
+_SHARE, _SHARE_OF_ITEMS = 0.1, 0.5
+# Items that take turns, at most; and those of either side on which starts are compared that came close on centroids.
+_MOST_ITEMS, _SOME_ITEMS, _FINALISTS = 10_000, 2000, 3
+# Turns that begin at random, those of them that are judged, and by how many of their standard deviations a start must
+# come closer; of a normal distribution, that is so many times the median deviation.
+_NULLS, _JUDGED_NULLS, _DEVIATIONS, _NORMAL = 8, 4, 3.0, 1.4826
 # Queries that judge, at least and at most, and others that tell how near queries come to a pattern.
 _FEWEST, _JUDGES, _REFERENCE_QUERIES = 16, 1000, 4000
+# Neighbours by which that is told.
+_NEIGHBOURS = 10
 # How much farther ahead than by chance, by how many standard errors.
 _LEAST_LEAD, _LEAD_ERRORS = 1.1, 3.0
 # Patterns that queries must land on, as a share of how many they could.
 _LEAST_HIT_SHARE = 0.1
-# Turns from nowhere that a start has to be ahead of as well.
-_NULL_STARTS = 4
 _TINY = 1e-30
 # Squared distances that rounding may leave.
 _LEAST = 1e-6
@@ -83,35 +76,19 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
         origins: ``(n,)``, -1 where unknown.
         seed: For the items of each start.
     """
-    stored, asked = directions(patterns), directions(queries)
     generator = torch.Generator().manual_seed(seed)
-    known = (origins >= 0).nonzero().squeeze(1)
-    unknown = _shuffled((origins < 0).nonzero().squeeze(1), generator)
-    count = min(_JUDGES, max(1, len(unknown) // 5))
-    judge, learn = asked[unknown[:count]], asked[torch.cat([unknown[count:], known])]
-    pairs = asked[known], stored[origins[known]]
-    pins = pairs[0].mT @ pairs[1]
-
-    # A table of their scores is within the memory budget.
-    items = min(_MOST_ITEMS, math.isqrt(budget() // stored.element_size()))
-    some = stored[_shuffled(torch.arange(len(stored)), generator)[:items].to(stored.device)]
-    learn = learn[_shuffled(torch.arange(len(learn)), generator)[:items].to(learn.device)]
-    beside = learn[:_REFERENCE_QUERIES]
-    best, most = _unturned(stored, asked), -math.inf
-    if min(len(learn), len(stored)) < _FEWEST:
-        return Alignment(best, 0.0, False)
-    groups = _centroids(some, generator), _centroids(learn, generator)
-    for start in _starts(some, learn, pairs, judge, beside, seed):
-        rotation, gain = _turns(start, *groups, pins, _SHARE, generator)
-        best, most = (rotation, gain) if gain > most else (best, most)
-    best, _ = _turns(best, some, learn, pins, _SHARE_OF_ITEMS, generator)
-    # Turns from nowhere bring unlike clouds together as far as chance does, whatever their shapes.
-    by_chance = 1.0
-    for _ in range(_NULL_STARTS):
-        nowhere = nearest_rotation(torch.randn(best.shape, generator=generator).to(best))
-        rotation, _ = _turns(nowhere, *groups, torch.zeros_like(pins), _SHARE, generator)
-        by_chance = max(by_chance, _judged(rotation, stored, judge, beside).ahead)
-    return _judged(best, stored, judge, beside, by_chance)
+    clouds = _Clouds.of(patterns, queries, origins, generator)
+    best = Alignment(_unturned(clouds.stored, clouds.judge), 0.0, False)
+    if min(len(clouds.learn), len(clouds.stored)) < _FEWEST:
+        return best
+    null = _Null.of(clouds, generator)
+    for some in _starts(clouds, null, seed):
+        rotation = _search(some, clouds, null, generator)
+        if rotation is not None:
+            best = _judged(rotation, clouds.stored, clouds.judge, clouds.beside, null.ahead(clouds))
+        if best.found:
+            break
+    return best
 
 
 def lands(patterns: Tensor, queries: Tensor) -> bool:
@@ -129,202 +106,121 @@ def standard(items: Tensor) -> Tensor:
     return centred / centred.square().sum(1).mean().sqrt().clamp_min(_TINY)
 
 
-def directions(items: Tensor) -> Tensor:
-    """The direction of each item from their mean."""
-    return nn.functional.normalize(items - items.mean(0))
+# --- search ------------------------------------------------------------------------------------------------------
 
 
-def nearest_rotation(matrix: Tensor) -> Tensor:
-    """The matrix with orthonormal rows or columns that is nearest to this one."""
-    # The quicker way of a GPU does not always converge, and says so to users.
-    driver = "gesvd" if matrix.is_cuda else None
-    u, _, v = torch.linalg.svd(matrix.double(), full_matrices=False, driver=driver)
-    return (u @ v).to(matrix)
+class _Clouds(NamedTuple):
+    """Directions of all patterns ``(N, d)``, of those that take turns, of queries that judge ``(q, d')``, and of those
+    that take turns; known pairs of directions ``(m, d')`` and ``(m, d)``, and their products ``(d', d)``."""
+
+    stored: Tensor
+    some: Tensor
+    judge: Tensor
+    learn: Tensor
+    pairs: tuple[Tensor, Tensor]
+    pins: Tensor
+
+    @classmethod
+    def of(cls, patterns: Tensor, queries: Tensor, origins: Tensor, generator: torch.Generator) -> _Clouds:
+        stored, asked = directions(patterns), directions(queries)
+        known = (origins >= 0).nonzero().squeeze(1)
+        unknown = _shuffled((origins < 0).nonzero().squeeze(1), generator)
+        count = min(_JUDGES, max(1, len(unknown) // 5))
+        learn = _shuffled(torch.cat([unknown[count:], known]), generator)[:_MOST_ITEMS]
+        some = _shuffled(torch.arange(len(stored), device=stored.device), generator)[:_MOST_ITEMS]
+        pairs = asked[known], stored[origins[known]]
+        return cls(stored, stored[some], asked[unknown[:count]], asked[learn], pairs, pairs[0].mT @ pairs[1])
+
+    @property
+    def beside(self) -> Tensor:
+        return self.learn[:_REFERENCE_QUERIES]
+
+    @property
+    def many(self) -> bool:
+        """Whether turns on all items are much more work than those on some."""
+        return len(self.some) * len(self.learn) > _SOME_ITEMS**2
 
 
-# --- starts ----------------------------------------------------------------------------------------------------
+@dataclass
+class _Null:
+    """Centroids of both sides, and the rotations of turns on them that began at random, with how close these came."""
+
+    centroids: tuple[Tensor, Tensor]
+    rotations: list[Tensor]
+    gains: Tensor
+    _ahead: float = math.nan
+
+    @classmethod
+    def of(cls, clouds: _Clouds, generator: torch.Generator) -> _Null:
+        groups = centroids(clouds.some, generator), centroids(clouds.learn, generator)
+        # Such turns bring unlike clouds together as far as chance does, whatever their shapes.
+        drawn = [torch.randn(clouds.pins.shape, generator=generator).to(clouds.pins) for _ in range(_NULLS)]
+        free = torch.zeros_like(clouds.pins)
+        ends = [take_turns(nearest_rotation(start), *groups, free, _SHARE, generator) for start in drawn]
+        return cls(groups, [rotation for rotation, _ in ends], torch.tensor([gain for _, gain in ends]))
+
+    @property
+    def close(self) -> float:
+        """How close turns must come to be closer than those that began at random, of which one may be right by luck."""
+        middle = self.gains.median()
+        return float(middle + _DEVIATIONS * _NORMAL * (self.gains - middle).abs().median())
+
+    def lucky(self) -> Iterator[Tensor]:
+        """Those that came closer than the others."""
+        return (self.rotations[number] for number in (self.gains > self.close).nonzero().flatten().tolist())
+
+    def ahead(self, clouds: _Clouds) -> float:
+        """How far ahead the first pattern is by chance: after the nulls, or by the definition of it."""
+        if math.isnan(self._ahead):
+            wrong = (self.gains <= self.close).nonzero().flatten().tolist()
+            some = [self.rotations[number] for number in wrong[:_JUDGED_NULLS]]
+            judged = [_judged(one, clouds.stored, clouds.judge, clouds.beside) for one in some]
+            self._ahead = max([1.0, *(one.ahead for one in judged)])
+        return self._ahead
 
 
-def _starts(
-    stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor], judge: Tensor, beside: Tensor, seed: int
-) -> Iterator[Tensor]:
-    """First rotations."""
-    if len(pairs[0]):
-        # Items are alike that are alike to the same known ones.
-        x, y = (directions(rows @ own.mT) for rows, own in zip((asked, stored), pairs, strict=True))
-        yield nearest_rotation(asked.mT @ stored[nearest(x, y)])
-        yield nearest_rotation(pairs[0].mT @ pairs[1])
+def _starts(clouds: _Clouds, null: _Null, seed: int) -> Iterator[Iterator[Tensor]]:
+    """First rotations in groups, each of which is a search; what costs little comes first."""
+    yield _cheap_starts(clouds)
+    yield null.lucky()
+    for number in range(_SEARCHES):
+        yield starts.by_components(clouds.some, clouds.learn, seed + number)
+
+
+def _cheap_starts(clouds: _Clouds) -> Iterator[Tensor]:
+    """Rotations of spaces that are alike, and those that known pairs suggest."""
+    stored, asked = clouds.some, clouds.learn
     same = _unturned(stored, asked)
-    if _judged(same, stored, judge, beside).found:
+    if _judged(same, clouds.stored, clouds.judge, clouds.beside).found:
         yield same
-    yield _coupled(stored, asked, torch.Generator().manual_seed(seed))
-    most = min(*stored.shape, *asked.shape)
-    for count in sorted({min(count, most) for count in _COMPONENTS}):
-        here, there = _components(stored, count, seed), _components(asked, count, seed + 1)
-        for moments in (_squares, _tails, _joint_tails):
-            matched = _assigned(moments(there), moments(here), seed)
-            x, y = (directions(torch.from_numpy(rows).to(stored)) for rows in (there, here[:, matched]))
-            yield nearest_rotation(asked.mT @ stored[nearest(x, y)])
+    yield starts.by_fingerprints(stored, asked)
+    if len(clouds.pairs[0]):
+        yield from starts.by_pairs(stored, asked, clouds.pairs)
 
 
-def nearest(asked: Tensor, stored: Tensor) -> Tensor:
-    """The item of one side that each of the other is most like by cross-domain similarity local scaling (CSLS),
-    ``(n,)``: scores less half of what the item has with its nearest, on average."""
-    hubness = torch.zeros_like(stored[:, 0])
-    for part in split(len(stored), 4 * len(asked) * stored.element_size()):
-        hubness[part] = (stored[part] @ asked.mT).topk(min(_HUB_NEIGHBOURS, len(asked)), 1).values.mean(1) / 2
-    parts = split(len(asked), 4 * len(stored) * asked.element_size())
-    return torch.cat([(asked[part] @ stored.mT - hubness).argmax(1) for part in parts])
-
-
-def _coupled(stored: Tensor, asked: Tensor, generator: torch.Generator) -> Tensor:
-    """The rotation nearest to a plan between the fingerprints of some items of both sides: their similarities to the
-    others of their own side, sorted, which no rotation changes."""
-    count = min(len(stored), len(asked), _FINGERPRINTS)
-    x, k = (side[_shuffled(torch.arange(len(side)), generator)[:count].to(side.device)] for side in (asked, stored))
-    return nearest_rotation(x.mT @ (_plan(_fingerprints(x), _fingerprints(k)) @ k))
-
-
-def _fingerprints(items: Tensor) -> Tensor:
-    """The similarities of each item to the others, sorted, at a hundred places."""
-    every = max(1, len(items) // _PLACES)
-    parts = split(len(items), 4 * len(items) * items.element_size())
-    return torch.cat([(items[part] @ items.mT).sort(1).values[:, ::every] for part in parts])
-
-
-def _plan(left: Tensor, right: Tensor, rounds: int = 40) -> Tensor:
-    """The entropic transport plan between equally many fingerprints; rows sum to one."""
-    plan = -torch.cdist(left, right).square_() / _REGULARISATION
-    # A few rounds on logarithms, where nothing vanishes; from there on, plain products are as good and much faster.
-    for _ in range(3):
-        plan -= plan.logsumexp(1, keepdim=True)
-        plan -= plan.logsumexp(0, keepdim=True)
-    plan.exp_()
-    columns = torch.ones_like(plan[0])
-    for _ in range(rounds):
-        rows = 1 / (plan @ columns).clamp_min(_TINY)
-        columns = 1 / (rows @ plan).clamp_min(_TINY)
-    return plan.mul_(rows[:, None]).mul_(columns)
+def _search(some_starts: Iterator[Tensor], clouds: _Clouds, null: _Null, generator: torch.Generator) -> Tensor | None:
+    """The rotation that turns on all items lead to from the start that comes to most; none where no start comes closer
+    than nulls do."""
+    ends = []
+    for start in some_starts:
+        rotation, gain = take_turns(start, *null.centroids, clouds.pins, _SHARE, generator)
+        ends.append((gain, rotation))
+    ends.sort(key=lambda end: -end[0])
+    if clouds.many:
+        best, ends = ends[:_FINALISTS], []
+        sides = clouds.some[:_SOME_ITEMS], clouds.learn[:_SOME_ITEMS]
+        for gain, rotation in best:
+            if gain > null.close:
+                rotation, gain = take_turns(rotation, *sides, clouds.pins, _SHARE_OF_ITEMS, generator)
+                ends.append((gain, rotation))
+    if not ends:
+        return None
+    _, rotation = max(ends, key=lambda end: end[0])
+    return take_turns(rotation, clouds.some, clouds.learn, clouds.pins, _SHARE_OF_ITEMS, generator)[0]
 
 
 def _unturned(stored: Tensor, asked: Tensor) -> Tensor:
     return torch.eye(asked.shape[1], stored.shape[1]).to(stored)
-
-
-def _components(items: Tensor, count: int, seed: int) -> np.ndarray:
-    """Independent components of items, ``(n, count)``: of variance one, with their longer tails above."""
-    from sklearn.decomposition import FastICA
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        # Components that have not quite settled are as good a start.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = FastICA(count, whiten="unit-variance", max_iter=200, tol=1e-3, random_state=seed)
-        rows = found.fit_transform(items.double().cpu().numpy())
-    rows = rows * np.sign((rows**3).mean(0))
-    return rows / (rows.std(0) + _TINY)
-
-
-def _squares(rows: np.ndarray) -> np.ndarray:
-    """How the squares of components go together."""
-    squares = np.clip(rows, -6, 6) ** 2
-    return squares.T @ squares / len(rows)
-
-
-def _tails(rows: np.ndarray) -> np.ndarray:
-    """How far components are large together, more than by chance."""
-    return np.asarray(np.corrcoef((rows > 1.5).T.astype(float) + 1e-6 * rows.T))
-
-
-def _joint_tails(rows: np.ndarray) -> np.ndarray:
-    """How much oftener than by chance two components are among their own largest."""
-    large = (rows > np.quantile(rows, 0.9, axis=0)).astype(float)
-    return np.log(large.T @ large / len(rows) + 1e-4)
-
-
-def _assigned(there: np.ndarray, here: np.ndarray, seed: int) -> np.ndarray:
-    """The component here for each one there under which two tables of moments are most alike."""
-    from scipy.optimize import quadratic_assignment
-
-    there, here = (_standardised(table) for table in (there, here))
-    rng, count = np.random.default_rng(seed), len(there)
-    best = None
-    for attempt in range(_TRIES):
-        start = rng.random((count, count))
-        for _ in range(30):
-            start /= start.sum(0)
-            start /= start.sum(1, keepdims=True)
-        options = {"maximize": True, "rng": rng, "P0": (1 / count + start) / 2 if attempt else "barycenter"}
-        found = quadratic_assignment(there, here, method="faq", options=options)
-        best = found if best is None or found.fun > best.fun else best
-    assert best is not None
-    return np.asarray(best.col_ind)
-
-
-def _standardised(table: np.ndarray) -> np.ndarray:
-    """A table with its diagonal and the rest each of mean nought and variance one."""
-    off = ~np.eye(len(table), dtype=bool)
-    diagonal, rest = table.diagonal(), table[off]
-    own = np.diag((diagonal - diagonal.mean()) / (diagonal.std() + _TINY))
-    return np.where(off, (table - rest.mean()) / (rest.std() + _TINY), own)
-
-
-# --- turns -----------------------------------------------------------------------------------------------------
-
-
-def _centroids(items: Tensor, generator: torch.Generator) -> Tensor:
-    """Directions that stand for many items each, by spherical k-means."""
-    count = min(_CENTROIDS, max(1, len(items) // _ITEMS_EACH))
-    found = items[_shuffled(torch.arange(len(items)), generator)[:count].to(items.device)]
-    for _ in range(_STEPS):
-        sums = torch.zeros_like(found).index_add_(0, (items @ found.mT).argmax(1), items)
-        # A centroid of nothing stays.
-        found = torch.where(sums.any(1, keepdim=True), nn.functional.normalize(sums), found)
-    return found
-
-
-def _turns(
-    rotation: Tensor, stored: Tensor, asked: Tensor, pins: Tensor, share: float, generator: torch.Generator
-) -> tuple[Tensor, float]:
-    """The rotation after turns, and how close it brings both sides to each other."""
-    weight = _PAIR_WEIGHT * (len(stored) + len(asked))
-    best, waited = -math.inf, 0
-    for _ in range(_TURNS):
-        scores = asked @ (rotation @ stored.mT)
-        near, back_near = (_by_rows(side, _nearest_scores) for side in (scores, scores.mT))
-        gain = float(near[:, 0].mean() + back_near[:, 0].mean())
-        best, waited = (gain, 0) if gain > best + _LEAST_GAIN else (best, waited + 1)
-        if waited > _PATIENCE:
-            if share >= 1:
-                break
-            share, waited = min(1.0, 2 * share), 0
-        # By CSLS, of which what is the same for all rivals is left out.
-        there, here = (
-            _by_rows(side, partial(_first, hubness=hubness.mean(1) / 2, share=share, generator=generator))
-            for side, hubness in ((scores, back_near), (scores.mT, near))
-        )
-        rotation = nearest_rotation(asked.mT @ stored[there] + asked[here].mT @ stored + weight * pins)
-    return rotation, gain
-
-
-def _by_rows(table: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """A function of each row, block by block; those of a transposed table are laid out first, which is faster."""
-    parts = split(len(table), 4 * table.shape[1] * table.element_size())
-    return torch.cat([function(table[part].contiguous()) for part in parts])
-
-
-def _nearest_scores(rows: Tensor) -> Tensor:
-    return rows.topk(min(_HUB_NEIGHBOURS, rows.shape[1]), 1).values
-
-
-def _first(rows: Tensor, hubness: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """The best of each row, of which only a share is seen: each misses another part of one long row of drawn gaps."""
-    rows = rows - hubness
-    if share < 1:
-        count, width = rows.shape
-        gaps = torch.where(torch.rand(width + count, generator=generator) < share, 0.0, -math.inf).to(rows)
-        rows += gaps.unfold(0, width, 1)[torch.randperm(count, generator=generator).to(rows.device)]
-    return rows.argmax(1)
 
 
 # --- judgement --------------------------------------------------------------------------------------------------
@@ -334,6 +230,10 @@ def _distances(turned: Tensor, asked: Tensor) -> Tensor:
     """Squared distances of queries to turned patterns, ``(n, N)``."""
     own = asked.square().sum(1, keepdim=True) + turned.square().sum(1)
     return torch.addmm(own, asked, turned.mT, alpha=-2).clamp_min_(_LEAST)
+
+
+def _least(distances: Tensor) -> Tensor:
+    return distances.topk(min(_NEIGHBOURS, distances.shape[1]), 1, largest=False).values
 
 
 def _judged(rotation: Tensor, stored: Tensor, judge: Tensor, beside: Tensor, by_chance: float = 1.0) -> Alignment:
@@ -350,7 +250,7 @@ def _judged(rotation: Tensor, stored: Tensor, judge: Tensor, beside: Tensor, by_
         return Alignment(rotation, 0.0, False)
     turned, gaps, first_choices = stored @ rotation.mT, [], []
     parts = split(len(stored), 4 * len(beside) * stored.element_size())
-    near = torch.cat([_nearest_scores(-_distances(beside, turned[part])).mean(1) for part in parts]).neg().log()
+    near = torch.cat([_least(_distances(beside, turned[part])).mean(1) for part in parts]).log()
     for part in split(len(judge), 4 * len(stored) * judge.element_size()):
         best = (near - _distances(turned, judge[part]).log()).topk(3, -1)
         first_choices.append(best.indices[:, 0])

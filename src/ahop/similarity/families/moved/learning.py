@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from ahop.learning.chance import more_than_chance
 from ahop.learning.holdout import folds_by_origin
 from ahop.similarity.families import student
-from ahop.similarity.families.moved.alignment import nearest_rotation
 from ahop.similarity.families.moved.model import Moved
+from ahop.similarity.families.moved.turns import nearest_rotation
 
 _FOLDS = 5
 # How strongly regression is drawn, in units of the mean square that the pairs have along a direction.

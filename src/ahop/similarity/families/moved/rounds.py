@@ -16,13 +16,12 @@ from torch import Tensor
 from ahop._blocks import split
 from ahop.similarity.families.calibration import HeldOutLabels
 from ahop.similarity.families.moved import bending
-from ahop.similarity.families.moved.alignment import Alignment, align, directions, nearest
+from ahop.similarity.families.moved.alignment import Alignment, align
 from ahop.similarity.families.moved.bent import Bent
 from ahop.similarity.families.moved.learning import fit_pairs
+from ahop.similarity.families.moved.turns import directions, nearest
 
 _ROUNDS, _FOLDS = 3, 4
-# Searches for a rotation, at most.
-_STARTS = 3
 # The shape that suits most labelled pairs of models. Pairs that are believed are the easier ones, and would choose one
 # that is too smooth.
 _SHAPE = bending.Shape(0.8, 0.3)
@@ -64,9 +63,6 @@ def learn(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
         seed: Seed of what is drawn.
     """
     start = align(patterns, queries, origins, seed)
-    for further in range(1, _STARTS):
-        # Which independent components are found depends on where the search for them begins.
-        start = start if start.found else align(patterns, queries, origins, seed + further)
     if not start.found:
         return SelfLearned(_nothing(patterns, queries), start, float("nan"))
     rotated = directions(queries) @ start.rotation
