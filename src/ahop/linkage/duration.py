@@ -1,12 +1,13 @@
 r"""About how long it will take to link very many rows, said before it begins.
 
-.. math:: t = \bigl(d \, N \, (f \, a \min(n, 2048) + g \, b \, n) + g \, c \, n\bigr) \, \tau
+.. math:: t = \bigl(d \, (f \, a \, (N + 500 \sqrt{N}) \min(n, 2048) + g \, b \, N n) + g \, c \, n\bigr) \, \tau
 
-of n incoming and N stored rows of d columns: f times the looks at all stored rows while learning, g times the answers
-and, one to one, sharing rows out among their candidates. Both happen once, and once more for each half of known pairs
-that is hidden to judge. :math:`\tau` is the time that this machine takes for a multiplication in a product of two
-tables; a, b and c are by a few matches of very many rows, so that real data may take half as long, or twice. Of fewer
-rows than that, what takes long is the choice of a model, which nobody can foresee.
+of n incoming and N stored rows of d columns: f times the looks at stored rows while learning, of which the more there
+are the fewer are looked at by every step; g times the answers and, one to one, sharing rows out among their candidates.
+Both happen once, and once more for each half of known pairs that is hidden to judge. :math:`\tau` is the time that
+this machine takes for a multiplication in a product of two tables; a, b and c are by a few matches of very many rows,
+so that real data may take half as long, or twice. Of fewer rows than that, what takes long is the choice of a model,
+which nobody can foresee.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import torch
 from ahop.linkage.holdout import FOLDS
 
 # a, b and c of the formula above, and the queries that a fit learns from at most.
-_LOOKED, _ANSWERED, _SHARED, _SAMPLE = 100.0, 4.0, 2e7, 2048
+_LOOKED, _ANSWERED, _SHARED, _SAMPLE = 160.0, 15.0, 2e7, 2048
 # Seconds that nobody needs to be told of.
 _SOON = 60.0
 # A product that takes a moment, and how often the best of it is looked for.
@@ -52,7 +53,8 @@ def forecast(
     halves = FOLDS if judging else 0
     # One to one, hidden pairs are matched together with all other rows.
     fits, answers = (1 + halves if learning else 0), (1 + halves if one_to_one else 1)
-    work = columns * stored * (fits * _LOOKED * min(incoming, _SAMPLE) + answers * _ANSWERED * incoming)
+    looked = (stored + 500 * math.sqrt(stored)) * fits * _LOOKED * min(incoming, _SAMPLE)
+    work = columns * (looked + answers * _ANSWERED * stored * incoming)
     if one_to_one:
         work += answers * _SHARED * incoming
     return work * _multiplication()

@@ -30,8 +30,9 @@ from ahop.similarity.families.validation import HeldOut, beside_rivals, fit_doub
 
 # Queries that are asked, and rivals that each is told from.
 _ASKED, _RIVALS = 256, 1024
-# Labels that tell how sure to be, at least.
-FEWEST = 5
+# Labels that tell how sure to be, at least; and the level of the confidence interval up to whose lower end they prove a
+# model right: one standard error, as too modest is wrong as well.
+FEWEST, _PROVED = 5, 0.68
 
 
 def _some(count: int, most: int, generator: torch.Generator, device: torch.device) -> Tensor:
@@ -164,7 +165,8 @@ def from_held_out(held_out: HeldOut, expected: float) -> tuple[float, float]:
     """
     log_beta, doubt = fit_doubt(held_out.scores, held_out.log_beta)
     share, count = held_out.accuracy if math.isnan(expected) else expected, held_out.witnesses
-    log_beta, doubt = _proved(held_out.scores, log_beta, doubt, clopper_pearson(round(share * count), count)[0])
+    least, _ = clopper_pearson(round(share * count), count, _PROVED)
+    log_beta, doubt = _proved(held_out.scores, log_beta, doubt, least)
     return _no_surer(lambda at: (1 - doubt) * _sureness(held_out.scores, at), share, log_beta - 12.0, log_beta), doubt
 
 
@@ -181,7 +183,8 @@ def from_answers(scores: Tensor, found: bool = True) -> tuple[float, float]:
     if not found:
         share = float(right.double().mean())
         return _no_surer(lambda at: (1 - doubt) * _sureness(scores, at), share, log_beta - 12.0, log_beta), doubt
-    return _proved(scores, log_beta, doubt, clopper_pearson(int(right.sum()), len(right))[0])
+    least, _ = clopper_pearson(int(right.sum()), len(right), _PROVED)
+    return _proved(scores, log_beta, doubt, least)
 
 
 def _proved(scores: Tensor, log_beta: float, doubt: float, least: float) -> tuple[float, float]:
