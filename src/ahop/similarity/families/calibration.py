@@ -123,9 +123,9 @@ class HeldOutLabels(NamedTuple):
         """A report that rests on these labels."""
         return replace(report, accuracy=self.accuracy, labels=self.labels, witnesses=self.witnesses)
 
-    def bound(self, expected: float) -> float:
-        """How sure to be at most: what was expected without labels weighs as much as one witness."""
-        return (self.accuracy * self.witnesses + expected) / (self.witnesses + 1)
+    def bound(self, expected: float, worth: int = 1) -> float:
+        """How sure to be at most, where what was expected without labels is worth so many witnesses."""
+        return (self.accuracy * self.witnesses + expected * worth) / (self.witnesses + worth)
 
 
 def by_labels(models: list[tuple[Density, Tensor]], data: TrainingData) -> HeldOutLabels | None:

@@ -41,23 +41,40 @@ def test_a_search_that_has_failed_is_made_again_however_many_pairs_are_known(kno
     assert seeds == [7, 8, 9]
 
 
-def test_turns_on_all_of_many_items_are_made_only_from_starts_that_come_closer_than_nulls(monkeypatch):
-    patterns, queries = torch.randn(2, 60, 12, generator=torch.Generator().manual_seed(0))
-    sizes = []
-    take_turns = alignment.take_turns
+@pytest.fixture
+def sizes(monkeypatch):
+    """How many patterns took turns, where twenty are some of many."""
+    sizes, take_turns = [], alignment.take_turns
 
     def watched(rotation, stored, *others):
         sizes.append(len(stored))
         return take_turns(rotation, stored, *others)
 
     monkeypatch.setattr(alignment, "_SOME_ITEMS", 20)
-    monkeypatch.setattr(alignment, "_DEVIATIONS", 1e3)
     monkeypatch.setattr(alignment, "take_turns", watched)
+    return sizes
+
+
+def test_turns_on_all_of_many_items_are_made_only_from_starts_that_come_closer_than_nulls(monkeypatch, sizes):
+    patterns, queries = torch.randn(2, 60, 12, generator=torch.Generator().manual_seed(0))
+    monkeypatch.setattr(alignment, "_LEAST_LEAD", 1e3)
+    monkeypatch.setattr(alignment, "_CLOSER", 1e3)
     assert not align(patterns, queries, torch.full((60,), -1)).found
-    assert set(sizes) == {15}
-    monkeypatch.setattr(alignment, "_DEVIATIONS", -1e3)
+    assert set(sizes) == {15, 20}
+    monkeypatch.setattr(alignment, "_CLOSER", 0.0)
     align(patterns, queries, torch.full((60,), -1))
     assert set(sizes) == {15, 20, 60}
+
+
+def test_what_known_pairs_bring_together_goes_on_though_it_comes_no_closer_than_nulls(monkeypatch, sizes):
+    generator = torch.Generator().manual_seed(0)
+    patterns = torch.randn(400, 12, generator=generator)
+    turned = patterns @ nearest_rotation(torch.randn(12, 12, generator=generator))
+    queries = turned + 0.1 * torch.randn(400, 12, generator=generator)
+    monkeypatch.setattr(alignment, "_SOME_ITEMS", 100)
+    monkeypatch.setattr(alignment, "_CLOSER", 1e3)
+    assert align(patterns, queries, torch.where(torch.arange(400) < 100, torch.arange(400), -1)).found
+    assert set(sizes) == {100, 400}
 
 
 def test_components_are_not_looked_for_where_what_costs_less_is_right(monkeypatch):

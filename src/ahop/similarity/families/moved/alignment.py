@@ -2,8 +2,8 @@ r"""Bring two clouds of points together by a rotation, with no pair known, or a 
 
 1. *Nulls*: how close turns (:mod:`.turns`) bring centroids of either side to each other that begin at random.
 2. *Starts* (:mod:`.starts`) take turns on centroids, too: those that cost little, and only if none of them is right,
-   those by independent components. Where there are many items, only those go on that come closer than the nulls do,
-   by more than these differ: first on some of the items, and the best of them on all.
+   those by independent components. Where there are many items, the best take turns on some of them, and turns on all
+   only follow if queries land more closely than after nulls, or both sides come closer than those bring them.
 3. It is right if queries that had no part in it land on patterns more closely than by chance, and than after turns that
    began at random.
 
@@ -38,9 +38,11 @@ _SEARCHES = 3
 _SHARE, _SHARE_OF_ITEMS = 0.1, 0.5
 # Items that take turns, at most; and those of either side on which starts are compared that came close on centroids.
 _MOST_ITEMS, _SOME_ITEMS, _FINALISTS = 10_000, 2000, 3
-# Turns that begin at random, those of them that are judged, and by how many of their standard deviations a start must
-# come closer; of a normal distribution, that is so many times the median deviation.
+# Turns that begin at random, those of them that are judged, and by how many standard deviations one comes closer than
+# the others if it is right by luck; of a normal distribution, that is so many times the median deviation.
 _NULLS, _JUDGED_NULLS, _DEVIATIONS, _NORMAL = 8, 4, 3.0, 1.4826
+# How much closer than nulls turns on some items must come; where all are wrong, they differ by half as much.
+_CLOSER = 1.01
 # Queries that judge, at least and at most, and others that tell how near queries come to a pattern.
 _FEWEST, _JUDGES, _REFERENCE_QUERIES = 16, 1000, 4000
 # Neighbours by which that is told.
@@ -149,6 +151,7 @@ class _Null:
     rotations: list[Tensor]
     gains: Tensor
     _ahead: float = math.nan
+    _close_on_some: float = math.nan
 
     @classmethod
     def of(cls, clouds: _Clouds, generator: torch.Generator) -> _Null:
@@ -160,29 +163,36 @@ class _Null:
         return cls(groups, [rotation for rotation, _ in ends], torch.tensor([gain for _, gain in ends]))
 
     @property
-    def close(self) -> float:
-        """How close turns must come to be closer than those that began at random, of which one may be right by luck."""
+    def lucky(self) -> Tensor:
+        """Which of them came closer than the others, ``(8,)``: it may be right."""
         middle = self.gains.median()
-        return float(middle + _DEVIATIONS * _NORMAL * (self.gains - middle).abs().median())
+        return self.gains > middle + _DEVIATIONS * _NORMAL * (self.gains - middle).abs().median()
 
-    def lucky(self) -> Iterator[Tensor]:
-        """Those that came closer than the others."""
-        return (self.rotations[number] for number in (self.gains > self.close).nonzero().flatten().tolist())
+    def drawn(self, lucky: bool) -> list[Tensor]:
+        """The rotations of all that were lucky, or of some that were not."""
+        chosen = (self.lucky == lucky).nonzero().flatten().tolist()
+        return [self.rotations[number] for number in (chosen if lucky else chosen[:_JUDGED_NULLS])]
 
     def ahead(self, clouds: _Clouds) -> float:
         """How far ahead the first pattern is by chance: after the nulls, or by the definition of it."""
         if math.isnan(self._ahead):
-            wrong = (self.gains <= self.close).nonzero().flatten().tolist()
-            some = [self.rotations[number] for number in wrong[:_JUDGED_NULLS]]
-            judged = [_judged(one, clouds.stored, clouds.judge, clouds.beside) for one in some]
+            judged = [_judged(one, clouds.stored, clouds.judge, clouds.beside) for one in self.drawn(lucky=False)]
             self._ahead = max([1.0, *(one.ahead for one in judged)])
         return self._ahead
+
+    def close_on_some(self, clouds: _Clouds, generator: torch.Generator) -> float:
+        """How close turns on some items must come to be closer than those of nulls."""
+        if math.isnan(self._close_on_some):
+            free = torch.zeros_like(clouds.pins)
+            ends = [_turns_on_some(one, clouds, free, generator) for one in self.drawn(lucky=False)]
+            self._close_on_some = _CLOSER * max(map(_gain, ends))
+        return self._close_on_some
 
 
 def _starts(clouds: _Clouds, null: _Null, seed: int) -> Iterator[Iterator[Tensor]]:
     """First rotations in groups, each of which is a search; what costs little comes first."""
     yield _cheap_starts(clouds)
-    yield null.lucky()
+    yield iter(null.drawn(lucky=True))
     for number in range(_SEARCHES):
         yield starts.by_components(clouds.some, clouds.learn, seed + number)
 
@@ -199,24 +209,30 @@ def _cheap_starts(clouds: _Clouds) -> Iterator[Tensor]:
 
 
 def _search(some_starts: Iterator[Tensor], clouds: _Clouds, null: _Null, generator: torch.Generator) -> Tensor | None:
-    """The rotation that turns on all items lead to from the start that comes to most; none where no start comes closer
+    """The rotation that turns on all items lead to from the start that comes to most; none where it comes to no more
     than nulls do."""
-    ends = []
-    for start in some_starts:
-        rotation, gain = take_turns(start, *null.centroids, clouds.pins, _SHARE, generator)
-        ends.append((gain, rotation))
-    ends.sort(key=lambda end: -end[0])
+    ends = [take_turns(start, *null.centroids, clouds.pins, _SHARE, generator) for start in some_starts]
+    ends.sort(key=_gain, reverse=True)
     if clouds.many:
-        best, ends = ends[:_FINALISTS], []
-        sides = clouds.some[:_SOME_ITEMS], clouds.learn[:_SOME_ITEMS]
-        for gain, rotation in best:
-            if gain > null.close:
-                rotation, gain = take_turns(rotation, *sides, clouds.pins, _SHARE_OF_ITEMS, generator)
-                ends.append((gain, rotation))
+        ends = [_turns_on_some(rotation, clouds, clouds.pins, generator) for rotation, _ in ends[:_FINALISTS]]
     if not ends:
         return None
-    _, rotation = max(ends, key=lambda end: end[0])
+    rotation, gain = max(ends, key=_gain)
+    if clouds.many:
+        lead = _judged(rotation, clouds.stored, clouds.judge, clouds.beside).ahead / null.ahead(clouds)
+        # Known pairs may bring what they pin together, and the rest no closer than nulls do.
+        if lead < _LEAST_LEAD and gain < null.close_on_some(clouds, generator):
+            return None
     return take_turns(rotation, clouds.some, clouds.learn, clouds.pins, _SHARE_OF_ITEMS, generator)[0]
+
+
+def _turns_on_some(rotation: Tensor, clouds: _Clouds, pins: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
+    sides = clouds.some[:_SOME_ITEMS], clouds.learn[:_SOME_ITEMS]
+    return take_turns(rotation, *sides, pins, _SHARE_OF_ITEMS, generator)
+
+
+def _gain(end: tuple[Tensor, float]) -> float:
+    return end[1]
 
 
 def _unturned(stored: Tensor, asked: Tensor) -> Tensor:
