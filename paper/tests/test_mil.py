@@ -173,6 +173,7 @@ def test_no_bag_is_scored_that_was_learned_from_or_selected_by(little, watch):
     assert set.union(*scored) == rows(mil._arrays(small("tiger"))[0])
 
 
+@pytest.mark.slow
 def test_a_check_is_passed_on_bags_that_were_not_learned_from(watch):
     mil.run_checks(("max",), runs=1)
     for fit, *asked in zip(watch.calls[::3], watch.calls[1::3], watch.calls[2::3], strict=True):

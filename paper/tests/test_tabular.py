@@ -183,6 +183,7 @@ def test_a_memory_stands_beside_the_best_trees_on_the_same_splits():
     assert "beside" not in rows["xgboost"]
 
 
+@pytest.mark.slow
 def test_a_vote_shares_the_trials_of_the_single_one(little, tmp_path):
     out = tmp_path / "tables.json"
     asked = ("--quick", "--data", "adult", "--models", "xgboost,vote of xgboost", "--out", str(out))

@@ -263,9 +263,9 @@ def test_memories_in_half_precision_can_be_fitted(problem, options, isolated):
 
 @pytest.mark.filterwarnings("ignore:the fit was still improving")
 def test_a_fit_of_columns_that_are_all_the_same_still_goes_down():
-    patterns = uniform(100, 1).expand(100, 64).contiguous()
+    patterns = uniform(50, 1).expand(50, 16).contiguous()
     memory = ahop.AdaptiveHopfield(patterns, sort=False)
-    seen = Noisy(0.1).sample(patterns, 100)
+    seen = Noisy(0.1).sample(patterns, 50)
     before = gradient.retrieval_loss(memory.scores(seen.queries), seen.origins).item()
     report = memory.fit(*seen).report
     assert report.loss < before

@@ -19,29 +19,36 @@ def noise(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def memories():
-    patterns, signs = noise(20, 6), noise(20, 6).sign()
-    world = Mixed(0.2, 0.2, 0.2, seed=3)
-    seen = world.sample(patterns, 40)
-    yield ahop.ClassicalHopfield(signs, update="asynchronous", seed=4)
-    yield ahop.DenseHopfield(signs, k=4)
-    yield ahop.ExponentialHopfield(signs)
-    yield ahop.SequenceHopfield(signs, separation="power")
-    yield ahop.ModernHopfield(patterns.double(), beta=0.3, values=noise(20, 2).double(), prior=torch.rand(20))
-    yield ahop.UniversalHopfield(
-        patterns, similarity="cosine", separation=ahop.separation.Entmax(1.3, learn_alpha=True)
-    )
-    yield ahop.SparseHopfield(patterns)
-    yield ahop.GaussianHopfield(patterns, spread=torch.rand(20, 6)).fit(*seen).remove([3])
-    yield ahop.create("k2-hop", patterns, features=4).fit(*seen, rate=0.03)
-    yield ahop.AdaptiveHopfield(patterns, bases=["manhattan", "dot"], isolated=True).fit(*seen).remove([3])
-    yield ahop.AdaptiveHopfield(patterns, matrix=noise(6, 6), learn_matrix=True, sort=False)
-    yield ahop.Oracle(patterns, Compose([Noisy(torch.rand(6)), Masked(0.3, fill=(0.0, 2.0))], seed=2))
-    yield ahop.AssociativeMemory(patterns, "distance", "softmax")
+PATTERNS, SIGNS = noise(20, 6), noise(20, 6).sign()
+SEEN = Mixed(0.2, 0.2, 0.2, seed=3).sample(PATTERNS, 40)
+MADE = {
+    "classical": lambda: ahop.ClassicalHopfield(SIGNS, update="asynchronous", seed=4),
+    "dense": lambda: ahop.DenseHopfield(SIGNS, k=4),
+    "exponential": lambda: ahop.ExponentialHopfield(SIGNS),
+    "sequences": lambda: ahop.SequenceHopfield(SIGNS, separation="power"),
+    "modern": lambda: ahop.ModernHopfield(
+        PATTERNS.double(), beta=0.3, values=noise(20, 2).double(), prior=torch.rand(20)
+    ),
+    "universal": lambda: ahop.UniversalHopfield(
+        PATTERNS, similarity="cosine", separation=ahop.separation.Entmax(1.3, learn_alpha=True)
+    ),
+    "sparse": lambda: ahop.SparseHopfield(PATTERNS),
+    "gaussian": lambda: ahop.GaussianHopfield(PATTERNS, spread=torch.rand(20, 6)).fit(*SEEN).remove([3]),
+    "kernel": lambda: ahop.create("k2-hop", PATTERNS, features=4).fit(*SEEN, rate=0.03),
+    "adaptive": lambda: (
+        ahop.AdaptiveHopfield(PATTERNS, bases=["manhattan", "dot"], isolated=True).fit(*SEEN).remove([3])
+    ),
+    "adaptive with a matrix": lambda: ahop.AdaptiveHopfield(
+        PATTERNS, matrix=noise(6, 6), learn_matrix=True, sort=False
+    ),
+    "oracle": lambda: ahop.Oracle(PATTERNS, Compose([Noisy(torch.rand(6)), Masked(0.3, fill=(0.0, 2.0))], seed=2)),
+    "of parts": lambda: ahop.AssociativeMemory(PATTERNS, "distance", "softmax"),
+}
 
 
-@pytest.mark.parametrize("memory", list(memories()), ids=lambda m: type(m).__name__)
-def test_what_is_loaded_scores_like_what_was_saved(memory, tmp_path):
+@pytest.mark.parametrize("kind", MADE)
+def test_what_is_loaded_scores_like_what_was_saved(kind, tmp_path):
+    memory = MADE[kind]()
     memory.save(tmp_path / "folder")
     loaded = ahop.load(tmp_path / "folder")
     assert type(loaded) is type(memory)

@@ -42,8 +42,17 @@ def world(genuine=60, strangers=40, seed=0):
 
 PATTERNS, QUERIES, ORIGINS = world()
 GENUINE = ORIGINS != STRANGER
-TAUGHT = BayesianHopfield(PATTERNS).fit(QUERIES, ORIGINS, hidden_causes=0)
-ALONE = BayesianHopfield(PATTERNS).fit(QUERIES[GENUINE], ORIGINS[GENUINE], hidden_causes=0)
+
+
+@pytest.fixture(scope="module")
+def taught():
+    return BayesianHopfield(PATTERNS).fit(QUERIES, ORIGINS, hidden_causes=0)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """Not told of strangers."""
+    return BayesianHopfield(PATTERNS).fit(QUERIES[GENUINE], ORIGINS[GENUINE], hidden_causes=0)
 
 
 def same(one, other):
@@ -52,9 +61,9 @@ def same(one, other):
     return all(torch.equal(mine[name], theirs[name]) for name in mine if not name.startswith("met"))
 
 
-def test_known_strangers_teach_nothing():
-    assert same(TAUGHT, ALONE)
-    assert torch.equal(TAUGHT.recall(QUERIES).probabilities, ALONE.recall(QUERIES).probabilities)
+def test_known_strangers_teach_nothing(taught, alone):
+    assert same(taught, alone)
+    assert torch.equal(taught.recall(QUERIES).probabilities, alone.recall(QUERIES).probabilities)
 
 
 @pytest.mark.slow
@@ -85,23 +94,23 @@ def test_a_stream_leaves_them_out():
 
 
 @pytest.mark.parametrize("reject", [0.01, 0.05, 0.3])
-def test_as_many_are_refused_as_a_refusal_says(reject):
-    found = TAUGHT.recall(QUERIES[~GENUINE], reject=reject)
+def test_as_many_are_refused_as_a_refusal_says(reject, taught, alone):
+    found = taught.recall(QUERIES[~GENUINE], reject=reject)
     refused = int((found.indices[:, 0] == -1).sum())
     assert (found.refusal.refused, found.refusal.known) == (refused, 40)
     low, high = found.refusal.interval
     assert low <= refused / 40 <= high and high - low < 0.3
     # Genuine queries alone say how many of these are kept.
-    assert ALONE.recall(QUERIES[:1], reject=reject).refusal == found.refusal._replace(refused=0, known=0)
+    assert alone.recall(QUERIES[:1], reject=reject).refusal == found.refusal._replace(refused=0, known=0)
 
 
-def test_a_report_says_how_many_are_refused_and_nothing_where_none_are_known():
-    refused = int((TAUGHT.recall(QUERIES[~GENUINE], reject=0.05).indices == -1).sum())
-    assert (TAUGHT.report.refused, TAUGHT.report.strangers) == (refused, 40)
-    line = next(line for line in str(TAUGHT.report).splitlines() if line.startswith("strangers "))
+def test_a_report_says_how_many_are_refused_and_nothing_where_none_are_known(taught, alone):
+    refused = int((taught.recall(QUERIES[~GENUINE], reject=0.05).indices == -1).sum())
+    assert (taught.report.refused, taught.report.strangers) == (refused, 40)
+    line = next(line for line in str(taught.report).splitlines() if line.startswith("strangers "))
     assert f"{refused} of 40 known strangers are refused at reject=0.05; 90 % confidence interval" in line
-    assert TAUGHT.report.labels == int(GENUINE.sum())
-    assert "strangers" not in str(ALONE.report)
+    assert taught.report.labels == int(GENUINE.sum())
+    assert "strangers" not in str(alone.report)
 
 
 @pytest.mark.slow
@@ -117,8 +126,8 @@ def test_the_interval_holds_the_share_of_further_strangers_that_are_refused():
     assert held >= 16
 
 
-def test_strangers_among_checked_answers_take_their_place_however_often_they_are_checked():
-    memory = copy.deepcopy(TAUGHT)
+def test_strangers_among_checked_answers_take_their_place_however_often_they_are_checked(taught):
+    memory = copy.deepcopy(taught)
     before = memory.recall(QUERIES[:1], reject=0.05).refusal
     memory.verify(QUERIES[:60], ORIGINS[:60])
     after = memory.recall(QUERIES[:1], reject=0.05).refusal
@@ -131,9 +140,9 @@ def test_strangers_among_checked_answers_take_their_place_however_often_they_are
         assert (memory.report.refused, memory.report.strangers) == (told.refused, told.known)
 
 
-def test_what_is_kept_of_them_is_saved(tmp_path):
-    TAUGHT.save(tmp_path)
-    assert ahop.load(tmp_path).recall(QUERIES, reject=0.05).refusal == TAUGHT.recall(QUERIES, reject=0.05).refusal
+def test_what_is_kept_of_them_is_saved(tmp_path, taught):
+    taught.save(tmp_path)
+    assert ahop.load(tmp_path).recall(QUERIES, reject=0.05).refusal == taught.recall(QUERIES, reject=0.05).refusal
 
 
 @pytest.mark.slow

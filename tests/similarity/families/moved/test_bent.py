@@ -18,32 +18,32 @@ def bent_world(count=600, dim=4, width=8, noise=0.05, seed=0):
     return patterns, queries + noise * torch.randn(count, width, generator=generator)
 
 
-def learned(count=400):
-    patterns, queries = bent_world()
+@pytest.fixture(scope="module")
+def learned():
     bent = Bent(4, 8)
-    bent.fit(patterns, queries[:count], torch.arange(count))
-    return bent, patterns, queries
+    bent.fit(PATTERNS, QUERIES[:400], torch.arange(400))
+    return bent
 
 
 def right(similarity, patterns, queries, rows):
     return float((similarity(patterns, queries[rows]).argmax(1) == rows).double().mean())
 
 
-BENT, PATTERNS, QUERIES = learned()
+PATTERNS, QUERIES = bent_world()
 NEW = torch.arange(400, 600)
 
 
-def test_a_bent_map_finds_what_a_straight_one_cannot():
-    assert right(BENT, PATTERNS, QUERIES, NEW) > right(BENT.straight, PATTERNS, QUERIES, NEW) + 0.1
+def test_a_bent_map_finds_what_a_straight_one_cannot(learned):
+    assert right(learned, PATTERNS, QUERIES, NEW) > right(learned.straight, PATTERNS, QUERIES, NEW) + 0.1
     memory = ahop.BayesianHopfield(PATTERNS)
     memory.fit(QUERIES[:400], torch.arange(400), verbose=False)
     assert memory.report.chosen == "a bent map"
 
 
-def test_the_scores_are_the_weighted_views():
-    weighed = torch.tensordot(BENT.weights.detach(), BENT.views(PATTERNS, QUERIES[:9]), 1)
-    torch.testing.assert_close(BENT(PATTERNS, QUERIES[:9]).detach(), weighed, rtol=1e-4, atol=1e-3)
-    assert bool((BENT.weights >= 0).all())
+def test_the_scores_are_the_weighted_views(learned):
+    weighed = torch.tensordot(learned.weights.detach(), learned.views(PATTERNS, QUERIES[:9]), 1)
+    torch.testing.assert_close(learned(PATTERNS, QUERIES[:9]).detach(), weighed, rtol=1e-4, atol=1e-3)
+    assert bool((learned.weights >= 0).all())
 
 
 def test_places_are_those_of_a_process_without_the_patterns_own_query():
@@ -126,48 +126,48 @@ def test_several_queries_of_a_pattern_count_as_their_mean_with_less_noise():
     assert torch.equal(pairs.noise, half.noise)
 
 
-def test_codes_order_patterns_as_scores_do():
-    codes = BENT.codes(PATTERNS, 0.1)
-    gap = codes(PATTERNS, QUERIES[:20]) - BENT(PATTERNS, QUERIES[:20])
+def test_codes_order_patterns_as_scores_do(learned):
+    codes = learned.codes(PATTERNS, 0.1)
+    gap = codes(PATTERNS, QUERIES[:20]) - learned(PATTERNS, QUERIES[:20])
     torch.testing.assert_close(gap, gap[:, :1].expand_as(gap), rtol=0, atol=1e-2)
 
 
-def test_a_score_does_not_depend_on_what_else_is_stored():
+def test_a_score_does_not_depend_on_what_else_is_stored(learned):
     """So blocks, shards, candidates of an index and codes that were made before have the scores of all patterns."""
-    memory = ahop.BayesianHopfield(PATTERNS[:500], similarity=copy.deepcopy(BENT))
-    before, codes = memory.scores(QUERIES[:9]), BENT.codes(PATTERNS[:500], 0.1)
+    memory = ahop.BayesianHopfield(PATTERNS[:500], similarity=copy.deepcopy(learned))
+    before, codes = memory.scores(QUERIES[:9]), learned.codes(PATTERNS[:500], 0.1)
     after = memory.add(PATTERNS[500:]).scores(QUERIES[:9])
     left = memory.remove(torch.arange(500)).scores(QUERIES[:9])
     torch.testing.assert_close(after, torch.cat([before, left], 1), rtol=1e-4, atol=1e-3)
     apart = [codes.encode_patterns(some) for some in PATTERNS.split(100)]
     torch.testing.assert_close(codes.encode_patterns(PATTERNS), torch.cat(apart), rtol=1e-4, atol=1e-3)
     # What was added has a noise of its own.
-    assert float(BENT.places(PATTERNS[500:]).precisions[2].std()) > 0
+    assert float(learned.places(PATTERNS[500:]).precisions[2].std()) > 0
 
 
-def test_chosen_patterns_have_the_scores_of_all():
+def test_chosen_patterns_have_the_scores_of_all(learned):
     chosen = torch.tensor([[0, 5], [599, 3]])
-    every = BENT(PATTERNS, QUERIES[:2]).gather(1, chosen)
-    torch.testing.assert_close(BENT.exact(PATTERNS, chosen, QUERIES[:2]), every, rtol=1e-4, atol=1e-3)
+    every = learned(PATTERNS, QUERIES[:2]).gather(1, chosen)
+    torch.testing.assert_close(learned.exact(PATTERNS, chosen, QUERIES[:2]), every, rtol=1e-4, atol=1e-3)
 
 
-def test_units_change_nothing():
-    other = BENT.rescaled(2.0, 3.0)
+def test_units_change_nothing(learned):
+    other = learned.rescaled(2.0, 3.0)
     torch.testing.assert_close(
-        other(2 * PATTERNS + 3, 2 * QUERIES[:9] + 3), BENT(PATTERNS, QUERIES[:9]), rtol=1e-3, atol=1e-2
+        other(2 * PATTERNS + 3, 2 * QUERIES[:9] + 3), learned(PATTERNS, QUERIES[:9]), rtol=1e-3, atol=1e-2
     )
 
 
-def test_places_are_kept_until_patterns_change():
-    bent, patterns = copy.deepcopy(BENT), PATTERNS.clone()
+def test_places_are_kept_until_patterns_change(learned):
+    bent, patterns = copy.deepcopy(learned), PATTERNS.clone()
     found = bent.places(patterns)
     assert bent.places(patterns) is found
     patterns[0] += 1
     assert not torch.equal(bent.places(patterns).there[0], found.there[0])
 
 
-def test_weights_have_the_gradient_of_the_scores():
-    bent = copy.deepcopy(BENT).double()
+def test_weights_have_the_gradient_of_the_scores(learned):
+    bent = copy.deepcopy(learned).double()
     patterns, queries = PATTERNS[:5].double(), QUERIES[:3].double()
 
     def scores(weights):
@@ -176,16 +176,16 @@ def test_weights_have_the_gradient_of_the_scores():
     assert torch.autograd.gradcheck(scores, bent.weights.detach().requires_grad_())
 
 
-def test_missing_values_are_compared_by_the_straight_map():
+def test_missing_values_are_compared_by_the_straight_map(learned):
     observed = torch.ones(3, 8, dtype=torch.bool)
     observed[:, 0] = False
     torch.testing.assert_close(
-        BENT(PATTERNS, QUERIES[:3], observed), BENT.straight(PATTERNS, QUERIES[:3], observed), rtol=0, atol=0
+        learned(PATTERNS, QUERIES[:3], observed), learned.straight(PATTERNS, QUERIES[:3], observed), rtol=0, atol=0
     )
 
 
-def test_it_is_saved_and_indexed(tmp_path):
-    memory = ahop.BayesianHopfield(PATTERNS, similarity=copy.deepcopy(BENT))
+def test_it_is_saved_and_indexed(tmp_path, learned):
+    memory = ahop.BayesianHopfield(PATTERNS, similarity=copy.deepcopy(learned))
     memory.save(tmp_path)
     loaded = ahop.load(tmp_path)
     torch.testing.assert_close(loaded.scores(QUERIES[:9]), memory.scores(QUERIES[:9]))
@@ -193,9 +193,9 @@ def test_it_is_saved_and_indexed(tmp_path):
     assert float((found == memory.recall(QUERIES[:50]).indices).double().mean()) == 1
 
 
-def test_strangers_are_less_familiar():
+def test_strangers_are_less_familiar(learned):
     def familiar(queries):
-        return BENT(PATTERNS, queries).logsumexp(1) - BENT.stranger(PATTERNS, queries)
+        return learned(PATTERNS, queries).logsumexp(1) - learned.stranger(PATTERNS, queries)
 
     # Of the same map, but of patterns that are not stored.
     strangers = bent_world(1200)[1][600:]
