@@ -188,6 +188,7 @@ def checked(out, monkeypatch, epochs):
     return {(row["check"], row["model"]): row for row in json.loads(out.read_text())["rows"]}
 
 
+@pytest.mark.slow
 def test_the_checks_cover_a_model_and_the_monotone_network(tmp_path, monkeypatch):
     rows = checked(tmp_path / "checks.json", monkeypatch, epochs=1)
     assert set(rows) == {(check, "m-hop") for check in mil.CHECKS} | {(check, "monotone") for check in mil.CHECKS}
