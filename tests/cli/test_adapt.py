@@ -5,6 +5,7 @@ from tests.linkage.data import drawn
 from typer.testing import CliRunner
 
 import ahop
+from ahop import linkage, tables
 from ahop.cli import app
 from ahop.estimators import transfer
 from ahop.linkage import adapt, correct
@@ -155,12 +156,8 @@ def test_columns_with_units_of_their_own_count_alike_where_a_transfer_is_chosen(
 
 
 def test_an_index_finds_adapted_queries_though_it_stays_as_it_is(tmp_path):
-    draw = np.random.default_rng(0)
-    patterns = draw.normal(size=(60, 6))
-    turned = patterns @ np.linalg.qr(draw.normal(size=(8, 6)))[0].T
-    np.save(tmp_path / "stored.npy", patterns)
-    np.save(tmp_path / "incoming.npy", turned + 0.01 * draw.normal(size=(60, 8)))
-    write({"incoming": range(60), "stored": range(60)}, tmp_path / "known.csv")
+    turned(tmp_path)
+    patterns = np.load(tmp_path / "stored.npy")
     code, text = adapted(tmp_path, "stored.npy", "incoming.npy", "adapted.csv")
     assert code == 0 and "60 queries for an index by cosine" in text and "what happened  a moved space" in text
     assert (
@@ -170,6 +167,61 @@ def test_an_index_finds_adapted_queries_though_it_stays_as_it_is(tmp_path):
     table = read(tmp_path / "adapted.csv", "id")
     vectors, stored = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (table.values, patterns))
     assert ((vectors @ stored.T).argmax(1) == np.arange(60)).mean() > 0.95
+
+
+def turned(folder, rows=60):
+    """Two files of vectors, of which the second are those of the first in another space, and all pairs."""
+    draw = np.random.default_rng(0)
+    patterns = draw.normal(size=(rows, 6))
+    np.save(folder / "stored.npy", patterns)
+    queries = patterns @ np.linalg.qr(draw.normal(size=(8, 6)))[0].T + 0.01 * draw.normal(size=(rows, 8))
+    np.save(folder / "incoming.npy", queries)
+    write({"incoming": range(rows), "stored": range(rows)}, folder / "known.csv")
+    return queries
+
+
+def by_model(folder, command, *options):
+    return CliRunner().invoke(app, [command, *map(str, options[:1]), "--model", str(folder), *map(str, options[1:])])
+
+
+@pytest.mark.parametrize("command", ["adapt", pytest.param("match", marks=pytest.mark.slow)])
+def test_the_next_batch_is_adapted_by_the_model_of_the_first_as_it_is(tmp_path, command):
+    queries = turned(tmp_path)
+    out = {"adapt": "first.npy", "match": "matches.csv"}[command]
+    files = [str(tmp_path / name) for name in ("stored.npy", "incoming.npy", "known.csv", out, "model")]
+    options = [*files[:2], "--pairs", files[2], "--out", files[3], "--save", files[4]]
+    assert CliRunner().invoke(app, [command, *options]).exit_code == 0
+    np.save(tmp_path / "next.npy", queries[40:])
+    result = by_model(tmp_path / "model", "adapt", tmp_path / "next.npy", "--out", tmp_path / "next-adapted.npy")
+    assert result.exit_code == 0 and "20 queries for an index by cosine" in result.output
+    assert "none of these rows has been checked; of the batch learned from, " in result.output
+    memory = ahop.load(tmp_path / "model")
+    wanted = memory.query_adapter("cosine")(torch.from_numpy(queries[40:]).float())
+    np.testing.assert_array_equal(np.load(tmp_path / "next-adapted.npy"), wanted.numpy())
+    # Another batch, of which the model knows nothing, is told so.
+    np.save(tmp_path / "other.npy", 10 + 3 * np.random.default_rng(1).normal(size=(40, 8)))
+    result = by_model(tmp_path / "model", "adapt", tmp_path / "other.npy", "--out", tmp_path / "other-adapted.npy")
+    assert result.exit_code == 0 and "this batch is another" in " ".join(result.output.split())
+
+
+def test_what_a_given_model_cannot_take_is_refused_in_one_line_and_nothing_written(tmp_path, instruments):
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, text = adapted(tmp_path, "1.csv", "2.csv", "out.csv", "--save", str(tmp_path / "model"))
+    assert code == 2 and "error: --save must be left out: it keeps what makes queries for an index" in text
+    code, text = adapted(tmp_path, "1.csv", "2.csv", "out.csv", "--model", str(tmp_path))
+    assert code == 2 and "files must be INCOMING alone, since --model holds what is stored" in text
+    result = by_model(tmp_path, "adapt", tmp_path / "2.csv", "--out", tmp_path / "out.csv")
+    assert result.exit_code == 2 and "holds no model of ahop match" in result.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_given_model_learns_no_more(tmp_path):
+    stored = tables.Table.of({"x": [1.0, 2.0], "y": [0.0, 1.0]})
+    model = linkage.Model(ahop.BayesianHopfield(torch.eye(2)), stored, ("x", "y"), named=True, shared=True)
+    with pytest.raises(ValueError, match="a given model learns no more"):
+        linkage.adapted(model, stored, torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match="nothing was found between"):
+        linkage.adapted(model, stored)
 
 
 @pytest.mark.parametrize("metric", ["cosine", "inner", "l2"])

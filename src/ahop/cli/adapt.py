@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahop.cli.common import app, keep, plain_errors, read_incoming, say, spare_answers
+from ahop.cli.common import Files, apart, app, keep, plain_errors, read_tables, say, spare_answers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,45 +25,54 @@ _Metric = Annotated[
 @app.command()
 @plain_errors
 def adapt(
-    stored: Annotated[Path, typer.Argument(help="The table of the first instrument, or that an index holds.")],
-    incoming: Annotated[Path, typer.Argument(help="Rows of the second instrument, or queries of another model.")],
+    files: Files,
     out: Annotated[Path, typer.Option(help="Where adapted rows go: .npy, .csv or .parquet.")],
     pairs: Annotated[Path | None, typer.Option(help="Known pairs: incoming id, stored id or none.")] = None,
     metric: _Metric = None,
     id: Annotated[str | None, typer.Option(help="The column of ids; else one that can be is found.")] = None,
     incoming_id: Annotated[str | None, typer.Option(help="That of INCOMING, if it has another name.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Folder to keep the model in that makes queries.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Folder of a model to make queries by, as it is.")] = None,
 ) -> None:
-    """Write rows as another instrument would have measured them, or as queries for an index that stays as it is."""
+    """Write rows as another instrument would have measured them, or as queries for an index that stays as it is.
+
+    STORED is what the first instrument measured, or what the index holds; INCOMING what the second one measured, or
+    queries of another model.
+    """
     import numpy as np
 
     from ahop import linkage, tables
     from ahop._checks import choice
-    from ahop._files import whole_file
+    from ahop._files import require_folder, whole_file
     from ahop.linkage.rows import in_rows
 
     if metric is not None:
         choice(metric, "--metric", ("cosine", "inner", "l2"))
     tables.require_table(out, ".npy")
     spare_answers({"--out": out})
-    keep([stored, incoming, pairs], {"--out": out})
-    held, asked = tables.read(stored, id), read_incoming(incoming, id, incoming_id)
-    say("stored", str(held))
-    say("incoming", str(asked))
-    known = None
+    keep([*files, pairs], {"--out": out})
+    apart({"--out": out, "--save": save})
+    if save is not None:
+        require_folder(save)
+    given, asked = read_tables(files, id, incoming_id, model)
+    held = given.stored if isinstance(given, linkage.Model) else given
+    known, learned = None, None
     if pairs is not None:
         known, note = linkage.known_pairs(pairs, held, asked)
         say("known pairs", note)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ResourceWarning)
-        if metric is None and tables.aligned(held, asked).shared:
+        if given is held and metric is None and tables.aligned(held, asked).shared:
+            if save is not None:
+                raise ValueError("--save must be left out: it keeps what makes queries for an index, not corrections")
             found = linkage.corrected(held, asked, known)
             columns, vectors, made = found.table.columns, found.table.values, "rows as the stored ones were measured"
             told = found.lines
         else:
             metric = metric or "cosine"
-            columns, (vectors, told) = held.columns, linkage.adapted(held, asked, known, metric)
-            made = f"queries for an index by {metric}"
+            vectors, learned, told = linkage.adapted(given, asked, known, metric)
+            columns, made = held.columns, f"queries for an index by {metric}"
     for note in dict.fromkeys(in_rows(str(one.message)) for one in warned):
         say("note", note)
     for line in told:
@@ -77,6 +86,9 @@ def adapt(
         adapted = {asked.id or "id": asked.ids.tolist(), **dict(zip(columns, cells, strict=True))}
         tables.write(adapted, out, asked.decimal)
     say("wrote", f"{out} ({len(vectors):,} {made})")
+    if save is not None and learned is not None:
+        learned.save(save)
+        say("wrote", f"{save} (the model)")
 
 
 def _rounded(column: np.ndarray, like: np.ndarray) -> list[float | None]:

@@ -17,7 +17,11 @@ from ahop._extras import MissingExtraError
 from ahop._version import __version__
 
 if TYPE_CHECKING:
-    from ahop import tables
+    from ahop import linkage, tables
+
+Files = Annotated[
+    list[Path], typer.Argument(metavar="STORED INCOMING", help="Two tables; with --model, INCOMING alone.")
+]
 
 # What most people come for; other commands follow as they are read.
 _FIRST = ("match", "adapt", "playground", "datasets")
@@ -76,6 +80,35 @@ def read_incoming(path: Path, id: str | None, incoming_id: str | None, measured:
         return tables.read(path, id if incoming_id is None else incoming_id, measured)
     except tables.MissingColumnError as error:
         raise ValueError(f"{error}; --incoming-id names another") from None
+
+
+def read_tables(
+    files: list[Path], id: str | None, incoming_id: str | None, folder: Path | None
+) -> tuple[tables.Table | linkage.Model, tables.Table]:
+    """Read what is stored, or the model that was made of it, and what comes in; and say so.
+
+    Args:
+        files: STORED and INCOMING, or INCOMING alone.
+        id: The column of ids of the stored table; None finds one.
+        incoming_id: That of the incoming one; None is ``id``.
+        folder: That of a model; None where there is none.
+    """
+    from ahop import linkage, tables
+
+    if len(files) != (1 if folder else 2):
+        wanted = "INCOMING alone, since --model holds what is stored" if folder else "two, STORED and INCOMING"
+        raise ValueError(f"files must be {wanted}; got {' '.join(map(str, files))}")
+    if folder is None:
+        table = tables.read(files[0], id)
+        say("stored", str(table))
+        incoming = read_incoming(files[1], id, incoming_id)
+        say("incoming", str(incoming))
+        return table, incoming
+    model = linkage.Model.load(folder)
+    say("stored", f"{model.stored}; as saved in {folder}")
+    incoming = read_incoming(files[0], id, incoming_id, model.columns)
+    say("incoming", str(incoming))
+    return model, incoming
 
 
 def keep(read: Iterable[Path | None], written: Mapping[str, Path | None]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahop.cli.common import apart, app, keep, plain_errors, read_incoming, say, spare_answers
+from ahop.cli.common import Files, apart, app, keep, plain_errors, read_tables, say, spare_answers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,16 +19,13 @@ if TYPE_CHECKING:
 _NOT_REACHED = 3
 
 
-_Files = Annotated[
-    list[Path], typer.Argument(metavar="STORED INCOMING", help="Two tables; with --model, INCOMING alone.")
-]
 _Share = Annotated[float | None, typer.Option(help="Refuse strangers, and at most this share of genuine rows.")]
 
 
 @app.command()
 @plain_errors
 def match(
-    files: _Files,
+    files: Files,
     out: Annotated[Path, typer.Option(help="Where matches go: .csv, with the decimal sign of INCOMING, or .parquet.")],
     id: Annotated[str | None, typer.Option(help="The column of ids; else one that can be is found.")] = None,
     incoming_id: Annotated[str | None, typer.Option(help="That of INCOMING, if it has another name.")] = None,
@@ -59,7 +56,7 @@ def match(
     checks = out.with_name(f"{out.stem}-check{out.suffix}")
     asking = {} if ask is None else {"--ask": checks, "the page of --ask": checks.with_suffix(".html")}
     _require_targets({"--out": out, **asking, "--report": report, "--save": save}, [*files, pairs, *given])
-    stored, incoming = _read(files, id, incoming_id, model)
+    stored, incoming = read_tables(files, id, incoming_id, model)
     known = None
     table = stored.stored if isinstance(stored, linkage.Model) else stored
     if pairs is not None:
@@ -136,25 +133,3 @@ def _wait(stored: Table | Model, incoming: Table, *, one_to_one: bool, judging: 
     rows, columns = table.values.shape
     how = {"learning": table is stored, "one_to_one": one_to_one, "judging": judging}
     return linkage.in_words(linkage.forecast(rows, len(incoming), columns, **how))
-
-
-def _read(
-    files: list[Path], id: str | None, incoming_id: str | None, folder: Path | None
-) -> tuple[Table | Model, Table]:
-    """What is stored, or the model that was made of it, and what comes in."""
-    from ahop import linkage, tables
-
-    if len(files) != (1 if folder else 2):
-        wanted = "INCOMING alone, since --model holds what is stored" if folder else "two, STORED and INCOMING"
-        raise ValueError(f"files must be {wanted}; got {' '.join(map(str, files))}")
-    if folder is None:
-        table = tables.read(files[0], id)
-        say("stored", str(table))
-        incoming = read_incoming(files[1], id, incoming_id)
-        say("incoming", str(incoming))
-        return table, incoming
-    model = linkage.Model.load(folder)
-    say("stored", f"{model.stored}; as saved in {folder}")
-    incoming = read_incoming(files[0], id, incoming_id, model.columns)
-    say("incoming", str(incoming))
-    return model, incoming
