@@ -2,12 +2,12 @@ r"""About how long it will take to link very many rows, said before it begins.
 
 .. math:: t = \bigl(d \, (f \, a \, (N + 500 \sqrt{N}) \min(n, 2048) + g \, b \, N n) + g \, c \, n\bigr) \, \tau
 
-of n incoming and N stored rows of d columns: f times the looks at stored rows while learning, of which the more there
-are the fewer are looked at by every step; g times the answers and, one to one, sharing rows out among their candidates.
-Both happen once, and once more for each half of known pairs that is hidden to judge. :math:`\tau` is the time that
-this machine takes for a multiplication in a product of two tables; a, b and c are by a few matches of very many rows,
-so that real data may take half as long, or twice. Of fewer rows than that, what takes long is the choice of a model,
-which nobody can foresee.
+of n incoming and N stored rows of d columns: f times the looks at stored rows while learning (the more there are, the
+smaller the share that each step looks at); g times the answers and, one to one alone, c for sharing rows out among
+their candidates. f is one, and one more for each half of known pairs that is hidden to judge; so is g one to one, and
+else it is one. :math:`\tau` is the time that this machine takes for a multiplication in a product of two tables; a, b
+and c are by a few matches of very many rows, so that real data may take half as long, or twice. Of fewer rows than
+that, what takes long is the choice of a model, which nobody can foresee.
 """
 
 from __future__ import annotations

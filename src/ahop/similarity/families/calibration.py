@@ -97,6 +97,8 @@ class HeldOutLabels(NamedTuple):
     Example:
         >>> HeldOutLabels(3, 4, 4).accuracy, HeldOutLabels(3, 4, 4).bound(0.5)
         (0.75, 0.7)
+        >>> HeldOutLabels(3, 4, 4).bears_out(0.95), HeldOutLabels(0, 20, 20).bears_out(0.3)
+        (True, False)
     """
 
     right: int
@@ -122,6 +124,10 @@ class HeldOutLabels(NamedTuple):
     def on(self, report: FitReport) -> FitReport:
         """A report that rests on these labels."""
         return replace(report, accuracy=self.accuracy, labels=self.labels, witnesses=self.witnesses)
+
+    def bears_out(self, expected: float) -> bool:
+        """Whether as many as were expected may well be right: no more than the confidence interval reaches up to."""
+        return expected <= clopper_pearson(round(self.accuracy * self.witnesses), self.witnesses)[1]
 
     def bound(self, expected: float, worth: int = 1) -> float:
         """How sure to be at most, where what was expected without labels is worth so many witnesses."""

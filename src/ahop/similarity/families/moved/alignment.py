@@ -1,6 +1,7 @@
 r"""Bring two clouds of points together by a rotation, with no pair known, or a few.
 
-1. *Nulls*: how close turns (:mod:`.turns`) bring centroids of either side to each other that begin at random.
+1. *Nulls*: how close turns (:mod:`.turns`) that begin at random bring the centroids of either side to each other. One
+   that comes much closer than the others is a start itself.
 2. *Starts* (:mod:`.starts`) take turns on centroids, too: those that cost little, and only if none of them is right,
    those by independent components. Where there are many items, the best take turns on some of them, and turns on all
    only follow if queries land more closely than after nulls, or both sides come closer than those bring them.
@@ -36,7 +37,8 @@ from ahop.similarity.families.moved.turns import centroids, directions, nearest_
 _SEARCHES = 3
 # Shares of the scores that turns see at first, on centroids and on items.
 _SHARE, _SHARE_OF_ITEMS = 0.1, 0.5
-# Items that take turns, at most; and those of either side on which starts are compared that came close on centroids.
+# Items that take turns, at most; those of either side on which the starts that came closest on centroids are compared;
+# and how many of these starts.
 _MOST_ITEMS, _SOME_ITEMS, _FINALISTS = 10_000, 2000, 3
 # Turns that begin at random, those of them that are judged, and by how many standard deviations one comes closer than
 # the others if it is right by luck; of a normal distribution, that is so many times the median deviation.
@@ -70,27 +72,27 @@ class Alignment:
 
 
 def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> Alignment:
-    """The rotation of the start that comes to most, and whether it is right.
+    """The rotation of the first search that is right; of the last one that was judged where none is.
 
     Args:
         patterns: ``(N, d)``.
         queries: ``(n, d')``.
         origins: ``(n,)``, -1 where unknown.
-        seed: For the items of each start.
+        seed: For what is drawn, and where searches for components begin.
     """
     generator = torch.Generator().manual_seed(seed)
     clouds = _Clouds.of(patterns, queries, origins, generator)
-    best = Alignment(_unturned(clouds.stored, clouds.judge), 0.0, False)
-    if min(len(clouds.learn), len(clouds.stored)) < _FEWEST:
-        return best
+    last = Alignment(_unturned(clouds.stored, clouds.judge), 0.0, False)
+    if min(len(clouds.judge), len(clouds.learn), len(clouds.stored)) < _FEWEST:
+        return last
     null = _Null.of(clouds, generator)
     for some in _starts(clouds, null, seed):
         rotation = _search(some, clouds, null, generator)
         if rotation is not None:
-            best = _judged(rotation, clouds.stored, clouds.judge, clouds.beside, null.ahead(clouds))
-        if best.found:
+            last = _judged(rotation, clouds.stored, clouds.judge, clouds.beside, null.ahead(clouds))
+        if last.found:
             break
-    return best
+    return last
 
 
 def lands(patterns: Tensor, queries: Tensor) -> bool:
@@ -209,8 +211,8 @@ def _cheap_starts(clouds: _Clouds) -> Iterator[Tensor]:
 
 
 def _search(some_starts: Iterator[Tensor], clouds: _Clouds, null: _Null, generator: torch.Generator) -> Tensor | None:
-    """The rotation that turns on all items lead to from the start that comes to most; none where it comes to no more
-    than nulls do."""
+    """The rotation that turns on all items lead to from the start that comes closest; None where there is no start, or
+    where, of many items, it neither comes closer than nulls do nor brings queries closer to patterns."""
     ends = [take_turns(start, *null.centroids, clouds.pins, _SHARE, generator) for start in some_starts]
     ends.sort(key=_gain, reverse=True)
     if clouds.many:

@@ -28,8 +28,8 @@ from ahop.similarity.families.validation import Completed, CrossValidation, Held
 _INFORMED = 0.5
 # It takes so many queries and patterns, or pairs, and dimensions.
 _MANY_ITEMS, _FEW_PAIRS, _FEW_DIMENSIONS = 1500, 8, 8
-# What a map that was found expects of itself is worth so many labels: on five pairs of models it was right to within
-# .07, as some fifty labels would tell.
+# What a map that was found expects of itself is worth so many labels, unless they refute it: on five pairs of models it
+# was right to within .07, as some fifty labels would tell; a fifth of that, since five are few.
 _WORTH = 10
 # Regression that anyone would try.
 _PLAIN = Choice(Target.NOTHING, 0.1)
@@ -88,8 +88,10 @@ class MovedSpace(Family):
         found = rounds.learn(data.patterns, data.queries, data.all_origins, seed)
         log_beta = 0.0
         if found.start.found and found.judged is not None:
-            # What labels say of those that were left out bounds how sure to be.
-            log_beta = calibration.no_surer_than(found.judged.bound(found.expected, _WORTH), found.model, data, 0.0)
+            # What labels say of those that were left out bounds how sure to be; what they refute is worth nothing.
+            believed = found.judged.beats_chance(len(data.patterns)) and found.judged.bears_out(found.expected)
+            bound = found.judged.bound(found.expected, _WORTH if believed else 1)
+            log_beta = calibration.no_surer_than(bound, found.model, data, 0.0)
         return Candidate(
             self.name,
             found.model,

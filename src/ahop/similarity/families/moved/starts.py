@@ -20,6 +20,8 @@ from ahop.similarity.families.moved.turns import directions, nearest, nearest_ro
 
 # Items whose fingerprints are compared, at how many places, and how sharply.
 _FINGERPRINTS, _PLACES, _REGULARISATION = 5000, 100, 3e-3
+# Known pairs that items are described by, at most.
+_PAIRS = 2000
 # Numbers of components, items that they are found by, and assignments that are tried for each kind of moments.
 _COMPONENTS, _ITEMS, _TRIES = (30, 40, 50, 60), 5000, 8
 _TINY = 1e-30
@@ -27,7 +29,8 @@ _TINY = 1e-30
 
 def by_pairs(stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor]) -> Iterator[Tensor]:
     """Rotations that known pairs of directions suggest: ``(m, d')`` of queries, ``(m, d)`` of patterns."""
-    x, y = (directions(rows @ own.mT) for rows, own in zip((asked, stored), pairs, strict=True))
+    some = slice(0, _PAIRS)
+    x, y = (directions(rows @ own[some].mT) for rows, own in zip((asked, stored), pairs, strict=True))
     yield nearest_rotation(asked.mT @ stored[nearest(x, y)])
     yield nearest_rotation(pairs[0].mT @ pairs[1])
 
@@ -54,6 +57,9 @@ def by_components(stored: Tensor, asked: Tensor, seed: int) -> Iterator[Tensor]:
     """
     white = [_whitened(side) for side in (asked, stored)]
     most = min(rows.shape[1] for rows in white)
+    if most < 2:
+        # One component has nothing to go together with.
+        return
     for count in sorted({min(count, most) for count in _COMPONENTS}):
         there, here = (_components(rows[:, :count], seed + side) for side, rows in enumerate(white))
         for moments in (_squares, _tails, _joint_tails):

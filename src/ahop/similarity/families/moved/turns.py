@@ -98,8 +98,8 @@ def centroids(items: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _by_rows(rows: Tensor, others: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """A function of the scores of each row with all others, block by block; both sides' products are cheaper than a
-    table of them turned round."""
+    """A function of the scores of each row with all others, block by block: to compute scores once for each side is
+    cheaper than to transpose them."""
     each = max(1, block_budget(rows) // (4 * len(others) * rows.element_size()))
     return torch.cat([function(part @ others.mT) for part in rows.split(each)])
 
