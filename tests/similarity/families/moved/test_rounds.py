@@ -1,12 +1,17 @@
 """Labels judge what has not learned from them, while a map is learned from few of them."""
 
+import math
+
 import pytest
 import torch
 from tests.similarity.families.moved.test_bent import rotated
 
 import ahop
 from ahop.learning.report import clopper_pearson
+from ahop.similarity.families.calibration import HeldOutLabels
 from ahop.similarity.families.moved import rounds
+from ahop.similarity.families.moved.family import MovedSpace
+from ahop.similarity.families.training import TrainingData
 
 
 def some_known(count, known, right, seed=0):
@@ -91,3 +96,17 @@ def test_labels_alone_say_how_often_a_map_is_right_and_bound_how_sure_it_is():
     assert found.expected > 0.3 and found.judged.accuracy < 0.1
     memory = ahop.BayesianHopfield(patterns).fit(queries, origins)
     assert memory.report.accuracy == found.judged.accuracy and float(memory.recall(queries).probabilities.mean()) < 0.1
+
+
+@pytest.mark.parametrize(("right", "bound"), [(8, (8 + 10 * 0.9) / 20), (0, 0.9 / 11)])
+def test_what_a_map_expects_is_worth_ten_labels_unless_they_refute_it(monkeypatch, right, bound):
+    """Two labels in ten that are wrong may be chance; ten in ten are not."""
+    patterns = 9 * torch.randn(40, 8, generator=torch.Generator().manual_seed(0))
+    data = TrainingData(patterns, patterns, torch.where(torch.arange(40) < 10, torch.arange(40), -1))
+    model = ahop.similarity.Likelihood(8).requires_grad_(False)
+    found = rounds.Alignment(torch.eye(8), 2.0, found=True)
+    learned = rounds.SelfLearned(model, found, 0.9, HeldOutLabels(right, 10, 10))
+    monkeypatch.setattr(rounds, "learn", lambda *_: learned)
+    candidate = MovedSpace().without_labels(data, 0, lambda _: None)
+    shares = torch.softmax(math.exp(candidate.log_beta) * model(patterns, patterns), 1)
+    assert float(shares.amax(1).mean()) == pytest.approx(bound, abs=0.01)
