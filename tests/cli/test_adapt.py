@@ -207,7 +207,7 @@ def test_the_next_batch_is_adapted_by_the_model_of_the_first_as_it_is(tmp_path, 
 def test_what_a_given_model_cannot_take_is_refused_in_one_line_and_nothing_written(tmp_path, instruments):
     before = sorted(path.name for path in tmp_path.iterdir())
     code, text = adapted(tmp_path, "1.csv", "2.csv", "out.csv", "--save", str(tmp_path / "model"))
-    assert code == 2 and "error: --save must be left out: it keeps what makes queries for an index" in text
+    assert code == 2 and "error: --save keeps what makes queries for an index, not corrections" in text
     code, text = adapted(tmp_path, "1.csv", "2.csv", "out.csv", "--model", str(tmp_path))
     assert code == 2 and "files must be INCOMING alone, since --model holds what is stored" in text
     result = by_model(tmp_path, "adapt", tmp_path / "2.csv", "--out", tmp_path / "out.csv")

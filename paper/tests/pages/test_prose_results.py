@@ -112,7 +112,8 @@ def tablets():
         assert unsure == {"self-taught projection", "orthogonal projection"}
     best = on_real_data("tablets", "orthogonal projection")
     return (
-        "significantly ahead of all others, with labels or without, except for an orthogonal projection with all labels"
+        "significantly ahead of all others, with labels or without, except for that projection and an orthogonal"
+        f" projection with all labels"
         f" ({best})"
     )
 
@@ -128,7 +129,8 @@ def without_pairs():
     first, second, third = (percent(float(figure(share))) for share in none)
     glove, llama = (moved(data) for data in TEXT)
     return (
-        f"find {first}, {second} and {third} of 10,000 old vectors, and 5,000 pairs add less than a point. On text they"
+        f"Among 10,000 old vectors of images, {first}, {second} and {third} of the 5,000 scored queries find theirs,"
+        " and 5,000 pairs add less than a point. On text they"
         f" find {moved(TEXT[0], labels='0')} one way; the other way one fit of five found nothing, said so, and counts"
         f" here as right in 0 %. Five pairs made every fit find the map, and 5,000 bring {glove} and {llama}"
     )

@@ -65,7 +65,9 @@ def adapt(
         warnings.simplefilter("ignore", ResourceWarning)
         if given is held and metric is None and tables.aligned(held, asked).shared:
             if save is not None:
-                raise ValueError("--save must be left out: it keeps what makes queries for an index, not corrections")
+                raise ValueError(
+                    "--save keeps what makes queries for an index, not corrections: leave it out, or give --metric"
+                )
             found = linkage.corrected(held, asked, known)
             columns, vectors, made = found.table.columns, found.table.values, "rows as the stored ones were measured"
             told = found.lines

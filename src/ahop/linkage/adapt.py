@@ -61,7 +61,7 @@ def adapted(
         if report is None or not report.found:
             raise ValueError(
                 f"nothing was found between {incoming.name} and {model.stored.name} that is better than chance: known "
-                "pairs help, from about twenty on"
+                "pairs help, from eight on, or half as many as a stored row has columns"
             ) from error
         raise ValueError(
             f"no moved space was found between {incoming.name} and {model.stored.name}, but {report.chosen}: an index "
