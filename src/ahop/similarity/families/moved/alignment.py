@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import mean
 from typing import NamedTuple
 
 import torch
@@ -33,7 +34,7 @@ from ahop.learning.chance import errors_above_zero, mean_by_group
 from ahop.similarity.families.moved import starts
 from ahop.similarity.families.moved.turns import centroids, directions, nearest_rotation, take_turns
 
-# Searches for independent components, at most.
+# Searches for independent components, at most; twice as many where they cost little.
 _SEARCHES = 3
 # Shares of the scores that turns see at first, on centroids and on items.
 _SHARE, _SHARE_OF_ITEMS = 0.1, 0.5
@@ -141,8 +142,8 @@ class _Clouds(NamedTuple):
 
     @property
     def many(self) -> bool:
-        """Whether turns on all items are much more work than those on some."""
-        return len(self.some) * len(self.learn) > _SOME_ITEMS**2
+        """Whether some items are not all of them."""
+        return max(len(self.some), len(self.learn)) > _SOME_ITEMS
 
 
 @dataclass
@@ -176,10 +177,11 @@ class _Null:
         return [self.rotations[number] for number in (chosen if lucky else chosen[:_JUDGED_NULLS])]
 
     def ahead(self, clouds: _Clouds) -> float:
-        """How far ahead the first pattern is by chance: after the nulls, or by the definition of it."""
+        """How far ahead the first pattern is by chance: after the nulls on average, or by the definition of it."""
         if math.isnan(self._ahead):
             judged = [_judged(one, clouds.stored, clouds.judge, clouds.beside) for one in self.drawn(lucky=False)]
-            self._ahead = max([1.0, *(one.ahead for one in judged)])
+            # Not the largest of them: few queries judge each.
+            self._ahead = max(1.0, mean(one.ahead for one in judged))
         return self._ahead
 
     def close_on_some(self, clouds: _Clouds, generator: torch.Generator) -> float:
@@ -195,7 +197,7 @@ def _starts(clouds: _Clouds, null: _Null, seed: int) -> Iterator[Iterator[Tensor
     """First rotations in groups, each of which is a search; what costs little comes first."""
     yield _cheap_starts(clouds)
     yield iter(null.drawn(lucky=True))
-    for number in range(_SEARCHES):
+    for number in range(_SEARCHES if clouds.many else 2 * _SEARCHES):
         yield starts.by_components(clouds.some, clouds.learn, seed + number)
 
 
@@ -214,17 +216,17 @@ def _search(some_starts: Iterator[Tensor], clouds: _Clouds, null: _Null, generat
     """The rotation that turns on all items lead to from the start that comes closest; None where there is no start, or
     where, of many items, it neither comes closer than nulls do nor brings queries closer to patterns."""
     ends = [take_turns(start, *null.centroids, clouds.pins, _SHARE, generator) for start in some_starts]
-    ends.sort(key=_gain, reverse=True)
-    if clouds.many:
-        ends = [_turns_on_some(rotation, clouds, clouds.pins, generator) for rotation, _ in ends[:_FINALISTS]]
     if not ends:
         return None
+    best = sorted(ends, key=_gain, reverse=True)[:_FINALISTS]
+    ends = [_turns_on_some(rotation, clouds, clouds.pins, generator) for rotation, _ in best]
     rotation, gain = max(ends, key=_gain)
-    if clouds.many:
-        lead = _judged(rotation, clouds.stored, clouds.judge, clouds.beside).ahead / null.ahead(clouds)
-        # Known pairs may bring what they pin together, and the rest no closer than nulls do.
-        if lead < _LEAST_LEAD and gain < null.close_on_some(clouds, generator):
-            return None
+    if not clouds.many:
+        return rotation
+    lead = _judged(rotation, clouds.stored, clouds.judge, clouds.beside).ahead / null.ahead(clouds)
+    # Known pairs may bring what they pin together, and the rest no closer than nulls do.
+    if lead < _LEAST_LEAD and gain < null.close_on_some(clouds, generator):
+        return None
     return take_turns(rotation, clouds.some, clouds.learn, clouds.pins, _SHARE_OF_ITEMS, generator)[0]
 
 
