@@ -113,8 +113,7 @@ def tablets():
     best = on_real_data("tablets", "orthogonal projection")
     return (
         "significantly ahead of all others, with labels or without, except for that projection and an orthogonal"
-        f" projection with all labels"
-        f" ({best})"
+        f" projection with all labels ({best})"
     )
 
 

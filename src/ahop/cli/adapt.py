@@ -63,7 +63,7 @@ def adapt(
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ResourceWarning)
-        if given is held and metric is None and tables.aligned(held, asked).shared:
+        if model is None and metric is None and tables.aligned(held, asked).shared:
             if save is not None:
                 raise ValueError(
                     "--save keeps what makes queries for an index, not corrections: leave it out, or give --metric"
