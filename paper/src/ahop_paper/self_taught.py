@@ -64,7 +64,7 @@ def translated(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
     return csls(mapped(patterns, queries, seed), queries, count=_NEIGHBOURS)
 
 
-def mapped(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
+def mapped(patterns: Tensor, queries: Tensor, seed: int, first: tuple[Tensor, Tensor] | None = None) -> Compared:
     """Both sides in one space, by cosines; after the turns, directions in which pairs agree count for more.
 
     They take all pairs of the last turn; those that choose each other find more where the sides have unlike sizes.
@@ -72,9 +72,10 @@ def mapped(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
     Args:
         patterns, queries: ``(N, d)`` and ``(n, d')``.
         seed: Seed of what is drawn.
+        first: Rows of queries and patterns that are known to be pairs, to begin with (Artetxe's semi-supervised way).
     """
     stored, asked = _unit(patterns.float()), _unit(queries.float())
-    _, pairs = _turned(stored, asked, seed)
+    _, pairs = _turned(stored, asked, seed, first)
     of_queries, of_patterns = _weighed(*_mutual(asked, stored, *pairs))
     centre = queries.double().mean(0)
 
@@ -84,15 +85,17 @@ def mapped(patterns: Tensor, queries: Tensor, seed: int) -> Compared:
     return Compared(_unit(patterns.double()) @ of_patterns, move, METRICS["cosine"])
 
 
-def _turned(stored: Tensor, asked: Tensor, seed: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+def _turned(
+    stored: Tensor, asked: Tensor, seed: int, first: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     """A rotation, and the pairs that it is nearest to.
 
-    Items whose sorted similarities to their own side are alike are the first pairs. Then turns: the rotation nearest
-    to the pairs, and for each item of both sides the nearest of the other, corrected for hubness. A turn
-    looks only at some pairs, at random, and at ever more of them as turns stop to gain.
+    Unless they are given, items whose sorted similarities to their own side are alike are the first pairs. Then
+    turns: the rotation nearest to the pairs, and for each item of both sides the nearest of the other, corrected for
+    hubness. A turn looks only at some pairs, at random, and at ever more of them as turns stop to gain.
     """
     generator = torch.Generator(stored.device).manual_seed(seed)
-    pairs = _first_pairs(stored, asked, generator)
+    pairs = _first_pairs(stored, asked, generator) if first is None else first
     kept, best, waited = _KEPT, -1.0, 0
     while True:
         rotation = nearest_rotation(asked[pairs[0]].T @ stored[pairs[1]])
