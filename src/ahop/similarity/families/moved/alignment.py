@@ -34,8 +34,9 @@ from ahop.learning.chance import errors_above_zero, mean_by_group
 from ahop.similarity.families.moved import starts
 from ahop.similarity.families.moved.turns import centroids, directions, nearest_rotation, take_turns
 
-# Searches for independent components, at most; twice as many where they cost little.
-_SEARCHES = 3
+# Searches for independent components, at most; twice as many where they cost little, or fewer pairs than these are
+# known, which are enough to begin with.
+_SEARCHES, _ENOUGH_PAIRS = 3, 5
 # Shares of the scores that turns see at first, on centroids and on items.
 _SHARE, _SHARE_OF_ITEMS = 0.1, 0.5
 # Items that take turns, at most; those of either side on which the starts that came closest on centroids are compared;
@@ -197,7 +198,8 @@ def _starts(clouds: _Clouds, null: _Null, seed: int) -> Iterator[Iterator[Tensor
     """First rotations in groups, each of which is a search; what costs little comes first."""
     yield _cheap_starts(clouds)
     yield iter(null.drawn(lucky=True))
-    for number in range(_SEARCHES if clouds.many else 2 * _SEARCHES):
+    searches = _SEARCHES if clouds.many and len(clouds.pairs[0]) >= _ENOUGH_PAIRS else 2 * _SEARCHES
+    for number in range(searches):
         yield starts.by_components(clouds.some, clouds.learn, seed + number)
 
 
