@@ -140,7 +140,8 @@ def score(world: str, model: str, seed: int, config: Config) -> Done:
 
 
 def tried(world: str, model: str, seed: int, size: Size) -> Done:
-    """Right first choices among genuine queries, how far off their probabilities are, and how strangers are told.
+    """Right first choices among genuine queries, how far off probabilities are, and how strangers are told, of whom no
+    first choice is right.
 
     Args:
         world: The world.
@@ -161,7 +162,7 @@ def tried(world: str, model: str, seed: int, size: Size) -> Done:
     found |= {"signs": made.centre is not None, "labels": made.labels}
     # Where either of two is right, a probability that one of them is says nothing of that.
     if sure is not None and trial.answers.shape[1] == 1:
-        found["calibration_error"] = calibration_gap(sure[genuine], right[genuine])
+        found["calibration_error"] = calibration_gap(sure, right)
     if not bool(genuine.all()) and model != CEILING:
         found["strangers_auroc"] = _auroc(genuine, familiar)
     return found

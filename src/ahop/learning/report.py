@@ -47,8 +47,8 @@ class FitReport:
     the others. Answers that were ``checked`` may say *none of these*, and theirs is that of all.
 
     Known strangers judge what is refused: of so many ``strangers``, how many are ``refused`` where a twentieth of
-    genuine queries may be. Where some origins are known, they also tell what share of the other queries seem to come
-    from no stored pattern (``stranger_share``).
+    genuine queries may be. Where some origins are known, they also tell what share of all queries seem to come from
+    no stored pattern (``stranger_share``).
 
     Two more things are said where there is need: that nothing was ``found`` that is better than chance, so that answers
     mean nothing however well the fit converged; and, of one that had not converged, an ``advice`` on what to change.
@@ -200,7 +200,7 @@ class FitReport:
         if self.strangers:
             return of_strangers(self.refused, self.strangers, REJECT)
         if self.stranger_share:
-            return f"about {_percent(self.stranger_share)} of the other queries seem to come from no stored pattern"
+            return f"about {_percent(self.stranger_share)} of the queries seem to come from no stored pattern"
         return ""
 
     def _next(self) -> str:

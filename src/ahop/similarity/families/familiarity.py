@@ -48,8 +48,8 @@ def genuine_and_strange(data: TrainingData, model: Density, halved: Halves, beta
 
 
 def share_of_strangers(every: TrainingData, data: TrainingData, halved: Halves, beta: float) -> float:
-    """How many of the queries of unknown origin come from no stored pattern; nought where that cannot be told from
-    chance, or there are too few whose origin is known or unknown.
+    """The share of all queries that come from no stored pattern, those of unknown origin counted; nought where that
+    cannot be told from chance, or there are too few whose origin is known or unknown.
 
     Args:
         every: All queries.
@@ -68,7 +68,8 @@ def share_of_strangers(every: TrainingData, data: TrainingData, halved: Halves, 
                 as_they_are, without = _familiarity(model, some.part(some.rows[: KEPT // 2]), beta)
                 found.append(as_they_are)
                 strange.append(without)
-    return adjusted_count(torch.cat(genuine), torch.cat(strange), torch.cat(unknown))
+    # Further queries are like all of these, and none whose origin is known is a stranger.
+    return adjusted_count(torch.cat(genuine), torch.cat(strange), torch.cat(unknown)) * len(nobody) / len(every.queries)
 
 
 def adjusted_count(genuine: Tensor, strange: Tensor, unknown: Tensor) -> float:

@@ -250,8 +250,8 @@ def _confidence(data: TrainingData, model: Density, beta: float) -> float:
 def _beside_strangers(every: TrainingData, data: TrainingData, halved: familiarity.Halves, learned: Learned) -> Learned:
     """The same, no surer than queries that seem to come from no stored pattern allow.
 
-    Of the other queries, it should be as sure as of those whose origin is known. What it is less sure of strangers by
-    itself counts as doubt that it has.
+    Of all genuine queries, it should be as sure as of those whose origin is known. What it is less sure of strangers
+    by itself counts as doubt that it has.
 
     Args:
         every: All queries.
@@ -267,7 +267,8 @@ def _beside_strangers(every: TrainingData, data: TrainingData, halved: familiari
         _confidence(every.part(rows.nonzero().squeeze(1)), learned.model, math.exp(learned.log_beta))
         for rows in (known, ~known)
     )
-    kept = min(1.0, (1 - share) * genuine / others)
+    labelled = float(known.double().mean())
+    kept = min(1.0, (1 - share) * genuine / (labelled * genuine + (1 - labelled) * others))
     report = replace(learned.report, confidence=kept * learned.report.confidence, stranger_share=share)
     return replace(learned, doubt=1 - (1 - learned.doubt) * kept, report=report)
 
