@@ -68,20 +68,24 @@ def pairs() -> None:
         "text-llama": "WordLlama asks GloVe",
     }
     known = {count: place for place, count in enumerate(("0", "5", "10", "100", "500", "all"))}
+    methods = {
+        "b-hop": (BLUE, "o-"),
+        "VecMap": (GREEN, "D-"),
+        "ridge": (ORANGE, "s-"),
+        "ridge and inverted softmax": (GREY, "^"),
+    }
     with figure(3, 2.7, 2.8) as made:
         for axis, (data, title) in zip(made.axes, sets.items(), strict=True):
             found = [row for row in rows("spaces") if row["data"] == data]
-            ours = sorted(
-                (known[str(row["labels"])], row["right"]["mean"]) for row in found if row["method"] == "b-hop"
-            )
-            axis.plot(*zip(*ours, strict=True), "o-", color=BLUE, label="b-hop")
-            for method, colour, mark in (("ridge", ORANGE, "s"), ("ridge and inverted softmax", GREY, "^")):
-                (share,) = (row["right"]["mean"] for row in found if row["method"] == method)
-                axis.plot(5, share, mark, color=colour, label=method)
+            for method, (colour, style) in methods.items():
+                shares = sorted(
+                    (known[row["labels"]], row["right"]["mean"]) for row in found if row["method"] == method
+                )
+                axis.plot(*zip(*shares, strict=True), style, color=colour, label=method)
             axis.set(title=title, ylim=(0, 1), xlabel="known pairs")
             axis.set_xticks(range(6), ["0", "5", "10", "100", "500", "5,000"])
         made.axes[0].set_ylabel("right first choices")
-        legend(made.axes[1], loc="lower left")
+        legend(made.axes[0], loc="center left")
 
 
 def sure_and_right() -> None:

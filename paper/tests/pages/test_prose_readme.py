@@ -39,7 +39,7 @@ def text_models():
     ridge, inverted = moved("text-glove", "ridge"), moved("text-glove", INVERTED)
     return (
         f"`b-hop` finds {without} without a single pair and {ours} with 5,000; ridge regression {ridge}, with an"
-        f" inverted softmax {inverted}"
+        f" inverted softmax {inverted}. The other way round, it finds {moved('text-llama', labels='0')} without pairs"
     )
 
 

@@ -22,6 +22,7 @@ from ahop_paper.spread import paired
 EMBEDDINGS, TEXT = ("embeddings-new", "embeddings-new-photo", "embeddings-wide"), ("text-glove", "text-llama")
 INVERTED = "ridge and inverted softmax"
 OWN = "learned queries, a pattern's own left out"
+WITH_LABELS = ("20 answers checked", "20 labels", "100 labels")
 GAS = (("b-hop", "ridge"), ("b-hop*", "cosine"))
 
 
@@ -118,41 +119,43 @@ def tablets():
 
 
 def without_pairs():
-    """What a new model finds with no pair and with all, and what five bring."""
+    """What a new model finds with no pair and with all."""
     none, every = ([one("spaces", "right", data=data, method="b-hop", labels=count) for data in EMBEDDINGS]
                    for count in ("0", "all"))  # fmt: skip
     assert all(0 < more - few < 0.01 for few, more in zip(none, every, strict=True))
-    assert all(one("spaces", "found", data=data, labels="5", method="b-hop") == 5 for data in (*EMBEDDINGS, *TEXT))
-    assert [one("spaces", "found", data=data, labels="0", method="b-hop") for data in TEXT] == [5, 4]
+    assert {row["found"] for row in rows("spaces", method="b-hop")} == {5}
     # As the table rounds them.
     first, second, third = (percent(float(figure(share))) for share in none)
     glove, llama = (moved(data) for data in TEXT)
     return (
         f"Among 10,000 old vectors of images, {first}, {second} and {third} of the 5,000 scored queries find theirs,"
-        " and 5,000 pairs add less than a point. On text they"
-        f" find {moved(TEXT[0], labels='0')} one way; the other way one fit of five found nothing, said so, and counts"
-        f" here as right in 0 %. Five pairs made every fit find the map, and 5,000 bring {glove} and {llama}"
+        f" and 5,000 pairs add less than a point. On text they find {moved(TEXT[0], labels='0')} one way and"
+        f" {moved(TEXT[1], labels='0')} the other, and 5,000 pairs bring {glove} and {llama}. Every fit found its map"
     )
 
 
 def self_learning():
-    vecmap, ours = moved("embeddings-new", "VecMap, own query counted", "0"), moved("embeddings-new", labels="0")
-    gap = difference("right", "embeddings-new", "VecMap, own query counted", "0")
-    assert gap["low"] < 0 < gap["high"]
-    assert {row["fits"] for row in rows("spaces", method="VecMap")} == {3}
+    """VecMap without pairs and with some, a pattern's own query counted and not."""
+    other = "VecMap, own query counted"
+    new, photos = ([moved(data, other, "0"), moved(data, labels="0")] for data in EMBEDDINGS[:2])
+    gaps = [difference("right", data, other, "0") for data in EMBEDDINGS[:2]]
+    assert gaps[0]["low"] < 0 < gaps[0]["high"] and gaps[1]["high"] < 0
     assert all(moved_less(data) for data in (*EMBEDDINGS, *TEXT))
-    fits = [
-        part["right"]
-        for part in read(ROOT / "results", "spaces")["done"]
-        if part["method"] == "VecMap" and part["data"] in TEXT
-    ]
-    assert len(fits) == 6 and sum(right > 0.01 for right in fits) == 1
-    photos, fair = "embeddings-new-photo", [moved(data, "VecMap", "0") for data in EMBEDDINGS[:2]]
+    fair = [moved(data, "VecMap", "0") for data in EMBEDDINGS[:2]]
+    texts = {
+        labels: [right for data in TEXT for right in one_row(data, "VecMap", labels)["right"]["runs"]]
+        for labels in ("0", "10", "100")
+    }
+    assert {labels: sum(right > 0.1 for right in found) for labels, found in texts.items()} == {
+        "0": 3, "10": 8, "100": 10
+    }  # fmt: skip
+    theirs, ours = ([moved(data, method, "100") for data in TEXT] for method in ("VecMap", "b-hop"))
     return (
-        f"it finds {vecmap} on `embeddings, new`, where `b-hop` finds {ours}, not significantly less, and "
-        f"{moved(photos, 'VecMap, own query counted', '0')} on the new photos, where `b-hop` finds "
-        f"{moved(photos, labels='0')}. With the own query left out it finds {fair[0]} and {fair[1]}, less than `b-hop` "
-        "on every set"
+        f"it finds {new[0]} on `embeddings, new`, where `b-hop` finds {new[1]}, not significantly less, and "
+        f"{photos[0]} on the new photos, where `b-hop` finds {photos[1]}, which is less. With the own query left out it"
+        f" finds {fair[0]} and {fair[1]}, less than `b-hop` on every set. Between the text models it found the map in"
+        " three fits of ten without pairs, in eight with ten pairs and in all with 100, with which it finds"
+        f" {theirs[0]} and {theirs[1]} where `b-hop` finds {ours[0]} and {ours[1]}"
     )
 
 
@@ -179,31 +182,93 @@ def one_row(data, method, labels):
     return row
 
 
+def lead(data, labels):
+    """By how much ours is ahead of the best other with as many pairs."""
+    best = max(fair_rows(data, labels), key=lambda row: one("spaces", "right", **row))
+    return difference("right", data, best["method"], labels)
+
+
 def ahead_of_all():
-    """By how much ours is ahead with all pairs: on text far, on images on one set of three."""
-    gaps = {}
-    for data in (*EMBEDDINGS, *TEXT):
-        best = max(fair_rows(data), key=lambda row: one("spaces", "right", labels="all", **row))
-        gaps[data] = difference("right", data, best["method"])
-    assert [data for data, gap in gaps.items() if gap["low"] > 0] == ["embeddings-wide", *TEXT]
-    assert round(100 * gaps["embeddings-wide"]["mean"]) == 1
+    """By how much ours is ahead with any number of pairs: on text far, on images on one set of three."""
+    for labels in ("0", "10", "100", "500", "all"):
+        gaps = {data: lead(data, labels) for data in (*EMBEDDINGS, *TEXT)}
+        assert all(gap["mean"] > 0 for gap in gaps.values())
+        assert [data for data in EMBEDDINGS if gaps[data]["low"] > 0] == ["embeddings-wide"]
+        assert all(round(gaps[data]["mean"], 2) <= 0.01 for data in EMBEDDINGS)
     first, second = (points(gaps[data]["mean"]) for data in TEXT)
-    return f"on text `b-hop` is far ahead in first choices, by {first} and {second} points"
+    return f"`b-hop` is far ahead in first choices, by {first} and {second} points with all pairs"
 
 
 def beside_a_re_index():
-    what = "recall@10"
+    what, behind = "recall@10", {}
     for data in (*EMBEDDINGS, *TEXT):
-        found = {count: one_row(data, "b-hop", count)[what]["mean"] for count in ("0", "5", "500", "all")}
-        others = [row[what]["mean"] for row in rows("spaces", data=data) if row["method"] != "b-hop"]
-        assert min(found.values()) > max(others)
+        images = data in EMBEDDINGS
+        found = {count: one_row(data, "b-hop", count)[what]["mean"] for count in ("0", "5", "10", "100", "500", "all")}
+        assert max(found.values()) < (0.53 if images else 0.4)
         assert found["0"] > found["all"] or data in TEXT
+        for count in ("0", "10", "100", "500", "all"):
+            best = max(fair_rows(data, count), key=lambda row: one("spaces", what, **row))
+            theirs = one("spaces", what, **best)
+            if theirs > found[count]:
+                behind[data, count] = percent(theirs), percent(found[count])
         adapter = one_row(data, "b-hop", "all")[f"adapter {what}"]["mean"]
         assert 0 <= adapter - one_row(data, "ridge", "all")[what]["mean"] < 0.04
-        images = data in EMBEDDINGS
-        assert (min(others) > 0.45) == images and max(found.values()) < (0.53 if images else 0.4)
+    assert list(behind) == [("text-glove", "100"), ("text-glove", "500")]
+    (theirs, ours), (theirs_more, ours_more) = behind.values()
     without, labels = (moved("embeddings-new", labels=count, what=what) for count in ("0", "all"))
-    return f"({without} on `embeddings, new`, and {labels} with all pairs)"
+    return (
+        f"VecMap has a recall of {theirs.removesuffix(' %')} and {theirs_more}, `b-hop` of {ours.removesuffix(' %')}"
+        f" and {ours_more}, in a better order (nDCG@10 of .493 and .490 to .480). On images the fits *without* pairs"
+        f" have most ({without} on `embeddings, new`, and {labels} with all pairs)"
+    )
+
+
+def certainty(way):
+    """Of each data set, how much surer than right fits are on average."""
+    return {row["data"]: row["sure"] - row["right"] for row in rows("trust", way=way)}
+
+
+def how_sure():
+    """Where fits with labels or answers are too sure."""
+    surest = {}
+    for way in WITH_LABELS:
+        gaps = certainty(way)
+        name = max(gaps, key=gaps.get)
+        surest[name] = points(gaps[name]).removeprefix("0")
+    assert list(surest) == ["log-normal gains", "MS2", "gas"]
+    answers, few, many = surest.values()
+    return (
+        f"by {answers} points at most after twenty checked answers (gains), {few} with twenty labels (MS2) and {many}"
+        " with a hundred (gas)"
+    )
+
+
+def how_modest():
+    after, few, many = ({name: points(-gap, 0) for name, gap in certainty(way).items()} for way in WITH_LABELS)
+    assert max(few, key=lambda name: float(few[name])) == "raw spectra"
+    return (
+        f"raw spectra by {few['raw spectra']} points with twenty labels, tablets by {few['tablets']}; MS2 by"
+        f" {after['MS2']} points after twenty answers and by {many['MS2']} with a hundred labels"
+    )
+
+
+def intervals_hold():
+    def share(way):
+        found = rows("trust", way=way)
+        return " of ".join(str(sum(row[what] for row in found)) for what in ("interval holds", "fits"))
+
+    after, few, many = map(share, WITH_LABELS)
+    return f"{few} fits with twenty labels, in {many} with a hundred, and in {after} after twenty answers"
+
+
+def unrelated():
+    (row,) = rows("unrelated", data="all")
+    assert row["found"] == 0
+    return (
+        f"Of {row['sets']} unrelated sets (ten distributions and six kinds of pairs of spaces; 50 to 2,000 patterns of"
+        " 2 to 200 values; `python benchmarks/unrelated.py`), none was called found; at 90 % confidence that is at most"
+        f" {percent(row['high'])} of such sets"
+    )
 
 
 def hubness():
@@ -309,6 +374,12 @@ SENTENCES = {
         hubness,
         gas,
         spectra,
+    ),
+    "docs/results/trust.md": (
+        unrelated,
+        how_sure,
+        how_modest,
+        intervals_hold,
     ),
     "docs/results/speed.md": (
         likelihood,

@@ -229,20 +229,29 @@ def _adapted(report: Report, row: Row) -> Row:
 
 @shown("spaces-ahead", "spaces")
 def ahead(report: Report) -> Grid:
-    """Queries of another embedding model, all pairs: ours less the best other method, own query left out, on the same
-    splits; 95 % confidence interval."""
-    rows = [row for row in report["rows"] if row["labels"] == "all" and row["method"] not in OWN_QUERY_COUNTED]
-    figures, lines = {"right": "right first choices", **dict(zip(RANKED, RANKED, strict=True))}, []
-    for data in each(rows, "data"):
-        others = [row for row in rows if row["data"] == data and row["method"] not in OURS]
-        for own in (row for row in rows if row["data"] == data and row["method"] in OURS and others):
-            cells = []
-            for what in figures:
-                best = max(others, key=lambda row: row[what]["mean"])
-                # As many items are scored as are learned from.
-                difference = paired(own[what]["runs"], best[what]["runs"], ratio=1.0)
-                sure = difference["low"] is not None and difference["low"] > 0
-                told = f"{bold(_signed(difference['mean'] or 0.0), sure)} ({interval(difference)})"
-                cells.append(f"{told} {best['method']}")
-            lines.append([set_title(data), *cells])
+    """Queries of another embedding model, all pairs: ours less the best other method, by each figure."""
+    figures, names = {"right": "right first choices", **{what: what for what in RANKED}}, each(report["rows"], "data")
+    lines = [[set_title(data), *(_ahead(report, data, "all", what) for what in figures)] for data in names]
     return Grid(["", *figures.values()], lines)
+
+
+@shown("spaces-ahead-by-pairs", "spaces")
+def ahead_by_pairs(report: Report) -> Grid:
+    """Queries of another embedding model: ours less the best other with as many pairs, in right first choices."""
+    names = each(report["rows"], "data")
+    lines = [[told, *(_ahead(report, data, count, "right") for data in names)] for count, told in PAIRS.items()]
+    return Grid(["pairs", *(set_title(name) for name in names)], [line for line in lines if any(line[1:])])
+
+
+def _ahead(report: Report, data: str, labels: str, what: str) -> str:
+    """Ours less the best other of a set and a number of pairs, own query left out, on the same splits, with its 95 %
+    confidence interval; bold above zero."""
+    rows = [row for row in report["rows"] if (row["data"], row["labels"]) == (data, labels)]
+    others = [row for row in rows if row["method"] not in (*OURS, *OWN_QUERY_COUNTED)]
+    for own in (row for row in rows if row["method"] in OURS and others):
+        best = max(others, key=lambda row: row[what]["mean"])
+        # As many items are scored as are learned from.
+        difference = paired(own[what]["runs"], best[what]["runs"], ratio=1.0)
+        sure = difference["low"] is not None and difference["low"] > 0
+        return f"{bold(_signed(difference['mean'] or 0.0), sure)} ({interval(difference)}) {best['method']}"
+    return ""
