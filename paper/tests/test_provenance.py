@@ -86,9 +86,10 @@ def test_a_sitting_outside_a_checkout_knows_what_it_is_told(source, monkeypatch)
     for told, clean in (("a" * 40, True), ("a" * 40 + "-dirty", False)):
         monkeypatch.setenv("AHOP_COMMIT", told)
         assert provenance.commit() == {"commit": "a" * 40, "clean": clean}
-    monkeypatch.setenv("AHOP_COMMIT", "main")
-    with pytest.raises(ValueError, match=r"AHOP_COMMIT must be the hash of a commit, .* got 'main'"):
-        provenance.commit()
+    for told in ("main", "a" * 7):
+        monkeypatch.setenv("AHOP_COMMIT", told)
+        with pytest.raises(ValueError, match=rf"AHOP_COMMIT must be the whole hash of a commit .* got '{told}'"):
+            provenance.commit()
 
 
 def test_code_is_what_the_work_imports_however_it_does(source):
@@ -189,6 +190,8 @@ def test_every_report_says_by_which_commit_it_was_made():
     for path, made in reports().items():
         told = provenance.commits(made)
         assert re.fullmatch(r"commits? [0-9a-f]{7}(, [0-9a-f]{7})*", told), f"{path.name}: {told}"
+        short = {sitting["commit"] for sitting in made["sittings"] if len(sitting["commit"]) != 40}
+        assert not short, f"{path.name} names commits by less than their whole hash: {short}"
 
 
 @pytest.mark.slow

@@ -27,13 +27,14 @@ _OURS = tuple(f"{package}." for package in SOURCES)
 def commit() -> dict[str, Any]:
     """The commit of the sources, and whether they are as committed; both None where nobody can know.
 
-    A copy that has no history, or another, takes it from the variable AHOP_COMMIT, as ``git describe --always --dirty``
-    would say it.
+    A copy that has no history, or another, takes it from the variable AHOP_COMMIT, as
+    ``git describe --always --dirty --abbrev=40`` would say it: a shorter hash may soon be that of two commits.
     """
     given = os.environ.get("AHOP_COMMIT")
     if given is not None:
-        if not re.fullmatch(r"[0-9a-f]{7,40}(-dirty)?", given):
-            raise ValueError(f"AHOP_COMMIT must be the hash of a commit, optionally followed by -dirty; got {given!r}")
+        if not re.fullmatch(r"[0-9a-f]{40}(-dirty)?", given):
+            expected = "the whole hash of a commit (40 digits), optionally followed by -dirty"
+            raise ValueError(f"AHOP_COMMIT must be {expected}; got {given!r}")
         return {"commit": given.removesuffix("-dirty"), "clean": not given.endswith("-dirty")}
     if (ROOT / ".git").exists():
         try:
