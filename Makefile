@@ -2,9 +2,12 @@
 PYTHON ?= python3
 PYTHON_OLDEST ?= python3.10
 BIN := .venv/bin
-# A process a core with a thread each is the fastest way through many small tests. They leave bytecode behind even where
-# the environment forbids it: without, every process compiles every file again.
-PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile
+# A process a core with a thread each is the fastest way through many small tests.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8 --dist loadfile
+# Files are compiled when they are first imported: compiling all of them takes longer than the installation. What was
+# compiled is kept, even where the environment forbids it: without, every process compiles every file again.
+PIP_INSTALL = $(BIN)/pip install --no-compile --quiet --disable-pip-version-check
+export PYTHONDONTWRITEBYTECODE :=
 
 # Real data lies beside the checkout on some machines; elsewhere it is downloaded when asked for.
 ifndef AHOP_DATA
@@ -19,7 +22,7 @@ setup: .venv/installed
 
 .venv/installed: pyproject.toml paper/pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e paper
+	$(PIP_INSTALL) -c constraints.txt -e '.[dev]' -e paper
 	touch $@
 
 demo: setup
@@ -32,7 +35,7 @@ playground: .venv/installed-for-playground
 	$(BIN)/ahop playground
 
 .venv/installed-for-playground: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,playground]' -e paper
+	$(PIP_INSTALL) -c constraints.txt -e '.[dev,playground]' -e paper
 	touch $@
 
 test: setup
@@ -44,7 +47,7 @@ test-slow: .venv/installed-for-slow
 	$(PYTEST) -m slow -rs
 
 .venv/installed-for-slow: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,slow]' -e paper
+	$(PIP_INSTALL) -c constraints.txt -e '.[dev,slow]' -e paper
 	touch $@
 
 # The tests once more with the lowest versions that both pyproject.toml allow, on the oldest Python.
@@ -79,7 +82,7 @@ linkcheck: .venv/installed-for-docs
 	$(SPHINX) -b linkcheck build/links
 
 .venv/installed-for-docs: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]' -e paper
+	$(PIP_INSTALL) -c constraints.txt -e '.[dev,docs]' -e paper
 	touch $@
 
 lint: setup
