@@ -224,27 +224,51 @@ def explain(
     return odds, whole, total
 
 
+# A share too small to change a sum. Where another regime explains a query far better, all of its pairs have one.
+_NO_SHARE = 1e-9
+
+
 @compiled
 def _gather(patterns, owner, gains, queries, odds, whole, shares, seen, first, last, sums, lost, amount):
     kinds, _, dims = odds.shape
+    # In double precision, products of what is unlikely are no denormal numbers, of which each would take an age. A loop
+    # writes one array: more are not made into vector instructions.
+    weight, gap = np.empty(dims), np.empty(dims)
+    by_noise, by_gap, by_pattern = np.empty(dims), np.empty(dims), np.empty(dims)
     for pair in range(first, last):
-        query, weight = owner[pair], shares[pair]
+        query, share = owner[pair], shares[pair]
+        if share < _NO_SHARE:
+            continue
         for place in range(dims):
-            own = weight * seen[query, place]
-            amount[place] += own
-            lost[query, place] += own / whole[pair, place]
+            weight[place] = share * seen[query, place]
+        for place in range(dims):
+            amount[place] += weight[place]
+        for place in range(dims):
+            weight[place] /= whole[pair, place]
+        for place in range(dims):
+            lost[query, place] += weight[place]
         for kind in range(kinds):
             gain = gains[kind]
             for place in range(dims):
-                answered = weight * seen[query, place] * odds[kind, pair, place] / whole[pair, place]
-                pattern = patterns[pair, place]
-                gap = queries[query, place] - gain * pattern
-                sums[kind, 0, place] += answered
-                sums[kind, 1, place] += answered * gap
-                sums[kind, 2, place] += answered * gap * gap
-                sums[kind, 3, place] += answered * pattern
-                sums[kind, 4, place] += answered * pattern * pattern
-                sums[kind, 5, place] += answered * gap * pattern
+                by_noise[place] = weight[place] * odds[kind, pair, place]
+            for place in range(dims):
+                gap[place] = queries[query, place] - gain * patterns[pair, place]
+            for place in range(dims):
+                by_gap[place] = by_noise[place] * gap[place]
+            for place in range(dims):
+                sums[kind, 0, place] += by_noise[place]
+            for place in range(dims):
+                sums[kind, 1, place] += by_gap[place]
+            for place in range(dims):
+                sums[kind, 2, place] += by_gap[place] * gap[place]
+            for place in range(dims):
+                sums[kind, 5, place] += by_gap[place] * patterns[pair, place]
+            for place in range(dims):
+                by_pattern[place] = by_noise[place] * patterns[pair, place]
+            for place in range(dims):
+                sums[kind, 3, place] += by_pattern[place]
+            for place in range(dims):
+                sums[kind, 4, place] += by_pattern[place] * patterns[pair, place]
 
 
 def gather(
