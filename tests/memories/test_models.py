@@ -148,6 +148,17 @@ def test_every_short_name_makes_its_network():
     assert ahop.create("d-hop", signs, k=5).separation.k == 5
 
 
+@pytest.mark.parametrize("name", ["softmax", "sparsemax", "entmax", "normmax", "ksubsets", "epanechnikov"])
+def test_who_takes_a_separation_for_a_network_is_told_one_whose_energy_never_rises(name):
+    patterns, queries = 0.6 * noise(12, 3, dtype=torch.float64), 0.8 * noise(200, 3, seed=1, dtype=torch.float64)
+    with pytest.raises(ValueError, match="it is a separation: ") as told:
+        ahop.create(name, patterns)
+    memory = eval(str(told.value).split("separation: ")[1])
+    moved = memory.retrieve(queries)
+    assert not torch.equal(moved, queries)
+    assert bool((memory.energy(moved) <= memory.energy(queries) + 1e-9).all())
+
+
 def test_a_network_of_your_own_is_created_by_any_name(monkeypatch):
     monkeypatch.setattr(Memory, "members", dict(Memory.members))
 

@@ -16,6 +16,8 @@ from ahop.similarity.base import Similarity
 
 # Names of a network with other arguments than its own defaults.
 _ALIASES: dict[str, tuple[type[Memory], dict[str, Any]]] = {"k2-hop": (KernelHopfield, {"loss": "retrieval"})}
+# The similarities that separations were published with, where that is not the dot product.
+_PUBLISHED_WITH = {"argmax": "manhattan", "epanechnikov": "distance"}
 
 
 def known_names() -> list[str]:
@@ -83,7 +85,9 @@ def create(name: str, patterns: Any, **options: Any) -> AssociativeMemory | Four
 
 def _part(name: str) -> str:
     """What to write for the name of a part of a network; nothing where it is none."""
-    for kind, parts in (("separation", Separation.members), ("similarity", Similarity.members)):
-        if name in parts:
-            return f"it is a {kind}: ahop.create('u-hop', patterns, {kind}={name!r})"
+    if name in Separation.members:
+        similarity = _PUBLISHED_WITH.get(name, "dot")
+        return f"it is a separation: ahop.create('u-hop', patterns, similarity={similarity!r}, separation={name!r})"
+    if name in Similarity.members:
+        return f"it is a similarity: ahop.create('u-hop', patterns, similarity={name!r})"
     return ""
