@@ -66,6 +66,16 @@ def test_known_strangers_teach_nothing(taught, alone):
     assert torch.equal(taught.recall(QUERIES).probabilities, alone.recall(QUERIES).probabilities)
 
 
+def test_strangers_that_are_marked_are_refused_more_often_than_those_that_nobody_knows(taught):
+    unmarked = BayesianHopfield(PATTERNS).fit(QUERIES, ORIGINS.masked_fill(~GENUINE, -1), hidden_causes=0)
+    _, queries, origins = world(seed=1)
+    marked, unmarked = (
+        float((memory.recall(queries[origins == STRANGER], reject=0.05).indices < 0).float().mean())
+        for memory in (taught, unmarked)
+    )
+    assert marked > unmarked + 0.3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [0, 10, 60])
 def test_they_teach_nothing_however_many_origins_are_known_beside_them(known):

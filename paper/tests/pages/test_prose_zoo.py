@@ -2,8 +2,10 @@
 
 from paper.tests.pages.sentences import ROOT, one, percent, points, rows, says
 
-from ahop_paper.pages.markdown import plain, read
+from ahop_paper.pages.markdown import figure, plain, read
+from ahop_paper.zoo import CEILING
 from ahop_paper.zoo_memories import NEAREST
+from ahop_paper.zoo_worlds import STRANGERS
 
 PAGE = "docs/results/zoo.md"
 
@@ -59,6 +61,30 @@ def test_strangers_are_detected_by_familiarity_far_better_than_by_probabilities(
     assert ours > max(told.values()) + 0.05
 
 
+def test_probabilities_are_as_far_off_among_strangers_as_an_oracle_is_sure_of_them():
+    ceiling = one("zoo", "calibration_error", world="strangers", model=CEILING)
+    assert says(PAGE, f"Among strangers, even the ceiling is {figure(ceiling)} off")
+    assert says(PAGE, "more than three quarters sure of one, and strangers are a fifth of the queries here")
+    # Of genuine queries it is as sure as right.
+    assert one("zoo", "calibration_error", world="damaged .4", model=CEILING) < 0.01
+    assert STRANGERS == 1 / 5 and 0.75 < ceiling / STRANGERS < 0.8
+    assert abs(one("zoo", "calibration_error", world="strangers", model="b-hop") - ceiling) < 0.01
+
+
+def test_a_reach_that_holds_every_genuine_query_holds_strangers_too():
+    name = "distance, epanechnikov"
+    told = one("zoo", "strangers_auroc", world="strangers", model=name)
+    assert says(PAGE, f"**`epanechnikov` tells hardly any stranger here** ({figure(told)})")
+    assert right("strangers")[name] == right("strangers")["nearest by L2"] and told < 0.6
+
+
+def test_who_is_sure_of_nothing_and_right_about_nothing_is_calibrated():
+    for model, world in (("dot, identity", "tablets"), ("b-hop*", "text models")):
+        error = figure(one("zoo", "calibration_error", world=world, model=model))
+        assert says(PAGE, f"has {error}") and says(PAGE, f"with {figure(right(world)[model])} right")
+        assert right(world)[model] < 0.01
+
+
 def test_where_nothing_is_learned_no_network_is_better_than_the_nearest():
     assert says(PAGE, "No network that learns nothing is better")
     for world in ("rounded", "mixtures"):
@@ -100,8 +126,8 @@ def in_dot_products(report):
     return dict(sorted(times.items(), key=lambda one: one[1]))
 
 
-def test_among_a_million_on_a_core_an_index_and_a_sum_are_cheaper_than_dot_products():
-    assert says(PAGE, "Among a million patterns, on a core, `b-hop` is cheaper than dot products")
+def test_among_a_million_on_one_core_an_index_and_a_sum_are_cheaper_than_dot_products():
+    assert says(PAGE, "Among a million patterns, on one core, `b-hop` is cheaper than dot products")
     assert says(PAGE, "`normmax` and `g-hop` cost most")
     times = in_dot_products("zoo-costs")
     assert {name for name, time in times.items() if time < 1} == {"b-hop", "f-hop"}

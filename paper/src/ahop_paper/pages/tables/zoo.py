@@ -111,7 +111,8 @@ def zoo_costs(report: Report) -> Grid:
 
 
 def _cost(one: Row) -> tuple[str, str]:
-    return plain(one["times"]), f"{one['bytes'] / 1024:,.0f}"
+    kib = one["bytes"] / 1024
+    return plain(one["times"]), "< 1" if kib < 1 else f"{kib:,.0f}"
 
 
 def _worlds(report: Report) -> list[Row]:
