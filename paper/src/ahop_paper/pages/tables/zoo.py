@@ -87,16 +87,21 @@ def zoo_trust(report: Report) -> Grid:
 
 @shown("zoo-capacity", "zoo")
 def zoo_capacity(report: Report) -> Grid:
-    """How many patterns each holds; those that hold as many share a line."""
-    most = report["config"]["most"]
-    alike: dict[float, list[str]] = {}
-    for row in report["rows"]:
-        if row["world"] == CAPACITY:
-            alike.setdefault(row["capacity"]["mean"], []).append(_title(row["model"]))
-    lines = [
-        [_joined(names), f"{held:,.0f}" if held < most else f"≥ {most:,}"] for held, names in sorted(alike.items())
-    ]
-    return Grid(["", "capacity"], lines)
+    """How many patterns each holds, and between which ends over seeds; those that hold as many share a line."""
+    alike: dict[str, list[str]] = {}
+    rows = [row for row in report["rows"] if row["world"] == CAPACITY]
+    for row in sorted(rows, key=lambda row: row["capacity"]["mean"]):
+        held = _held(row["capacity"]["runs"], report["config"]["most"])
+        alike.setdefault(held, []).append(_title(row["model"]))
+    return Grid(["", "capacity"], [[_joined(names), held] for held, names in alike.items()])
+
+
+def _held(runs: list[int], most: int) -> str:
+    """The mean of capacities and its range; at least as many where a search ended at ``most``."""
+    low, high = min(runs), max(runs)
+    or_more = "≥ " * (high == most)
+    mean = f"{or_more}{fmean(runs):,.0f}"
+    return mean if low == high else f"{mean} ({low:,} to {or_more}{high:,})"
 
 
 @shown("zoo-costs", "zoo-costs")
