@@ -1,3 +1,4 @@
+import copy
 import warnings
 
 import numpy as np
@@ -94,6 +95,41 @@ def test_probabilities_are_those_of_bayes(own):
     found = Oracle(patterns, Noisy(0.4), prior=own).recall(queries, 5, prior=prior)
     assert (found.indices.numpy() == (-posterior).argsort(1)[:, :5]).all()
     np.testing.assert_allclose(found.probabilities.numpy(), -np.sort(-posterior, 1)[:, :5], rtol=1e-6)
+
+
+def contexts(count):
+    """Patterns in 64 contexts, damaged queries with their origins, and which patterns the context of each allows."""
+    draw = torch.Generator().manual_seed(0)
+    patterns = torch.randn(512, 16, generator=draw, dtype=torch.float64)
+    origins = torch.randint(512, (count,), generator=draw)
+    queries = patterns[origins] + 1.2 * torch.randn(count, 16, generator=draw, dtype=torch.float64)
+    return patterns, queries, origins, torch.arange(512) % 64 == origins[:, None] % 64
+
+
+# Signs tie, which leaves the order open.
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "e-hop"])
+def test_in_a_context_a_memory_answers_as_one_of_its_patterns_alone(name):
+    patterns, queries, origins, allowed = contexts(100)
+    memory = ahop.create(name, patterns)
+    found = memory.recall(queries, 8, prior=allowed)
+    for row, kept in enumerate(allowed):
+        alone = copy.deepcopy(memory).remove((~kept).nonzero().squeeze(1)).recall(queries[row], 8)
+        assert kept.nonzero().squeeze(1)[alone.indices].equal(found.indices[row])
+        torch.testing.assert_close(found.probabilities[row], alone.probabilities, rtol=1e-9, atol=1e-12)
+    without, within = ((one.indices[:, 0] == origins).double().mean() for one in (memory.recall(queries), found))
+    assert within > without + 0.1
+
+
+def test_a_context_never_brings_the_best_rival_nearer_and_weighs_what_it_leaves_out_by_exactly_zero():
+    patterns, queries, origins, allowed = contexts(200)
+    memory = ModernHopfield(patterns, beta=0.2, values=torch.eye(512, dtype=torch.float64))
+    without, within = memory.retrieve(queries), memory.retrieve(queries, prior=allowed)
+    assert not within[~allowed].any()
+    lead = [
+        (one.gather(1, origins[:, None]).squeeze(1) / one.scatter(1, origins[:, None], 0.0).amax(1)).log()
+        for one in (without, within)
+    ]
+    assert bool((lead[1] >= lead[0] - 1e-9).all()) and float((lead[1] - lead[0]).median()) > 0.5
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 EPANECHNIKOV = "tests/separation/test_epanechnikov.py::"
 REGULARISED = "tests/separation/test_regularised.py::"
+CONTEXT = "tests/memories/test_context.py::"
 GAUSSIAN = "tests/memories/test_gaussian.py::"
 SCATTERED = "tests/memories/test_oracle.py::test_a_pattern_that_scatters_is_as_likely_as_the_mean_over_where_it_may_be"
 SPREAD = "tests/memories/test_scattered.py::"
@@ -179,7 +180,17 @@ DEFINITIONS = (
         "src/ahop/memories/context.py",
         "some.prior = self.prior",
         "some.prior = (self.prior > 0).to(self.prior)",
-        ("tests/memories/test_context.py::test_probabilities_are_those_of_bayes",),
+        (CONTEXT + "test_probabilities_are_those_of_bayes",),
+    ),
+    Mutant(
+        "what a context leaves out competes",
+        "src/ahop/memories/context.py",
+        "some.prior = self.prior",
+        "some.prior = torch.ones_like(self.prior)",
+        (
+            CONTEXT + "test_in_a_context_a_memory_answers_as_one_of_its_patterns_alone",
+            CONTEXT + "test_a_context_never_brings_the_best_rival_nearer_and_weighs_what_it_leaves_out_by_exactly_zero",
+        ),
     ),
     # --- layers -----------------------------------------------------------------------------------------------
     Mutant(

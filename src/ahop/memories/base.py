@@ -185,7 +185,8 @@ class AssociativeMemory(Stored):
                 ``(..., N)``, as counts, probabilities or True for what it may mean. It multiplies the memory's own.
                 A mask, a sparse tensor ``(n, N)`` and zeros cost nothing: only patterns that a query may mean
                 are scored. A function from a slice of the n queries to their ``(m, N)`` keeps memory bounded. None is
-                uniform.
+                uniform. It is the context of Context-gated associative retrieval (2026), without that paper's gate
+                circuit.
 
         Shape:
             ``indices`` and ``probabilities`` are ``(..., k)``, best first; where the prior, or a reach, leaves fewer

@@ -4,6 +4,10 @@ r"""What is known beside a query, a place, a mass or a class, as a prior of its 
 
 A pattern of prior zero is no candidate. Queries that share candidates make a group, and each group meets a memory of
 these alone, so that the rest costs nothing.
+
+That context separates memories and makes them sparse is from Context-gated associative retrieval (2026, arXiv
+2605.10970). There a circuit turns a context into a gate, which the state that is retrieved moves in turn; here the
+context itself is given, as a prior that stays what it is.
 """
 
 from __future__ import annotations
