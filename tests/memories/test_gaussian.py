@@ -3,9 +3,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.linalg import inv, sqrtm
 
 import ahop
 from ahop import GaussianHopfield
+from ahop.separation import Softmax
 
 BIAS, NOISE = 0.2, 0.15
 
@@ -263,3 +265,41 @@ def test_it_is_known_by_its_name_and_kept_in_a_file(tmp_path):
     memory = ahop.create("g-hop", means, spread=spread).fit(queries, origins)
     memory.save(tmp_path)
     assert torch.equal(ahop.load(tmp_path).scores(queries), memory.scores(queries))
+
+
+def squared_wasserstein(one, other):
+    """Between two Gaussians of any covariance, each a mean and that (Bures)."""
+    root = sqrtm(one[1])
+    return ((one[0] - other[0]) ** 2).sum() + np.trace(one[1] + other[1] - 2 * sqrtm(root @ other[1] @ root))
+
+
+def transport(start, end):
+    """The map that moves one centred Gaussian to another, by their covariances."""
+    root = sqrtm(start)
+    return inv(root) @ sqrtm(root @ end @ root) @ inv(root)
+
+
+def test_means_beside_deviations_are_the_published_memory_of_gaussians_without_correlations():
+    draw = np.random.default_rng(0)
+    means, spread = draw.normal(size=(6, 3)), np.exp(0.5 * draw.normal(size=(6, 3)))
+    mean, deviation = draw.normal(size=3), np.exp(0.5 * draw.normal(size=3))
+    memory = ahop.AssociativeMemory(np.concatenate([means, spread], 1), "distance", Softmax(1.5))
+    query, beta = np.concatenate([mean, deviation]), float(memory.separation.beta)
+
+    stored = [(centre, np.diag(one**2)) for centre, one in zip(means, spread, strict=True)]
+    far = np.array([squared_wasserstein(one, (mean, np.diag(deviation**2))) for one in stored])
+    np.testing.assert_allclose(memory.scores(query), -far, rtol=1e-10)
+    np.testing.assert_allclose(memory.energy(query), -np.log(np.exp(-beta * far).sum()) / beta, rtol=1e-10)
+
+    weights = np.exp(-beta * far) / np.exp(-beta * far).sum()
+    move = sum(weight * transport(np.diag(deviation**2), one) for weight, (_, one) in zip(weights, stored, strict=True))
+    moved = memory.retrieve(query).numpy()
+    np.testing.assert_allclose(moved[:3], weights @ means, rtol=1e-10)
+    np.testing.assert_allclose(np.diag(moved[3:] ** 2), move @ np.diag(deviation**2) @ move, rtol=1e-10, atol=1e-12)
+
+    # At rest, the barycentre of the patterns by weights that are its own.
+    rest = memory.retrieve(query, steps=None, tolerance=1e-12)
+    covariance, weights = np.diag(rest[3:].numpy() ** 2), memory.weights(rest).numpy()
+    root = sqrtm(covariance)
+    consistent = sum(weight * sqrtm(root @ one @ root) for weight, (_, one) in zip(weights, stored, strict=True))
+    np.testing.assert_allclose(consistent, covariance, rtol=1e-9, atol=1e-12)

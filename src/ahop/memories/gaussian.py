@@ -37,6 +37,20 @@ class GaussianHopfield(Scattered, Doubting):
     than by chance or, without labels, queries fit these patterns no better than others like them, ``report.found`` is
     False and probabilities are the prior.
 
+    Another memory of Gaussians is that of Tankala and Balasubramanian (Dense associative memory on the
+    Bures-Wasserstein space, 2025). There queries are Gaussians as well, and nothing is measured or learned: they are as
+    far from patterns as it takes to move one to the other,
+
+    .. math:: W_2^2 = \lVert \xi_k - \mu \rVert^2 + \lVert \sigma_k - \sigma \rVert^2
+
+    where no values are correlated. So it is a plain memory of means beside standard deviations, whose step leads to the
+    barycentre of patterns by their weights:
+
+        >>> means, spread = torch.tensor([[0.0], [0.0]]), torch.tensor([[0.5], [2.0]])
+        >>> memory = ahop.AssociativeMemory(torch.cat([means, spread], 1), "distance", ahop.separation.Softmax(4.0))
+        >>> memory.recall([0.1, 1.8]).indices   # a mean of 0.1 and a standard deviation of 1.8
+        tensor([1])
+
     Args:
         patterns: The means, ``(N, d)``.
         spread: The standard deviation of a measurement of each pattern, ``(N, d)``; None scatters nothing.
