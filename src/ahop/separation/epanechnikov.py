@@ -26,6 +26,10 @@ class Epanechnikov(Tempered):
     of exactly 0, a state stays where it is, and ``values`` or a layer read out zero. Their energy is flat and finite:
     the paper's :math:`\epsilon`, added to the sum, is the least number of the type.
 
+    A reach is a distance. Dot products, the default of layers, and cosines may be positive, as if a query were nearer
+    to a pattern than the pattern itself: every pattern on the query's side then reaches it, and strangers have an
+    answer.
+
     Weights are constant within a reach, so gradients pass through the energy and the probabilities, but not through
     the weights. There is no prior: it would change reaches.
 
