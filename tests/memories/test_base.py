@@ -296,7 +296,7 @@ def test_a_hundred_thousand_patterns():
         (lambda m: AssociativeMemory(torch.eye(3), "dot", "softmax", modulation="kernel"), "modulation must be a Mod"),
         (lambda m: ModernHopfield(torch.eye(3), beta=math.inf), "beta must be a number in 1e-20 to 1e\\+20, got inf"),
         (lambda m: ahop.create("z-hop", torch.eye(3)), "unknown model 'z-hop'; known: a-hop"),
-        (lambda m: ahop.create("argmax", torch.eye(3)), r"create\('u-hop', patterns, separation='argmax'"),
+        (lambda m: ahop.create("argmax", torch.eye(3)), r"similarity='manhattan', separation='argmax'"),
         (lambda m: ahop.create("cosine", torch.eye(3)), r"create\('u-hop', patterns, similarity='cosine'"),
         (lambda m: memory_budget(5).__enter__(), "bytes must be at least 1 MiB"),
     ],

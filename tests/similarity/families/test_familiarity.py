@@ -60,6 +60,7 @@ def test_a_memory_is_no_surer_than_it_is_right_where_a_fifth_are_strangers(memor
     assert float(found.probabilities[:, 0].mean()) < right + 0.04
 
 
+@pytest.mark.slow
 def test_where_all_but_strangers_have_labels_it_is_as_sure_as_further_queries_allow():
     noise = torch.Generator().manual_seed(0)
     every = torch.randn(400, 16, generator=noise)
