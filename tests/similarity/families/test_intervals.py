@@ -40,7 +40,7 @@ WORLDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", WORLDS)
 @torch.no_grad()
 def test_with_twenty_labels_the_interval_of_a_report_holds_the_truth_nine_times_in_ten(name):
     stored, happens = WORLDS[name]
