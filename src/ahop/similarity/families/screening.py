@@ -72,7 +72,12 @@ def screened(data: TrainingData, families: Sequence[Family], seed: int) -> list[
     """
     small = CrossValidation(data, seed, screening=True)
     found = [one for view in views_of(data) for one in _of_view(small, families, view)]
-    return sorted(found, key=lambda one: -round(one.promise, 2))
+    return sorted(found, key=_by_promise, reverse=True)
+
+
+def _by_promise(one: Screened) -> float:
+    """Promise, as far as it counts: of candidates that are level to two digits, the first is taken, the simplest."""
+    return round(one.promise, 2)
 
 
 def finalists(candidates: list[Screened]) -> list[Screened]:
@@ -93,6 +98,6 @@ def _of_view(small: CrossValidation, families: Sequence[Family], view: View) -> 
 
 def promising_views(candidates: list[Screened]) -> list[View]:
     """Rows as they are, and the way to look at them in which the plain candidates do best, if clearly better there."""
-    best = candidates[0]
+    best = max(candidates, key=_by_promise)
     plainest = next(one for one in candidates if one.view.plain)
     return [plainest.view, best.view] if best.held_out.surer_than(plainest.held_out) else [plainest.view]

@@ -203,9 +203,9 @@ def _agreed(data: TrainingData, causes: Candidate, seed: int) -> Candidate:
 
     def agreement(candidate: Candidate) -> float:
         assert candidate.refit is not None
-        models = [(candidate.refit(one), other), (candidate.refit(other), one)]
-        share = calibration.agreement(models[0][0], models[1][0], data)
-        judged = calibration.by_labels(models, data)
+        of_one, of_other = candidate.refit(one), candidate.refit(other)
+        share = calibration.agreement(of_one, of_other, data)
+        judged = calibration.by_labels([(of_one, other), (of_other, one)], data)
         return share if judged is None else judged.bound(share)
 
     simpler = [
