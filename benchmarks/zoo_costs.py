@@ -12,7 +12,6 @@ from pathlib import Path
 
 from ahop._checks import as_device
 from ahop_paper import report
-from ahop_paper.zoo import WORLDS_ALONE
 from ahop_paper.zoo_costs import BATCH, DIM, cost
 from ahop_paper.zoo_memories import models
 
@@ -29,7 +28,7 @@ def main(words: Sequence[str] | None = None) -> None:
     head = report.stamp("zoo_costs", config, __file__)
     rows = []
     for name, model in models().items():
-        if name not in WORLDS_ALONE:
+        if not model.worlds_alone:
             rows.append({"model": name, "costs": cost(model, counts, device)})
             print(rows[-1], flush=True)
     if not asked.quick:

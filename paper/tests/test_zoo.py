@@ -158,7 +158,7 @@ def test_who_asks_for_a_spread_takes_part_where_there_is_one_and_nowhere_else():
     config = small("g-hop", "g-hop, with spread", worlds=("damaged .4", "replicates"), runs=1)
     asked = {(world, model) for world, model, _ in zoo._jobs(config) if model == "g-hop, with spread"}
     assert asked == {("replicates", "g-hop, with spread")}
-    assert {name for name, one in zoo_memories.models().items() if one.spread} < set(zoo.WORLDS_ALONE)
+    assert all(one.worlds_alone for one in zoo_memories.models().values() if one.spread)
 
 
 def test_units_of_minus_one_and_one_store_signs_around_the_mean():
@@ -282,13 +282,14 @@ def benchmark():
 @pytest.mark.parametrize(("device", "report"), [("cpu", "zoo-costs.json"), ("meta", "zoo-costs-meta.json")])
 def test_costs_are_measured_where_they_are_asked_for_and_each_device_has_its_report(device, report, monkeypatch):
     measured, written, costs = [], [], benchmark()
-    monkeypatch.setattr(costs, "models", lambda: {"m-hop": "a model", "b-hop*": "no network"})
+    network = zoo_memories.Model(zoo_memories.nearest)
+    monkeypatch.setattr(costs, "models", lambda: {"m-hop": network, "b-hop*": network._replace(worlds_alone=True)})
     monkeypatch.setattr(costs, "cost", lambda *asked: measured.append(asked) or [])
     monkeypatch.setattr(costs.report, "write", lambda found, target: written.append((found, target)))
     costs.main(["--quick", "--device", device])
-    assert measured == [("a model", costs.FEW, device)] and not written
+    assert measured == [(network, costs.FEW, device)] and not written
     costs.main(["--device", device])
-    assert measured[1:] == [("a model", costs.COUNTS, device)]
+    assert measured[1:] == [(network, costs.COUNTS, device)]
     found, target = written[0]
     assert target.name == report and found["config"]["device"] == device
     with pytest.raises(ValueError, match="device must be one that PyTorch can use here, got 'gpu'"):

@@ -14,6 +14,8 @@ from ahop.nn import Hopfield
 from ahop.similarity import Adaptive
 
 MODELS = ("m-hop", "s-hop", "k-hop", "a-hop", "a-hop-1")
+# What pages call one, where that is not its name.
+TITLES = {"a-hop-1": "a-hop, one base"}
 
 
 def layer(model: str, width: int, heads: int) -> Hopfield:

@@ -26,9 +26,6 @@ Done = dict[str, Any]
 Job = tuple[str, str, int]
 FREE = ("worlds", "models", "runs", "seed")
 CEILING, CAPACITY = "oracle", "capacity"
-# Without labels a memory is asked as with them, only one world has a spread, and a baseline is no network: what they
-# hold and cost is not measured.
-WORLDS_ALONE = ("b-hop*", "b-hop, with spread", "g-hop, with spread", "ridge")
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ def run(
 def _jobs(config: Config) -> list[Job]:
     """What there is to do; what takes long comes first, for no process to wait for it in the end."""
     everyone = models()
-    networks = [name for name in config.models if name not in WORLDS_ALONE]
+    networks = [name for name in config.models if not everyone[name].worlds_alone]
     found = [(CAPACITY, name, seed) for name in networks for seed in config.seeds]
     for world in config.worlds:
         place = TRIALS[world]

@@ -101,12 +101,14 @@ Builder = Callable[[Tensor, Samples], Made]
 
 class Model(NamedTuple):
     """How it is made of patterns and of queries to learn from, whether these may have another width, whether learning
-    takes long, and whether it asks how far measurements of each pattern scatter."""
+    takes long, whether it asks how far measurements of each pattern scatter, and whether it takes part in worlds alone:
+    what it holds and costs is not measured."""
 
     build: Builder
     any_width: bool = False
     long: bool = False
     spread: bool = False
+    worlds_alone: bool = False
 
 
 @lineage.picks
@@ -116,17 +118,20 @@ def models() -> dict[str, Model]:
     # Finding out what happens to queries takes long, and may take them to another space.
     finds_out = {name: issubclass(kind_of(name), BayesianHopfield) for name in ours}
     found = {name: Model(partial(network, name), any_width=finds_out[name], long=finds_out[name]) for name in ours}
-    found["b-hop*"] = Model(unlabelled, any_width=True, long=True)
+    # Without labels a memory is asked as with them, only one world has a spread, and a baseline is no network.
+    found["b-hop*"] = Model(unlabelled, any_width=True, long=True, worlds_alone=True)
     for name in ours:
         if issubclass(kind_of(name), Scattered):
-            found[f"{name}, with spread"] = Model(partial(scattered, name), long=finds_out[name], spread=True)
+            found[f"{name}, with spread"] = Model(
+                partial(scattered, name), long=finds_out[name], spread=True, worlds_alone=True
+            )
     for name, kind in Separation.members.items():
         if issubclass(kind, Separation) and _is_ours(kind):
             # A score below zero has no weight where weights are no distribution.
             similarity = "distance" if kind.probabilistic else "dot"
             found[f"{similarity}, {name}"] = Model(partial(parts, similarity, name))
     found |= {name: Model(partial(nearest, similarity)) for name, similarity in NEAREST.items()}
-    found["ridge"] = Model(ridge, any_width=True)
+    found["ridge"] = Model(ridge, any_width=True, worlds_alone=True)
     return found
 
 

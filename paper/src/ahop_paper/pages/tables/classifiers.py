@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ahop_paper.pages.markdown import Grid, Report, bold, figure, interval, plain, with_spread
 from ahop_paper.pages.tables.registry import Row, beside_paper, by, cells_of, each, set_title, shown
 from ahop_paper.table_models import MODELS
+from ahop_paper.vision import TITLES
 
 
 @shown("bags", "mil")
@@ -78,7 +79,7 @@ def images(trained: Report, timed: Report) -> Grid:
         [f"accuracy, {most} seeds", *cells_of(accuracy, models, lambda row: with_spread(row["accuracy"]))],
         ["a training step", *cells_of(costs, models, cost)],
     ]
-    return Grid(["", *("a-hop, one base" if model == "a-hop-1" else model for (model,) in models)], lines)
+    return Grid(["", *(TITLES.get(model, model) for (model,) in models)], lines)
 
 
 def trained(report: Report) -> Grid:
