@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahop._files import own_folder, require_folder, require_writable, whole_file, write_tensors, write_whole
+from ahop._files import atomic_file, own_folder, require_folder, require_writable, write_atomically, write_tensors
 
 
 def names(folder):
@@ -16,8 +16,8 @@ def names(folder):
 
 def test_a_file_takes_its_name_when_it_is_complete(tmp_path):
     path = tmp_path / "x.txt"
-    write_whole("before", path)
-    with whole_file(str(path)) as file:
+    write_atomically("before", path)
+    with atomic_file(str(path)) as file:
         file.write(b"after")
         assert path.read_text() == "before"
     assert path.read_text() == "after" and names(path.parent) == ["x.txt"]
@@ -26,8 +26,8 @@ def test_a_file_takes_its_name_when_it_is_complete(tmp_path):
 @pytest.mark.parametrize("error", [ValueError, OSError, KeyboardInterrupt])
 def test_after_an_error_everything_is_as_it_was(tmp_path, error):
     path = tmp_path / "x.txt"
-    write_whole("before", path)
-    with pytest.raises(error), whole_file(path) as file:
+    write_atomically("before", path)
+    with pytest.raises(error), atomic_file(path) as file:
         file.write(b"half")
         raise error
     assert path.read_text() == "before" and names(tmp_path) == ["x.txt"]
@@ -35,9 +35,9 @@ def test_after_an_error_everything_is_as_it_was(tmp_path, error):
 
 def test_of_two_writers_in_one_process_the_last_one_wins(tmp_path):
     path = tmp_path / "x.txt"
-    with whole_file(path) as first:
+    with atomic_file(path) as first:
         first.write(b"first")
-        with whole_file(path) as second:
+        with atomic_file(path) as second:
             second.write(b"second")
         assert path.read_text() == "second"
     assert path.read_text() == "first" and names(tmp_path) == ["x.txt"]
@@ -50,17 +50,17 @@ def test_a_write_removes_what_killed_writers_of_its_name_left_long_ago(tmp_path)
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (0, 0))
     (tmp_path / ".x.txt-fedcba9876543210.part").touch()
-    write_whole("new", tmp_path / "x.txt")
+    write_atomically("new", tmp_path / "x.txt")
     assert names(tmp_path) == sorted([*kept, ".x.txt-fedcba9876543210.part", "x.txt"])
 
 
 def test_a_writer_that_still_writes_is_left_alone_however_long_ago_it_began(tmp_path):
     path = tmp_path / "x.txt"
-    with whole_file(path) as slow:
+    with atomic_file(path) as slow:
         os.utime(slow.name, (0, 0))
         slow.write(b"slow")
         slow.flush()
-        write_whole("fast", path)
+        write_atomically("fast", path)
     assert path.read_text() == "slow" and names(tmp_path) == ["x.txt"]
 
 
@@ -74,7 +74,7 @@ def test_tensors_are_read_back_as_they_were_written(tmp_path_factory, data):
         for name, shape in shapes.items()
     }
     path = tmp_path_factory.getbasetemp() / "tensors"
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         write_tensors(tensors, file)
         opened = os.fstat(file.fileno()).st_ino
     assert path.stat().st_ino == opened
@@ -85,7 +85,7 @@ def test_tensors_are_read_back_as_they_were_written(tmp_path_factory, data):
 
 def test_a_file_has_the_rights_that_any_new_file_has(tmp_path):
     (tmp_path / "plain").touch()
-    write_whole("", tmp_path / "x.txt")
+    write_atomically("", tmp_path / "x.txt")
     assert (tmp_path / "x.txt").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
@@ -110,7 +110,7 @@ def test_a_folder_that_nobody_made_is_not_made(tmp_path):
     with pytest.raises(ValueError, match=r"x\.json cannot be written: the folder '.*new' does not exist"):
         require_writable(path)
     with pytest.raises(FileNotFoundError, match=r"the folder '.*new' does not exist"):
-        write_whole("", path)
+        write_atomically("", path)
     assert not names(tmp_path)
 
 

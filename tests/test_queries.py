@@ -39,4 +39,4 @@ def test_values_are_masked_as_their_queries_are():
     asked, whole = Queries(ROWS, SEEN), Queries(ROWS)
     assert asked.masked(2 * ROWS).equal(2 * ROWS * SEEN) and whole.masked(ROWS) is ROWS
     assert asked.mask.equal(SEEN.float()) and whole.mask.equal(torch.ones_like(ROWS))
-    assert asked.seen is SEEN and bool(whole.seen.all())
+    assert asked.boolean_mask is SEEN and bool(whole.boolean_mask.all())

@@ -26,7 +26,7 @@ _KINDS = {
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write into, which takes its name only when the block ends, complete on disk; its folder must be there.
 
     Of several writers, threads or processes, the last one wins; a reader sees what one of them wrote, all of it. After
@@ -49,14 +49,14 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     _sync(path.parent)
 
 
-def write_whole(text: str, path: str | os.PathLike[str]) -> None:
+def write_atomically(text: str, path: str | os.PathLike[str]) -> None:
     """Write a text so that the file is never half of it."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(text.encode())
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that :func:`whole_file` could not write, and leave nothing behind."""
+    """Refuse a path that :func:`atomic_file` could not write, and leave nothing behind."""
     path = Path(path)
     try:
         if path.is_dir():

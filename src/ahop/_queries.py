@@ -73,7 +73,7 @@ class Queries:
         return torch.ones_like(self.rows) if self.observed is None else self.observed.to(self.rows)
 
     @property
-    def seen(self) -> Tensor:
+    def boolean_mask(self) -> Tensor:
         """True where an entry was observed, even if all were."""
         return torch.ones_like(self.rows, dtype=torch.bool) if self.observed is None else self.observed
 

@@ -109,7 +109,7 @@ def test_it_follows_what_is_added_and_removed(kind, prior):
 def test_what_is_added_or_removed_is_not_encoded_again(monkeypatch):
     memory, _ = memory_of("likelihood")
     index = memory.index()
-    monkeypatch.setattr(module, "made", lambda memory: pytest.fail("made anew"))
+    monkeypatch.setattr(module, "build_engine", lambda memory: pytest.fail("made anew"))
     memory.add(drawn(10, DIM))
     memory.remove([3])
     assert len(index.engine) == COUNT + 9

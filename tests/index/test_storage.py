@@ -17,7 +17,7 @@ def test_it_is_opened_as_it_was_saved(tmp_path, name, prior, monkeypatch):
     memory, queries = memory_of(name, prior)
     before = memory.index().recall(queries, k=3)
     memory.index().save(tmp_path)
-    monkeypatch.setattr(module, "made", lambda memory: pytest.fail("made anew"))
+    monkeypatch.setattr(module, "build_engine", lambda memory: pytest.fail("made anew"))
     index = ahop.load(tmp_path)
     assert isinstance(index, Index) and index.memory.index() is index
     after = index.recall(queries, k=3)
@@ -95,7 +95,7 @@ def test_a_save_that_breaks_off_leaves_what_was_there(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("ahop.index.storage.write_whole", fail)
+    monkeypatch.setattr("ahop.index.storage.write_atomically", fail)
     with pytest.raises(OSError, match="disk full"):
         memory.index().save(tmp_path)
     monkeypatch.undo()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ahop._files import whole_file
+from ahop._files import atomic_file
 from ahop.plot.canvas import BLUE, GREY
 from ahop.similarity import Density, Similarity
 from ahop_paper._libraries import require
@@ -205,5 +205,5 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
 
 def write(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Into a file, of the kind that its ending says."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         figure.savefig(file, dpi=150, format=Path(path).suffix[1:] or "png")

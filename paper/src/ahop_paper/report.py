@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ahop._files import require_writable, write_whole
+from ahop._files import require_writable, write_atomically
 from ahop._version import __version__
 from ahop_paper import provenance
 
@@ -266,4 +266,4 @@ def write(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
 
 def write_as_is(report: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write a report that nobody works at any more."""
-    write_whole(json.dumps(report, indent=1) + "\n", path)
+    write_atomically(json.dumps(report, indent=1) + "\n", path)

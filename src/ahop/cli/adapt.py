@@ -43,7 +43,7 @@ def adapt(
 
     from ahop import linkage, tables
     from ahop._checks import choice
-    from ahop._files import require_folder, whole_file
+    from ahop._files import atomic_file, require_folder
     from ahop.linkage.rows import in_rows
 
     if metric is not None:
@@ -80,7 +80,7 @@ def adapt(
     for line in told:
         say(*line)
     if out.suffix.lower() == ".npy":
-        with whole_file(out) as file:
+        with atomic_file(out) as file:
             np.save(file, vectors)
     else:
         like = held.values[:, [held.columns.index(name) for name in columns]]

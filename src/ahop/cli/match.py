@@ -42,7 +42,7 @@ def match(
     """Match rows of two tables: learn what happened to them on their way, and say how right the matches are."""
     from ahop import linkage, tables
     from ahop._checks import within
-    from ahop._files import write_whole
+    from ahop._files import write_atomically
 
     # What can be refused is refused before the work.
     for share, name in ((require, "--require"), (reject, "--reject")):
@@ -80,9 +80,9 @@ def match(
     tables.write(found.table(), out, incoming.decimal)
     if asked is not None:
         tables.write(asked, checks, incoming.decimal)
-        write_whole(linkage.check_page(found, asked, checks.name), checks.with_suffix(".html"))
+        write_atomically(linkage.check_page(found, asked, checks.name), checks.with_suffix(".html"))
     if report is not None and shown is not None:
-        write_whole(shown, report)
+        write_atomically(shown, report)
     if save is not None:
         found.model.save(save)
     for line in linkage.lines(found, to_fill):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ahop._files import whole_file
+from ahop._files import atomic_file
 from ahop._progress import progress
 
 
@@ -81,7 +81,7 @@ def download(url: str, path: Path, sha256: Sequence[str] = ()) -> None:
     # Not by pooch: it would bring eight packages to every user of the core, and knows one checksum for a file.
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with whole_file(path) as target, urllib.request.urlopen(url, timeout=30) as source:
+        with atomic_file(path) as target, urllib.request.urlopen(url, timeout=30) as source:
             size, digest = int(source.headers.get("Content-Length") or 0), hashlib.sha256()
             with progress(f"downloading {path.name}", -(-size // 2**16) or None) as bar:
                 while chunk := source.read(2**16):

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from ahop._checks import UNKNOWN, choice
-from ahop.estimators.whole import whole_or_not
+from ahop.estimators.atomic import atomic_fit
 from ahop.memories import BayesianHopfield
 from ahop.similarity import Moved
 
@@ -53,7 +53,7 @@ class QueryAdapter(TransformerMixin, BaseEstimator):
     def __init__(self, metric: str = "cosine") -> None:
         self.metric = metric
 
-    @whole_or_not
+    @atomic_fit
     def fit(self, X: Any, y: Any = None, library: Any = None) -> QueryAdapter:  # noqa: N803
         """Learn the map.
 

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from ahop._checks import as_device, choice, integer, within
 from ahop._cycle import cycle
 from ahop._progress import progress
+from ahop.estimators.atomic import atomic_fit
 from ahop.estimators.targets import as_classes, as_column, as_targets, is_missing
-from ahop.estimators.whole import whole_or_not
 from ahop.nn import AttentionPooling, BagNetwork, HopfieldPooling, MaxPooling, MeanPooling, pad
 
 POOLINGS = ("hopfield", "mean", "max", "attention")
@@ -123,7 +123,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
         self.verbose = verbose
 
-    @whole_or_not
+    @atomic_fit
     def fit(self, X: Any, y: Any, bags: Any = None) -> HopfieldBagClassifier:  # noqa: N803
         """Learn from bags and a label for each.
 

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 
+from ahop.estimators.atomic import atomic_fit
 from ahop.estimators.tables import TableEstimator
 from ahop.estimators.targets import as_classes
-from ahop.estimators.whole import whole_or_not
 
 
 class HopfieldClassifier(ClassifierMixin, TableEstimator):
@@ -137,7 +137,7 @@ class HopfieldClassifier(ClassifierMixin, TableEstimator):
         )
         self.class_weight = class_weight
 
-    @whole_or_not
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldClassifier:  # noqa: N803
         """Store rows and their classes, and learn what is alike; a row of weight 2 counts as two.
 

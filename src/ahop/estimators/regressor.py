@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from ahop.estimators.atomic import atomic_fit
 from ahop.estimators.tables import TableEstimator
-from ahop.estimators.whole import whole_or_not
 
 
 class HopfieldRegressor(RegressorMixin, TableEstimator):
@@ -39,7 +39,7 @@ class HopfieldRegressor(RegressorMixin, TableEstimator):
         True
     """
 
-    @whole_or_not
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HopfieldRegressor:  # noqa: N803
         """Store rows and their values, and learn what is alike; a row of weight 2 counts as two.
 

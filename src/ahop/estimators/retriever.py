@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ahop._checks import as_device, integer
-from ahop.estimators.whole import whole_or_not
+from ahop.estimators.atomic import atomic_fit
 from ahop.memories import KernelHopfield, create
 
 
@@ -66,7 +66,7 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.missing = missing
         self.device = device
 
-    @whole_or_not
+    @atomic_fit
     def fit(self, X: Any, y: Any = None, *, queries: Any = None, origins: Any = None) -> HopfieldRetriever:  # noqa: N803
         """Store the rows of ``X`` and, where examples of the damage are given, learn from them what "alike" means.
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ahop._checks import integer
 from ahop._progress import progress
-from ahop.estimators.whole import whole_or_not
+from ahop.estimators.atomic import atomic_fit
 from ahop.memories import BayesianHopfield
 from ahop.similarity import Correlated, Moved
 
@@ -70,7 +70,7 @@ class DirectStandardization(_Transfer):
         True
     """
 
-    @whole_or_not
+    @atomic_fit
     def fit(self, X: Any, y: Any) -> DirectStandardization:  # noqa: N803
         """Learn from samples that both instruments measured: X by the second, y by the first."""
         rows, wanted = self._pairs(X, y)
@@ -115,7 +115,7 @@ class PiecewiseDirectStandardization(_Transfer):
     def __init__(self, window: int = 7) -> None:
         self.window = window
 
-    @whole_or_not
+    @atomic_fit
     def fit(self, X: Any, y: Any) -> PiecewiseDirectStandardization:  # noqa: N803
         """Learn from samples that both instruments measured: X by the second, y by the first."""
         if integer(self.window, "window", 1) % 2 == 0:
@@ -182,7 +182,7 @@ class CalibrationTransfer(_Transfer):
         self.random_state = random_state
         self.verbose = verbose
 
-    @whole_or_not
+    @atomic_fit
     def fit(self, X: Any, y: Any, library: Any = None) -> CalibrationTransfer:  # noqa: N803
         """Choose among all transfers, and learn the best from all pairs.
 

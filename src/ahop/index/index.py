@@ -53,7 +53,7 @@ class Index:
     """
 
     def __init__(self, memory: Host) -> None:
-        self.memory, self.view = memory, View(memory, views.made(memory))
+        self.memory, self.view = memory, View(memory, views.build_engine(memory))
 
     @classmethod
     def around(cls, memory: Host, engine: Engine) -> Index:
@@ -145,7 +145,7 @@ class Index:
                     raise ValueError(
                         "the memory has changed and its database has not followed: call over(memory, store) again"
                     )
-                self.view = View(self.memory, views.made(self.memory))
+                self.view = View(self.memory, views.build_engine(self.memory))
             return self.view
 
     def follow(self, before: Tensor, kept: Tensor, added: int) -> None:

@@ -12,7 +12,7 @@ from ahop._extras import require
 from ahop._queries import Queries
 from ahop.index.index import Index
 from ahop.index.rough import sampled
-from ahop.index.view import View, made
+from ahop.index.view import View, build_engine
 
 
 def cluster() -> Any:
@@ -109,7 +109,7 @@ class Shard:
         index = self.memory._index
         # Where it could not follow, codes are made of what all shards share.
         if index is None or not index.view.is_of(self.memory):
-            index = Index.around(self.memory, made(self.memory, self.rough))
+            index = Index.around(self.memory, build_engine(self.memory, self.rough))
         view: View = index.view
         return view
 

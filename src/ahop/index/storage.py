@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from ahop._component import family, from_plain, single, to_plain
-from ahop._files import OLD, digest, own_folder, whole_file, write_tensors, write_whole
+from ahop._files import OLD, atomic_file, digest, own_folder, write_atomically, write_tensors
 from ahop._version import __version__
 from ahop.index.host import Host
 from ahop.index.products import Products
@@ -67,11 +67,11 @@ def save(memory: Host, engine: Engine, folder: str | os.PathLike[str]) -> None:
     for name, tensors in (("large", large), ("small", small)):
         still = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
         path = place / f"{name}-{token}.safetensors"
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             write_tensors(still, file)
         page[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": digest(recipe, still)}
     before = _named(place) | {page["large"]["file"], page["small"]["file"]}
-    write_whole(json.dumps(page, indent=1) + "\n", place / PAGE)
+    write_atomically(json.dumps(page, indent=1) + "\n", place / PAGE)
     # Another may have saved meanwhile: the last one wins.
     _tidy(place, before)
 

@@ -174,7 +174,7 @@ def rough_of(similarity: Corruption, patterns: Tensor) -> Rough:
 
 
 @torch.no_grad()
-def made(memory: Host, rough: Rough | None = None) -> Engine:
+def build_engine(memory: Host, rough: Rough | None = None) -> Engine:
     """Codes of all patterns of a memory, where it is; by those rough scores, or its own."""
     patterns, log_prior = single(memory.patterns), memory._log_prior()
     some = sampled(patterns).float()

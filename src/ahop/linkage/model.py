@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ahop._files import own_folder, write_whole
+from ahop._files import own_folder, write_atomically
 from ahop.learning.report import FitReport, Trial
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.memories.checking import Certificate
@@ -67,7 +67,7 @@ class Model:
             "shared": self.shared,
             "judged": None if self.judged is None else asdict(self.judged),
         }
-        write_whole(json.dumps(page, default=str), folder / _PAGE)
+        write_atomically(json.dumps(page, default=str), folder / _PAGE)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Model:

@@ -81,7 +81,7 @@ def evidence_by_column(memory: AssociativeMemory, query: Any, *, observed: Obser
 
     total = float(log_odds(asked.rows, asked.observed))
     columns = asked.rows.new_zeros(len(asked.rows), dtype=torch.float64)
-    seen = asked.seen
+    seen = asked.boolean_mask
     places = seen.nonzero().squeeze(1)
     # Each of these rows lacks one column.
     without = seen & ~torch.eye(len(seen), dtype=torch.bool, device=seen.device)[places]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ahop._checks import as_device, require_finite
 from ahop._component import Component, family, from_plain, to_plain
-from ahop._files import digest, own_folder, whole_file
+from ahop._files import atomic_file, digest, own_folder
 from ahop._version import __version__
 
 FILE = "memory.safetensors"
@@ -32,7 +32,7 @@ def save(memory: Component, folder: str | os.PathLike[str]) -> None:
     recipe = json.dumps({"name": memory.name, "arguments": arguments}, sort_keys=True)
     tensors = {key: value.detach().cpu().clone().contiguous() for key, value in memory.state_dict().items()}
     metadata = {"format": FORMAT, "ahop": __version__, "recipe": recipe, "sha256": digest(recipe, tensors)}
-    with whole_file(own_folder(folder) / FILE) as file:
+    with atomic_file(own_folder(folder) / FILE) as file:
         file.write(safetensors.torch.save(tensors, metadata))
     if (Path(folder) / PAGE).exists():
         from ahop.index.storage import remove

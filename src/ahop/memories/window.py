@@ -28,5 +28,5 @@ class Window(NamedTuple):
         if self.origins is not None:
             origins = torch.cat([some.origins.to(self.origins) for some in both if some.origins is not None])[-_WINDOW:]
         if any(some.observed is not None for some in asked):
-            observed = torch.cat([some.seen.to(like.device) for some in asked])
+            observed = torch.cat([some.boolean_mask.to(like.device) for some in asked])
         return Window(Queries(rows, observed)[-_WINDOW:], origins)

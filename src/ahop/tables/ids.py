@@ -49,7 +49,7 @@ def nameless(column: str) -> bool:
     return _UNNAMED.fullmatch(column) is not None
 
 
-def whole(values: np.ndarray) -> bool:
+def are_integers(values: np.ndarray) -> bool:
     """Whether all are whole numbers, and none is missing."""
     return bool((values == np.floor(values)).all())
 
@@ -61,7 +61,7 @@ def differ(values: np.ndarray) -> bool:
         >>> differ(np.array([3.0, 5.0])), differ(np.array([3.0, 3.0])), differ(np.array([3.0, np.nan]))
         (True, False, False)
     """
-    return whole(values) and len(np.unique(values)) == len(values)
+    return are_integers(values) and len(np.unique(values)) == len(values)
 
 
 def counts_rows(values: np.ndarray) -> bool:

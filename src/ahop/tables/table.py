@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ahop._extras import require
-from ahop.tables.ids import counts_rows, nameless, names_ids, whole
+from ahop.tables.ids import are_integers, counts_rows, nameless, names_ids
 
 if TYPE_CHECKING:
     import pyarrow
@@ -173,7 +173,7 @@ def _names_rows(key: str, columns: Mapping[str, Series], numbers: np.ndarray, id
     of the rows that files have beside their columns."""
     if counts_rows(numbers):
         return names_ids(key) or nameless(key) or (id is None and key == next(iter(columns)))
-    return id is None and names_ids(key) and whole(numbers) and _own(columns[key])
+    return id is None and names_ids(key) and are_integers(numbers) and _own(columns[key])
 
 
 def _own(series: Series) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ahop._extras import require
-from ahop._files import require_writable, whole_file
+from ahop._files import atomic_file, require_writable
 
 SUFFIXES = (".csv", ".parquet")
 
@@ -37,7 +37,7 @@ def write(columns: Mapping[str, Sequence[Any]], path: str | os.PathLike[str], de
         'id,match\\na,x\\nb,\\n'
     """
     require_table(path)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         if Path(path).suffix.lower() == ".parquet":
             require("pyarrow", extra="tables")
             import pyarrow

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ahop._files import require_writable, write_whole
+from ahop._files import require_writable, write_atomically
 from ahop_paper.commands.common import app, console, plain_errors
 from ahop_paper.pages.documents import filled
 
@@ -30,7 +30,7 @@ def write_report(
         require_writable(path)
     for path, old, new in zip(document, before, after, strict=True):
         if new != old:
-            write_whole(new, path)
+            write_atomically(new, path)
         console.print(f"{path}: " + ("tables made again" if new != old else "says what the results say"))
 
 

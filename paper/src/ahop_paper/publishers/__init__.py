@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ahop._files import whole_file, write_whole
+from ahop._files import atomic_file, write_atomically
 from ahop._registry import read_all
 from ahop.datasets.base import ENTRIES
 from ahop.datasets.files import DataFile, cache_folder, download, fetch
@@ -94,8 +94,8 @@ def _keep(content: Content, file: DataFile) -> Path:
         packed = io.BytesIO()
         np.savez_compressed(packed, **content)  # type: ignore[arg-type]
         data = packed.getvalue()
-    write_whole(f"{hashlib.sha256(data).hexdigest()}  {path.name}\n", path.with_name(path.name + ".sha256"))
-    with whole_file(path) as target:
+    write_atomically(f"{hashlib.sha256(data).hexdigest()}  {path.name}\n", path.with_name(path.name + ".sha256"))
+    with atomic_file(path) as target:
         target.write(data)
     return path
 

@@ -51,15 +51,15 @@ def completed(data: TrainingData, refit: Refit, seed: int) -> Completed:
     for learn, judge in both_ways(data, seed):
         model, asked = refit(learn), data.part(judge)
         some, _, counts = stand_ins.of(asked, model)
-        evidence, doubt = [], []
+        evidence, entropy = [], []
         for part in split(len(judge), 4 * 8 * len(some.patterns)):
             few = some.part(part)
             scores = (model(few.patterns, few.queries, few.observed) + few.log_priors).double()
             shares = torch.softmax(scores, 1)
             evidence.append(scores.logsumexp(1))
             # What a stand-in has is shared alike among those that it stands for.
-            doubt.append(torch.special.entr(shares).sum(1) + shares @ counts.double().log())
-        values.append(torch.cat(evidence) + model.log_volume(asked.queries) - torch.cat(doubt))
+            entropy.append(torch.special.entr(shares).sum(1) + shares @ counts.double().log())
+        values.append(torch.cat(evidence) + model.log_volume(asked.queries) - torch.cat(entropy))
     return Completed(torch.cat(values))
 
 

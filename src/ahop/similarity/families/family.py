@@ -128,7 +128,7 @@ class Family(ABC):
     def _again(self, seed: int) -> Callable[[TrainingData], Refit]:
         return lambda data: self.relearner(data, seed)
 
-    def made(self, model: Density) -> bool:
+    def owns(self, model: Density) -> bool:
         """Whether a model is one of its own."""
         return isinstance(model, self.models)
 
@@ -170,7 +170,7 @@ def known_families(causes: int | None = None) -> list[Family]:
 
 def family_of(model: Density) -> Family | None:
     """The family that a model is of; None where no family has made it."""
-    return next((family for family in FAMILIES.values() if family.made(model)), None)
+    return next((family for family in FAMILIES.values() if family.owns(model)), None)
 
 
 def with_simplest(families: Sequence[Family]) -> list[Family]:

@@ -37,7 +37,7 @@ class View(NamedTuple):
         """Whether these are rows as they are."""
         return self.seen_by is None
 
-    def of(self, rows: Tensor) -> Tensor:
+    def apply(self, rows: Tensor) -> Tensor:
         """Rows as they are seen."""
         return rows if self.seen_by is None else self.seen_by.view(rows)
 
@@ -45,7 +45,7 @@ class View(NamedTuple):
         """The same data with rows as they are seen."""
         if self.plain:
             return data
-        return replace(data, patterns=self.of(data.patterns), queries=self.of(data.queries), zero=0.0)
+        return replace(data, patterns=self.apply(data.patterns), queries=self.apply(data.queries), zero=0.0)
 
     def wrap(self, model: Density) -> Density:
         """A likelihood of rows as they are seen, for rows as they are."""

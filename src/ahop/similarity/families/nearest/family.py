@@ -57,7 +57,7 @@ class PlainMetrics(Family):
         if view.plain:
             yield from RIDGES
 
-    def made(self, model: Density) -> bool:
+    def owns(self, model: Density) -> bool:
         # Which learns nothing by itself: nobody has said which metrics to choose from.
         return isinstance(model, Nearest)
 

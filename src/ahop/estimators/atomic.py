@@ -10,7 +10,7 @@ Estimator = TypeVar("Estimator")
 Given = ParamSpec("Given")
 
 
-def whole_or_not(
+def atomic_fit(
     fit: Callable[Concatenate[Estimator, Given], Any],
 ) -> Callable[Concatenate[Estimator, Given], Estimator]:
     """``fit`` on a twin with the same settings, whose attributes become the estimator's own in the end.
