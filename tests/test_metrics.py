@@ -74,7 +74,7 @@ def test_heteroassociation_is_judged_by_its_values():
 
 
 def test_origins_out_of_range_are_refused():
-    with pytest.raises(ValueError, match="origins must lie in 0 to 3"):
+    with pytest.raises(ValueError, match="origins must be between 0 and 3"):
         metrics.retrieval_accuracy(MEMORY, Samples(QUERIES, torch.tensor([0, 1, 2, 4])))
 
 

@@ -289,7 +289,7 @@ def test_a_library_that_is_not_there(little, monkeypatch):
         (("--data", "iris"), "data must be one of 'adult'"),
         (("--models", "svm"), "models must be one of 'default'"),
         (("--features", "odd"), "features must be one of 'sound', 'benchmark', got 'odd'"),
-        (("--seed", "-1"), "seed must be a whole number in 0 to 1000000000, got -1"),
+        (("--seed", "-1"), "seed must be an integer between 0 and 1000000000, got -1"),
         (("--trials", "0"), "trials must be at least 1, got 0"),
         (("--workers", "0"), "workers must be at least 1"),
     ],

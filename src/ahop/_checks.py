@@ -165,21 +165,21 @@ def as_origins(value: Any, queries: int, patterns: int, name: str = "origins", l
         least: The smallest index allowed: :data:`UNKNOWN` and :data:`STRANGER` are negative.
 
     Returns:
-        The indices as whole numbers, ``(queries,)``.
+        The indices as integers, ``(queries,)``.
     """
     try:
         origins = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{name} must be whole numbers, got {type(value).__name__}") from error
+        raise ValueError(f"{name} must be integers, got {type(value).__name__}") from error
     if origins.is_floating_point() or origins.dtype == torch.bool or origins.is_complex():
-        raise ValueError(f"{name} must be whole numbers, got {origins.dtype}")
+        raise ValueError(f"{name} must be integers, got {origins.dtype}")
     if origins.shape != (queries,):
         raise ValueError(f"{name} must be one index per query, shape ({queries},), got shape {tuple(origins.shape)}")
     if queries and not (int(origins.min()) >= least and int(origins.max()) < patterns):
         low, high = int(origins.min()), int(origins.max())
         words = ", or be -1 where unknown", ", ahop.STRANGER where it is none of them"
         also = "".join(words[:-least])
-        raise ValueError(f"{name} must lie in 0 to {patterns - 1}, the stored patterns{also}; got {low} to {high}")
+        raise ValueError(f"{name} must be between 0 and {patterns - 1}, the stored patterns{also}; got {low} to {high}")
     return origins.long()
 
 
@@ -213,7 +213,7 @@ def positive(value: Any, name: str) -> float:
 
 
 def integer(value: Any, name: str, least: int) -> int:
-    """The value as a whole number, if it is one and large enough.
+    """The value as an integer, if it is one and large enough.
 
     Args:
         value: What came; zero-dimensional arrays and tensors are numbers too.
@@ -222,7 +222,7 @@ def integer(value: Any, name: str, least: int) -> int:
     """
     found = _plain(value)
     if isinstance(found, bool) or not isinstance(found, Integral) or found < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
     return int(found)
 
 

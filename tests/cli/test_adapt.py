@@ -68,7 +68,7 @@ def test_a_name_that_is_none_is_refused_in_one_sentence(tmp_path, instruments, m
 @pytest.mark.slow
 def test_without_a_pair_rows_are_corrected_and_nobody_says_how_well(tmp_path, instruments):
     code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.npy", pairs=False)
-    assert code == 0 and "nobody knows: too few pairs are known" in text
+    assert code == 0 and "unknown: too few pairs are known" in text
     assert np.abs(np.load(tmp_path / "corrected.npy") - instruments[:30]).max() < 0.5
 
 

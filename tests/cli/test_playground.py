@@ -61,4 +61,4 @@ def test_a_place_where_nobody_can_listen_is_refused_in_one_line(monkeypatch):
     assert result.exit_code == 2
     assert result.output == f"error: the page cannot be at 127.0.0.1, port {port}: Address already in use\n"
     result = CliRunner().invoke(app, ["playground", "--port", "0"])
-    assert (result.exit_code, result.output) == (2, "error: port must lie in 1 to 65535, got 0\n")
+    assert (result.exit_code, result.output) == (2, "error: port must be between 1 and 65535, got 0\n")

@@ -117,7 +117,7 @@ def test_every_memory_has_a_row():
 def test_what_cannot_be_compared_is_refused():
     with pytest.raises(ValueError, match="queries must be a matrix, one row each, got shape"):
         ahop.compare(PATTERNS, QUERIES[0], [0])
-    with pytest.raises(ValueError, match="origins must lie in 0 to 11"):
+    with pytest.raises(ValueError, match="origins must be between 0 and 11"):
         ahop.compare(PATTERNS, QUERIES, ORIGINS - 1)
     with pytest.raises(ValueError, match="origins must include at least 2 patterns, for some to be held out; got 1"):
         ahop.compare(PATTERNS, QUERIES, 0 * ORIGINS)

@@ -85,13 +85,13 @@ def test_options_that_cannot_be():
         HopfieldRetriever(options=[1]).fit(np.eye(3))
     with pytest.raises(ValueError, match=r"options must be arguments of 'm-hop': .* argument 'cats'"):
         HopfieldRetriever(options={"cats": 1}).fit(np.eye(3))
-    with pytest.raises(ValueError, match=r"steps must be a whole number of at least 1, got 1\.5"):
+    with pytest.raises(ValueError, match=r"steps must be an integer of at least 1, got 1\.5"):
         HopfieldRetriever(steps=1.5).fit(np.eye(3))
     with pytest.raises(ValueError, match="device must be one that PyTorch can use here, got 'abacus'"):
         HopfieldRetriever(device="abacus").fit(np.eye(3))
-    with pytest.raises(ValueError, match=r"n_neighbors must be a whole number of at least 1, got 1\.5"):
+    with pytest.raises(ValueError, match=r"n_neighbors must be an integer of at least 1, got 1\.5"):
         HopfieldRetriever(n_neighbors=1.5).fit(np.eye(3)).kneighbors(np.eye(3))
-    with pytest.raises(ValueError, match="n_neighbors must lie in 1 to 3, the stored rows; got 4"):
+    with pytest.raises(ValueError, match="n_neighbors must be between 1 and 3, the stored rows; got 4"):
         HopfieldRetriever(n_neighbors=4).fit(np.eye(3)).kneighbors(np.eye(3))
     with pytest.raises(ValueError, match="origins must come with queries, got origins alone"):
         HopfieldRetriever("a-hop").fit(np.eye(3), origins=[0])
@@ -104,7 +104,7 @@ def test_options_that_cannot_be():
 @pytest.mark.parametrize("steps", [0, 1.5, "two"])
 def test_steps_that_are_set_after_the_fit_are_checked_too(steps):
     retriever = HopfieldRetriever().fit(np.eye(3)).set_params(steps=steps)
-    with pytest.raises(ValueError, match="steps must be a whole number of at least 1, got"):
+    with pytest.raises(ValueError, match="steps must be an integer of at least 1, got"):
         retriever.transform(np.eye(3))
 
 

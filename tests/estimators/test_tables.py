@@ -433,10 +433,10 @@ def test_a_regressor():
         ({"readout": "mlp"}, 'cases must be "sampled" or "kmeans" for readout "mlp"'),
         ({"cases": "some"}, "cases must be one of 'all', 'sampled', 'kmeans', got 'some'"),
         ({"embedding": "deep"}, "embedding must be one of 'periodic', 'linear', 'columns', got 'deep'"),
-        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
-        ({"n_cases": 1}, "n_cases must be a whole number of at least 2, got 1"),
-        ({"epochs": 1.5}, "epochs must be a whole number of at least 1, got 1.5"),
-        ({"cases_per_step": None}, "cases_per_step must be a whole number of at least 1, got None"),
+        ({"epochs": 0}, "epochs must be an integer of at least 1, got 0"),
+        ({"n_cases": 1}, "n_cases must be an integer of at least 2, got 1"),
+        ({"epochs": 1.5}, "epochs must be an integer of at least 1, got 1.5"),
+        ({"cases_per_step": None}, "cases_per_step must be an integer of at least 1, got None"),
         ({"dropout": 2.0}, "dropout must be a number in 0 to 0.99, got 2.0"),
         ({"column_dropout": 1.0}, "column_dropout must be a number in 0 to 0.99, got 1.0"),
         ({"learning_rate": -1.0}, "learning_rate must be a number in 1e-12 to 1000, got -1.0"),
@@ -459,9 +459,9 @@ def test_what_cannot_be(options, message):
 def test_what_cannot_be_asked(fitted):
     frame, labels = people(20)
     for k in (0, 2.0, True):
-        with pytest.raises(ValueError, match=f"k must be a whole number of at least 1, got {k}"):
+        with pytest.raises(ValueError, match=f"k must be an integer of at least 1, got {k}"):
             fitted.recall(frame, k=k)
-    with pytest.raises(ValueError, match="k must lie in 1 to 400, the cases; got 401"):
+    with pytest.raises(ValueError, match="k must be between 1 and 400, the cases; got 401"):
         fitted.recall(frame, k=401)
     for missing in (None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT")):
         with pytest.raises(ValueError, match="y must have no missing values"):

@@ -273,7 +273,7 @@ def test_a_search_by_groups_finds_the_best_of_all(count, stored):
     "arguments, message",
     [
         ({"k": 0}, "k must be"),
-        ({"k": COUNT + 1}, f"k must lie in 1 to {COUNT}"),
+        ({"k": COUNT + 1}, f"k must be between 1 and {COUNT}"),
         ({"candidates": 0}, "candidates must be"),
     ],
 )

@@ -183,7 +183,7 @@ def test_a_change_that_fails_changes_nothing(ray, shards):
             shards.add(bad)
     with pytest.raises(ValueError, match="prior must not be given"):
         shards.add(torch.zeros(1, DIM), prior=[1.0])
-    with pytest.raises(ValueError, match="indices must lie in"):
+    with pytest.raises(ValueError, match="indices must be between"):
         shards.remove([COUNT])
     with pytest.raises(ValueError, match="must leave at least one"):
         shards.remove(torch.arange(COUNT))
@@ -268,9 +268,9 @@ def test_threads_learn_ask_add_and_let_whole_shards_go_at_once(ray):
 
 
 def test_bad_input_gets_one_clear_error(ray, shards):
-    with pytest.raises(ValueError, match="shards must lie in 1 to"):
+    with pytest.raises(ValueError, match="shards must be between 1 and"):
         Shards(memory_of(), COUNT + 1)
-    with pytest.raises(ValueError, match="k must lie in 1 to"):
+    with pytest.raises(ValueError, match="k must be between 1 and"):
         shards.recall(QUERIES, COUNT + 1)
     with pytest.raises(ValueError, match="queries must have 12 values"):
         shards.recall(QUERIES[:, :3])

@@ -68,7 +68,7 @@ def test_bad_input_is_refused():
         kernels.scores(patterns, queries, weights, ["dot", "dot"])
     with pytest.raises(ValueError, match="observed must be boolean"):
         kernels.scores(patterns, queries, weights, ["dot"], observed=queries)
-    with pytest.raises(ValueError, match="k must lie in 1 to 4"):
+    with pytest.raises(ValueError, match="k must be between 1 and 4"):
         kernels.recall(patterns, queries, weights, ["dot"], 5)
     with pytest.raises(ValueError, match="values must have one row"):
         kernels.retrieve(patterns, queries, weights, ["dot"], normal(3, 2))

@@ -255,7 +255,7 @@ def test_where_nothing_was_found_no_row_has_a_match_and_each_says_why(found):
     columns = lost.table()
     assert set(columns["match"]) == {None} and set(columns["probability"]) == {0.0}
     assert set(columns["reason"]) == {NOTHING} and not lost.found
-    assert dict(linkage.lines(lost))["strangers"].startswith("nobody knows: nothing was found")
+    assert dict(linkage.lines(lost))["strangers"].startswith("unknown: nothing was found")
     assert set(found.table()["match"]) != {None}
     again = linkage.link(lost.model, tables()[1])
     assert again.alternatives == () and "beside it" not in dict(linkage.lines(again))

@@ -274,19 +274,19 @@ def test_a_hundred_thousand_patterns():
         (lambda m: m.retrieve(torch.ones(4), observed="all"), 'observed must be a boolean mask, "not-nan" or None'),
         (lambda m: m.retrieve(torch.ones(4), observed=torch.ones(4)), "observed must be boolean"),
         (lambda m: m.retrieve(torch.ones(2, 4), observed=torch.ones(3, 4).bool()), "observed must have the shape"),
-        (lambda m: m.retrieve(torch.ones(4), steps=0), "steps must be a whole number of at least 1, got 0"),
-        (lambda m: m.recall(torch.ones(4), k=6), "k must lie in 1 to 5, the number of stored patterns; got 6"),
+        (lambda m: m.retrieve(torch.ones(4), steps=0), "steps must be an integer of at least 1, got 0"),
+        (lambda m: m.recall(torch.ones(4), k=6), "k must be between 1 and 5, the number of stored patterns; got 6"),
         (lambda m: m.add(torch.ones(1, 3)), "patterns must have 4 values each, like those stored"),
-        (lambda m: m.remove([7]), "indices must lie in 0 to 4"),
+        (lambda m: m.remove([7]), "indices must be between 0 and 4"),
         (
             lambda m: m.fit(torch.ones(2, 4), [0, 5]),
             "or be -1 where unknown, ahop.STRANGER where it is none of them; got 0 to 5",
         ),
-        (lambda m: m.fit(torch.ones(2, 4), [0.5, 1]), "origins must be whole numbers"),
+        (lambda m: m.fit(torch.ones(2, 4), [0.5, 1]), "origins must be integers"),
         (lambda m: m.fit(torch.ones(2, 4), [0]), r"origins must be one index per query, shape \(2,\)"),
         (lambda m: m.fit(torch.ones(0, 4), []), "queries must be a non-empty matrix"),
         (lambda m: m.fit(torch.ones(2, 3)), "queries must have 4 values each"),
-        (lambda m: m.fit(torch.ones(1, 4), ["a"]), "origins must be whole numbers, got list"),
+        (lambda m: m.fit(torch.ones(1, 4), ["a"]), "origins must be integers, got list"),
         (lambda m: AssociativeMemory(torch.eye(3), "regimes", "softmax"), "'regimes' cannot be made from its name"),
         (lambda m: AssociativeMemory(torch.eye(3), "decomposable", "softmax"), "unknown similarity 'decomposable'"),
         (
@@ -387,12 +387,12 @@ def test_a_fixed_similarity_says_that_it_has_nothing_to_learn():
 @pytest.mark.parametrize("bad", [1.5, "3", None, True, 0])
 def test_counts_must_be_whole(bad):
     memory = ModernHopfield(noise(5, 4))
-    with pytest.raises(ValueError, match="k must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match="k must be an integer of at least 1"):
         memory.recall(noise(2, 4), k=bad)
-    with pytest.raises(ValueError, match="max_steps must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match="max_steps must be an integer of at least 1"):
         memory.retrieve(noise(2, 4), steps=None, max_steps=bad)
     if bad is not None:
-        with pytest.raises(ValueError, match="steps must be a whole number of at least 1"):
+        with pytest.raises(ValueError, match="steps must be an integer of at least 1"):
             memory.retrieve(noise(2, 4), steps=bad)
 
 

@@ -267,7 +267,7 @@ def test_it_says_what_happened(one_corruption):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: BayesianHopfield(PATTERNS).fit(PATTERNS, hidden_causes=33), "hidden_causes must lie in 0 to 32"),
+        (lambda: BayesianHopfield(PATTERNS).fit(PATTERNS, hidden_causes=33), "hidden_causes must be between 0 and 32"),
         (lambda: BayesianHopfield(PATTERNS).partial_fit(None), "queries must be a tensor or an array"),
         (lambda: BayesianHopfield(PATTERNS).partial_fit(PATTERNS, [1]), "origins"),
         (lambda: BayesianHopfield(PATTERNS).fit(), "queries must be given"),

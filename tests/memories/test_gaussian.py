@@ -251,8 +251,8 @@ def test_the_mean_of_few_measurements_is_uncertain_itself():
     ("groups", "told"),
     [
         ([0, 1, 2], "groups must hold at least one item with two rows"),
-        ([0, 0], r"groups must be whole numbers, one for each of the 3 rows; got torch.int64 of shape \(2,\)"),
-        ([0.0, 0.0, 1.0], "groups must be whole numbers"),
+        ([0, 0], r"groups must be integers, one for each of the 3 rows; got torch.int64 of shape \(2,\)"),
+        ([0.0, 0.0, 1.0], "groups must be integers"),
     ],
 )
 def test_replicates_of_nothing_are_refused(groups, told):

@@ -162,7 +162,7 @@ def test_values_that_are_missing_are_left_out(learned):
     ],
 )
 def test_room_that_is_none_is_refused(room, got):
-    wanted = "room must be a whole number of at least 1, or 150 of at least 0, one for each pattern; got "
+    wanted = "room must be an integer of at least 1, or 150 of at least 0, one for each pattern; got "
     with pytest.raises(ValueError, match=f"^{wanted}{got}$"):
         BayesianHopfield(PATTERNS).match(PATTERNS, room)
 

@@ -132,7 +132,7 @@ def test_bad_input_is_refused_and_nothing_changes():
         memory.add(signs(2, 6), values=signs(2, 5))
     with pytest.raises(ValueError, match=r"values must have 6 numbers each, as the next states; got shape \(4, 5\)"):
         ahop.SequenceHopfield(signs(4, 6), values=signs(4, 5))
-    with pytest.raises(ValueError, match="steps must be a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match="steps must be an integer of at least 1, got 0"):
         memory.replay(signs(6), 0)
     with pytest.raises(ValueError, match="dwell must be None where states are real-valued, got 2"):
         ahop.SequenceHopfield(noise(4, 6), binary=False).replay(noise(6), 3, dwell=2)

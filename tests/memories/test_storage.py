@@ -96,7 +96,7 @@ def test_a_foreign_file_and_an_empty_folder_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="holds no saved memory"):
         ahop.load(tmp_path)
     safetensors.torch.save_file({"patterns": torch.eye(2)}, tmp_path / FILE)
-    with pytest.raises(ValueError, match=r"memory\.safetensors is no memory of ahop"):
+    with pytest.raises(ValueError, match=r"memory\.safetensors is not an ahop memory"):
         ahop.load(tmp_path)
 
 

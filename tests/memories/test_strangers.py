@@ -170,7 +170,7 @@ def test_strangers_alone_and_other_negative_numbers_are_refused():
         memory.fit(QUERIES[:5], [STRANGER] * 5)
     with pytest.raises(ValueError, match=r"where unknown, ahop.STRANGER where it is none of them; got -3 to 0"):
         memory.fit(QUERIES[:2], [0, -3])
-    with pytest.raises(ValueError, match=r"origins must lie in 0 to 29, the stored patterns; got -2 to 0"):
+    with pytest.raises(ValueError, match=r"origins must be between 0 and 29, the stored patterns; got -2 to 0"):
         ahop.compare(PATTERNS, QUERIES[:2], [0, STRANGER])
     assert memory.report is None
 

@@ -23,8 +23,8 @@ def inputs():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_heads": 3}, "hidden_size must be given: 8 values do not divide by 3 heads"),
-        ({"num_heads": 0}, "num_heads must be a whole number of at least 1, got 0"),
+        ({"num_heads": 3}, "hidden_size must be given: 8 values are not divisible by 3 heads"),
+        ({"num_heads": 0}, "num_heads must be an integer of at least 1, got 0"),
         ({"similarity": "guess"}, "unknown similarity 'guess'"),
         ({"separation": "guess"}, "unknown separation 'guess'"),
         ({"similarity": [Dot()] * 3, "num_heads": 2}, "one for each of 2 heads; got"),
@@ -42,7 +42,7 @@ def inputs():
             {"output_size": 5, "disable_out_projection": True},
             "output_size must be None where there is no output projection, got 5",
         ),
-        ({"update_steps_max": -1}, "update_steps_max must be a whole number of at least 0, got -1"),
+        ({"update_steps_max": -1}, "update_steps_max must be an integer of at least 0, got -1"),
     ],
 )
 def test_arguments_that_cannot_be(options, message):
@@ -57,7 +57,7 @@ SIZES = ["input_size", "hidden_size", "output_size", "pattern_size", "num_heads"
 @pytest.mark.parametrize("wrong", NO_COUNTS, ids=str)
 def test_sizes_are_whole_numbers(wrong):
     for name in (*SIZES, "pattern_projection_size"):
-        with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, got "):
+        with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got "):
             Hopfield(**{"input_size": WIDTH, name: wrong})
     for make, name in (
         (lambda size: HopfieldLayer(WIDTH, quantity=size), "quantity"),
@@ -70,7 +70,7 @@ def test_sizes_are_whole_numbers(wrong):
         (lambda size: RowEmbedding(2, width=size), "width"),
         (lambda size: RowEmbedding(2, frequencies=size), "frequencies"),
     ):
-        with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, got "):
+        with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got "):
             make(wrong)
 
 
@@ -95,7 +95,7 @@ def test_thresholds_and_shares_are_numbers(wrong):
     ):
         with pytest.raises(ValueError, match=share):
             make()
-    with pytest.raises(ValueError, match="update_steps_max must be a whole number of at least 0, got "):
+    with pytest.raises(ValueError, match="update_steps_max must be an integer of at least 0, got "):
         Hopfield(WIDTH, update_steps_max="3" if wrong is None else wrong)
 
 
@@ -154,7 +154,7 @@ def test_what_needs_a_size_says_so():
         Hopfield(similarity="adaptive")
     with pytest.raises(ValueError, match="input_size must be given for inputs to be normalised"):
         Hopfield(normalize_state_pattern=True)
-    with pytest.raises(ValueError, match="quantity must be a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match="quantity must be an integer of at least 1, got 0"):
         HopfieldPooling(WIDTH, quantity=0)
     with pytest.raises(TypeError, match="modulation must be a Modulation or None, got Linear"):
         Hopfield(WIDTH, modulation=nn.Linear(8, 8))

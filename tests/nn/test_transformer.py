@@ -136,7 +136,7 @@ def test_bad_input_is_refused():
         layer([1.0])
     with pytest.raises(ValueError, match=r"stored_pattern_padding_mask must be boolean \(True = padding\), of shape"):
         layer(noise(BATCH, LENGTH, WIDTH), torch.zeros(BATCH, LENGTH))
-    with pytest.raises(ValueError, match="hidden_size must be given: 8 values do not divide by 3 heads"):
+    with pytest.raises(ValueError, match="hidden_size must be given: 8 values are not divisible by 3 heads"):
         EnergyTransformer(8, num_heads=3)
     with pytest.raises(ValueError, match="alpha must be a positive and finite number, got 0"):
         EnergyTransformer(8, alpha=0)

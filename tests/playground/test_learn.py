@@ -28,5 +28,5 @@ def test_what_was_learned_has_a_value_for_each_pixel_or_a_place_for_each_value(f
 
 @pytest.mark.parametrize("examples", [9, 501])
 def test_too_few_or_too_many_examples_are_refused(examples):
-    with pytest.raises(ValueError, match=f"examples must lie in 10 to 500, got {examples}"):
+    with pytest.raises(ValueError, match=f"examples must be between 10 and 500, got {examples}"):
         learn.sizes(examples)

@@ -331,9 +331,9 @@ WIDE = ahop.BayesianHopfield(PATTERNS, similarity=Moved(8, query_dim=5))
             r"pair must be two patterns.*0 to 29; got \(3, 3\)",
         ),
         (lambda: ahop.plot.evidence(MEMORY, QUERIES[0], pair=(3, 30)), r"pair must be two patterns.*; got \(3, 30\)"),
-        (lambda: ahop.plot.evidence(MEMORY, QUERIES[0], columns=0), "columns must be a whole number of at least 1"),
+        (lambda: ahop.plot.evidence(MEMORY, QUERIES[0], columns=0), "columns must be an integer of at least 1"),
         (lambda: ahop.plot.reliability(MEMORY, QUERIES, ORIGINS[:3]), "origins must be one index per query"),
-        (lambda: ahop.plot.reliability(MEMORY, QUERIES, ORIGINS, bins=0), "bins must be a whole number of at least 1"),
+        (lambda: ahop.plot.reliability(MEMORY, QUERIES, ORIGINS, bins=0), "bins must be an integer of at least 1"),
         (lambda: ahop.plot.risk_coverage(MEMORY, QUERIES[:0], ORIGINS[:0]), "queries must be a non-empty matrix"),
         (lambda: ahop.plot.confidence(MEMORY, QUERIES[0]), "queries must be a non-empty matrix"),
         (
@@ -351,7 +351,7 @@ WIDE = ahop.BayesianHopfield(PATTERNS, similarity=Moved(8, query_dim=5))
         (lambda: ahop.plot.energy(ahop.FourierHopfield(2)), "patterns must be given: a memory that keeps none"),
         (lambda: ahop.plot.energy(ahop.FourierHopfield(2), patterns=PATTERNS), "patterns must have 2 values each"),
         (lambda: MEMORY.plot(origins=ORIGINS), "queries must be given with origins"),
-        (lambda: MEMORY.plot(QUERIES, ORIGINS + 99), "origins must lie in 0 to 29"),
+        (lambda: MEMORY.plot(QUERIES, ORIGINS + 99), "origins must be between 0 and 29"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_and_leaves_no_figure(draw, message):

@@ -105,9 +105,9 @@ def test_only_distributions_take_a_prior():
         (lambda: Softmax(beta=-1), r"beta must be a number in 1e-20 to 1e\+20, got -1"),
         (lambda: Entmax(alpha=1.0), r"alpha must be a number in 1.001 to 2, got 1.0"),
         (lambda: Normmax(alpha=6), r"alpha must be a number in 1.001 to 5, got 6"),
-        (lambda: KSubsets(0), "k must be a whole number of at least 1, got 0"),
-        (lambda: KSubsets(3)(torch.zeros(2)), "k must lie in 1 to 2, the number of patterns; got 3"),
-        (lambda: Power(0), "k must be a whole number of at least 1, got 0"),
+        (lambda: KSubsets(0), "k must be an integer of at least 1, got 0"),
+        (lambda: KSubsets(3)(torch.zeros(2)), "k must be between 1 and 2, the number of patterns; got 3"),
+        (lambda: Power(0), "k must be an integer of at least 1, got 0"),
         (lambda: Separation.of("softmin"), "unknown separation 'softmin'; known: argmax"),
     ],
 )

@@ -32,7 +32,7 @@ def test_the_footprint_is_the_best_over_all_subsets(base, pair):
 
 
 def test_k_beyond_the_dimensions_is_refused():
-    with pytest.raises(ValueError, match="k must lie in 1 to 3, the number of dimensions; got 4"):
+    with pytest.raises(ValueError, match="k must be between 1 and 3, the number of dimensions; got 4"):
         k_optimal(torch.ones(3), torch.ones(3), k=4)
 
 

@@ -182,7 +182,7 @@ def test_neighbours_change_places_at_their_rate():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Dropped(0, 0.1), "length must be a whole number of at least 1, got 0"),
+        (lambda: Dropped(0, 0.1), "length must be an integer of at least 1, got 0"),
         (lambda: Dropped(13, 0.1).sample(PATTERNS, 1), "length must be at most the number of dimensions, 12; got 13"),
         (lambda: Growing(0.1, -1), "slope must be a positive and finite number, got -1"),
         (lambda: Correlated(0.1, 1.0), "correlation must be a number in 0 to 0.999, got 1.0"),

@@ -32,7 +32,7 @@ CodeOf = Callable[[dict[str, Any]], str]
 def require_seed(seed: int) -> None:
     """Refuse a seed that not every library can take."""
     if not isinstance(seed, Integral) or not 0 <= seed <= MOST_SEED:
-        raise ValueError(f"seed must be a whole number in 0 to {MOST_SEED}, got {seed!r}")
+        raise ValueError(f"seed must be an integer between 0 and {MOST_SEED}, got {seed!r}")
 
 
 def stamp(name: str, config: dict[str, Any], file: str, libraries: Sequence[str] = ()) -> dict[str, Any]:

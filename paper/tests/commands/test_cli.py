@@ -82,7 +82,7 @@ def refused(*arguments):
 def test_a_seed_that_no_library_can_take_is_refused_in_one_line(command):
     for seed in ("99999999999999999999", str(10**9 + 1), "-1", "-99999999999999999999"):
         line = refused(command, "--seed", seed)
-        assert line == f"error: seed must be a whole number in 0 to 1000000000, got {seed}"
+        assert line == f"error: seed must be an integer between 0 and 1000000000, got {seed}"
 
 
 @pytest.mark.parametrize("option", ["models", "data", "only"])
@@ -236,7 +236,7 @@ def test_a_report_without_rows_is_refused_in_one_line_and_nothing_is_written(tmp
 def test_a_configuration_refuses_what_a_command_refuses():
     for config in (ablations, generators, mil, multimodal, real, retrieval, tabular, timing, worlds):
         for seed in (-1, 10**20, 0.5, None):
-            with pytest.raises(ValueError, match="seed must be a whole number in 0 to"):
+            with pytest.raises(ValueError, match="seed must be an integer between 0 and"):
                 config.Config(seed=seed)
     for config, name in ((worlds, "models"), (worlds, "worlds"), (retrieval, "models"), (retrieval, "settings")):
         with pytest.raises(ValueError, match=f"{name} must (name|be) at least one, got none"):

@@ -308,7 +308,7 @@ class HopfieldBagClassifier(ClassifierMixin, BaseEstimator):
         for name, low, high in (("learning_rate", 1e-12, 1e3), ("weight_decay", 0, 1e6), ("dropout", 0, 0.99)):
             within(getattr(self, name), name, low, high)
         if self.pooling == "hopfield" and not self.monotone and self.width % self.num_heads:
-            raise ValueError(f"width must divide by num_heads, {self.num_heads}; got {self.width}")
+            raise ValueError(f"width must be divisible by num_heads, {self.num_heads}; got {self.width}")
 
     def __getstate__(self) -> dict[str, Any]:
         # A file that was written beside a GPU can be read where there is none.

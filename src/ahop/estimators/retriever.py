@@ -115,7 +115,7 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows, observed = self._rows(X)
         count = self.n_neighbors if n_neighbors is None else n_neighbors
         if integer(count, "n_neighbors", 1) > len(self.memory_):
-            raise ValueError(f"n_neighbors must lie in 1 to {len(self.memory_)}, the stored rows; got {count}")
+            raise ValueError(f"n_neighbors must be between 1 and {len(self.memory_)}, the stored rows; got {count}")
         found = self.memory_.recall(rows, count, observed=observed)
         return found.probabilities.cpu().numpy(), found.indices.cpu().numpy()
 

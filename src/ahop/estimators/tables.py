@@ -260,7 +260,7 @@ class TableEstimator(BaseEstimator, metaclass=ABCMeta):
         """
         numbers, codes = self._rows(X)
         if integer(k, "k", 1) > len(self.case_indices_):
-            raise ValueError(f"k must lie in 1 to {len(self.case_indices_)}, the cases; got {k}")
+            raise ValueError(f"k must be between 1 and {len(self.case_indices_)}, the cases; got {k}")
         found: list[tuple[Tensor, Tensor]] = []
         for part in torch.arange(len(numbers)).split(max(1, budget() // (16 * len(self.case_indices_)))):
             parts = [memory.weights(memory.embed(numbers[part], codes[part])) for memory in self.memories_]

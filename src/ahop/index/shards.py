@@ -115,7 +115,7 @@ class Shards:
         ray = cluster()
         self.timeout = positive(timeout, "timeout")
         if integer(shards, "shards", 1) > len(memory):
-            raise ValueError(f"shards must lie in 1 to {len(memory)}, the number of stored patterns; got {shards}")
+            raise ValueError(f"shards must be between 1 and {len(memory)}, the number of stored patterns; got {shards}")
         if not ray.is_initialized():
             ray.init(address=address, log_to_driver=False, include_dashboard=False)
         # One pattern of it stays here, to check by what comes in.
@@ -165,7 +165,7 @@ class Shards:
         with self._turn:
             held, questions = self._open(), []
             if integer(k, "k", 1) > len(self):
-                raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
+                raise ValueError(f"k must be between 1 and {len(self)}, the number of stored patterns; got {k}")
             count = max(integer(candidates, "candidates", 1), k)
             given = as_queries(queries, self.memory.patterns, observed, self.memory.query_dim)
             flat = given.flat().single()

@@ -122,7 +122,7 @@ def read(folder: str | os.PathLike[str]) -> tuple[Host, Engine]:
         engine = makers[recipe["engine"]](rough, _under(large, "engine."), _under(small, "engine."))
     except Exception as error:  # What a recipe asks for may fail in any way.
         raise ValueError(
-            f"{place} cannot be made into an index, written by ahop {page.get('ahop')}: {error}"
+            f"{place} cannot be loaded as an index, written by ahop {page.get('ahop')}: {error}"
         ) from error
     return memory, engine
 

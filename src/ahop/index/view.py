@@ -84,7 +84,7 @@ class View:
             observed: Which entries of the queries to trust, as in :meth:`ahop.index.Index.recall`.
         """
         if integer(k, "k", 1) > len(self):
-            raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
+            raise ValueError(f"k must be between 1 and {len(self)}, the number of stored patterns; got {k}")
         count = min(max(integer(candidates, "candidates", 1), k), len(self))
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
         flat = asked.flat().single()

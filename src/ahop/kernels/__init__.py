@@ -144,7 +144,7 @@ def recall(
                 [2]])
     """
     if not 1 <= k <= patterns.shape[-2]:
-        raise ValueError(f"k must lie in 1 to {patterns.shape[-2]}, the number of patterns; got {k}")
+        raise ValueError(f"k must be between 1 and {patterns.shape[-2]}, the number of patterns; got {k}")
     groups = _grouped(patterns, queries, weights, bases, observed)
     offsets = _flat_bias(bias, patterns)
     _alike(groups[0], bias=offsets)

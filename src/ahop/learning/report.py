@@ -140,7 +140,7 @@ class FitReport:
             return went + self._briefly()
         happened = self.chosen if self.found else "nothing was found that is better than chance"
         lines = {
-            "what happened": happened or "nobody knows: nothing was learned",
+            "what happened": happened or "unknown: nothing was learned",
             "chosen from": self._tried() if self.tried else "",
             "learned from": self.sample,
             "how right": self._right(),
@@ -184,7 +184,7 @@ class FitReport:
 
     def _right(self) -> str:
         if not self.found and not self.labels:
-            return "nobody knows: probabilities are the prior"
+            return "unknown: probabilities are the prior"
         if not self.labels:
             return self.unchecked
         low, high = (_percent(share).removesuffix(" %") for share in self.interval)

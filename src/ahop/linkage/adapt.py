@@ -101,7 +101,7 @@ def _how_right(model: Model, given: bool, unchecked: str) -> str:
     told = None if model.judged is None else model.judged.certificate.outcome
     if given:
         before = "" if told is None else f"; of the batch learned from, {told}"
-        return f"nobody knows: none of these rows has been checked{before}"
+        return f"unknown: none of these rows has been checked{before}"
     return unchecked if told is None else f"{told}, of known pairs that were held out"
 
 

@@ -97,7 +97,7 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
         values, chosen = _restored(patterns, rows, origins, verbose)
         lines += [
             ("corrected by", f"b-hop, {chosen}"),
-            ("how far off", "nobody knows: too few pairs are known; --pairs with a few of them would tell"),
+            ("how far off", "unknown: too few pairs are known; --pairs with a few of them would tell"),
             ("rests on", counted(len(pairs), "known pair") if len(pairs) else "no pairs"),
         ]
     # What was not measured is not made up.

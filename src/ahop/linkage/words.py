@@ -113,7 +113,7 @@ def _strangers(linkage: Linkage, reject: float | None) -> str:
             return f"{checked.strangers} of {checked.labels} checked rows are none of the stored ones; {usual}"
         return f"not looked for: {usual}"
     if not linkage.found:
-        return f"nobody knows: {NOTHING}, so that no row has a match"
+        return f"unknown: {NOTHING}, so that no row has a match"
     if linkage.memory.similarity.least_familiar(reject) == -math.inf:
         return f"none can be told: too few rows were learned from to refuse {100 * reject:g} % of genuine ones"
     rows, refusal = counted(len(linkage.incoming), "row"), linkage.memory.similarity.refusal(reject)
@@ -131,9 +131,9 @@ def right(linkage: Linkage) -> str:
     if linkage.earlier is not None and linkage.found:
         before = linkage.earlier.certificate
         how = ", one to one" if before.of == MATCHES and not linkage.one_to_one else ""
-        return f"nobody knows: none of these rows has been checked; of the batch learned from, {before.outcome}{how}"
+        return f"unknown: none of these rows has been checked; of the batch learned from, {before.outcome}{how}"
     if report is None or not report.found or math.isnan(report.confidence):
-        return "nobody knows: no answer has been checked"
+        return "unknown: no answer has been checked"
     if not linkage.one_to_one:
         return report.unchecked
     matched = linkage.probabilities[(linkage.origins == UNKNOWN) & (linkage.indices >= 0)]

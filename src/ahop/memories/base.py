@@ -198,7 +198,7 @@ class AssociativeMemory(Stored):
             tensor([1, 2])
         """
         if integer(k, "k", 1) > len(self):
-            raise ValueError(f"k must lie in 1 to {len(self)}, the number of stored patterns; got {k}")
+            raise ValueError(f"k must be between 1 and {len(self)}, the number of stored patterns; got {k}")
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
         if prior is not None:
             return self._recall_in_context(asked, k, prior)

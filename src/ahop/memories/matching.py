@@ -115,7 +115,7 @@ def _some(count: int, name: str) -> str:
 
 def as_room(value: Any, patterns: int) -> Tensor:
     """How many queries each pattern takes ``(N,)``, from one number for all or one for each."""
-    wanted = f"room must be a whole number of at least 1, or {patterns} of at least 0, one for each pattern"
+    wanted = f"room must be an integer of at least 1, or {patterns} of at least 0, one for each pattern"
     try:
         room = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -69,7 +69,7 @@ class Scattered(AssociativeMemory, abstract=True):
         items = as_tensor(groups, "groups", whole=True).to(table.device)
         if items.shape != (len(table),) or items.is_floating_point() or items.dtype == torch.bool:
             shape = f"{items.dtype} of shape {tuple(items.shape)}"
-            raise ValueError(f"groups must be whole numbers, one for each of the {len(table)} rows; got {shape}")
+            raise ValueError(f"groups must be integers, one for each of the {len(table)} rows; got {shape}")
         _, place, counts = items.unique(return_inverse=True, return_counts=True)
         free = (counts - 1).to(table)[:, None]
         if not bool(free.any()):

@@ -65,7 +65,7 @@ def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> 
     metadata, tensors = _read(path)
     versions = f"written by ahop {metadata.get('ahop', '0.1.0 or earlier')}; this is ahop {__version__}"
     if "format" not in metadata or "recipe" not in metadata:
-        raise ValueError(f"{path} is no memory of ahop")
+        raise ValueError(f"{path} is not an ahop memory")
     if metadata["format"] != FORMAT:
         raise ValueError(f"{path} has format {metadata['format']!r}, {versions}, which reads format {FORMAT!r}")
     if metadata.get("sha256") != digest(metadata["recipe"], tensors):
@@ -73,7 +73,7 @@ def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> 
     try:
         memory = _rebuild(metadata["recipe"], tensors)
     except Exception as error:  # What a recipe asks for may fail in any way.
-        raise ValueError(f"{path} cannot be made into a memory, {versions}: {_line(error)}") from error
+        raise ValueError(f"{path} cannot be loaded as a memory, {versions}: {_line(error)}") from error
     return memory.to(device)
 
 

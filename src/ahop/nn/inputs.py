@@ -43,7 +43,7 @@ class Sizes:
         self.hidden, pattern = _size(hidden_size, "hidden_size"), _size(pattern_size, "pattern_size")
         if self.hidden is None and self.input is not None:
             if self.input % heads:
-                raise ValueError(f"hidden_size must be given: {self.input} values do not divide by {heads} heads")
+                raise ValueError(f"hidden_size must be given: {self.input} values are not divisible by {heads} heads")
             self.hidden = self.input // heads
         self.pattern = self.hidden if pattern is None else pattern
         self.stored = _size(stored_pattern_size, "stored_pattern_size")

@@ -103,7 +103,7 @@ class EnergyTransformer(nn.Module):
         super().__init__()
         self.input_size, self.num_heads = integer(input_size, "input_size", 1), integer(num_heads, "num_heads", 1)
         if hidden_size is None and self.input_size % self.num_heads:
-            raise ValueError(f"hidden_size must be given: {input_size} values do not divide by {num_heads} heads")
+            raise ValueError(f"hidden_size must be given: {input_size} values are not divisible by {num_heads} heads")
         hidden_size = self.input_size // num_heads if hidden_size is None else hidden_size
         self.hidden_size = integer(hidden_size, "hidden_size", 1)
         self.quantity = 4 * self.input_size if quantity is None else integer(quantity, "quantity", 1)

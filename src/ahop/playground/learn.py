@@ -55,7 +55,7 @@ def sizes(examples: int) -> list[int]:
         [10, 20, 50, 100, 120]
     """
     if not LEAST <= examples <= MOST:
-        raise ValueError(f"examples must lie in {LEAST} to {MOST}, got {examples}")
+        raise ValueError(f"examples must be between {LEAST} and {MOST}, got {examples}")
     return [*(size for size in _SIZES if size < examples), examples]
 
 

@@ -75,7 +75,7 @@ def start(host: str = "127.0.0.1", port: int = 7860, *, browser: bool = True) ->
 def _require_free(host: str, port: int) -> None:
     """Refuse a place where nobody can listen; before the page is built, which takes seconds."""
     if not 1 <= port <= 65535:
-        raise ValueError(f"port must lie in 1 to 65535, got {port}")
+        raise ValueError(f"port must be between 1 and 65535, got {port}")
     try:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
     except OSError as error:

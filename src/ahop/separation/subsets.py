@@ -48,7 +48,7 @@ class KSubsets(Regularised):
     def forward(self, scores: Tensor) -> Tensor:
         count = scores.shape[-1]
         if self.k > count:
-            raise ValueError(f"k must lie in 1 to {count}, the number of patterns; got {self.k}")
+            raise ValueError(f"k must be between 1 and {count}, the number of patterns; got {self.k}")
         last = scores.detach().topk(self.k, dim=-1).values[..., -1:]
         # From the last of the k on: what is a margin ahead of it has a weight of 1 anyway, and a margin behind it of 0.
         leads = (self.beta * (scores - last)).clamp(-1, 1)

@@ -148,7 +148,7 @@ class Corruption(Density):
                 "order and standardise must be left out where patterns have a spread: rows stay as they are"
             )
         if hidden_causes is not None and integer(hidden_causes, "hidden_causes", 0) > queries.shape[1]:
-            raise ValueError(f"hidden_causes must lie in 0 to {queries.shape[1]} or be None, got {hidden_causes}")
+            raise ValueError(f"hidden_causes must be between 0 and {queries.shape[1]} or be None, got {hidden_causes}")
         if hidden_causes and observed is not None:
             raise ValueError(f"hidden_causes must be 0 or None where values are missing, got {hidden_causes}")
         if standardise and queries.shape[1] != self.dim:

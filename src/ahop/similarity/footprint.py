@@ -66,7 +66,7 @@ def k_optimal(patterns: Tensor, queries: Tensor, k: int, base: Decomposable | st
     patterns, queries = as_tensor(patterns, "patterns"), as_tensor(queries, "queries")
     terms = _decomposable(base, patterns.shape[-1]).terms(patterns, queries)
     if not 1 <= k <= terms.shape[-1]:
-        raise ValueError(f"k must lie in 1 to {terms.shape[-1]}, the number of dimensions; got {k}")
+        raise ValueError(f"k must be between 1 and {terms.shape[-1]}, the number of dimensions; got {k}")
     return terms.topk(k, dim=-1).values.sum(-1)
 
 

@@ -141,11 +141,11 @@ class Masked(Variant):
         if rate is not None:
             rates = as_tensor(rate, "rate")
             if not bool(((rates >= 0) & (rates <= 1)).all()):
-                raise ValueError(f"rate must lie in 0 to 1, got {rate}")
+                raise ValueError(f"rate must be between 0 and 1, got {rate}")
             if exact and rates.ndim:
                 raise ValueError("rate must be one number for an exact count, got one for each dimension")
         if count is not None and (count < 0 or count != int(count)):
-            raise ValueError(f"count must be a whole number, not negative, got {count}")
+            raise ValueError(f"count must be an integer, not negative, got {count}")
         if isinstance(fill, str) and fill not in ("uniform", "salt-pepper"):
             raise ValueError(
                 f"fill must be 'uniform', 'salt-pepper', a number, a pair (low, high) or a function, got {fill!r}"

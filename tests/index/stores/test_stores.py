@@ -179,9 +179,9 @@ def test_what_a_store_cannot_do_is_refused_clearly():
         over(several, FaissStore(3))
     with pytest.raises(ValueError, match="query_adapter needs a moved space"):
         over(memory, FaissStore(DIM), metric="cosine")
-    with pytest.raises(ValueError, match="ids must be 1500 increasing whole numbers"):
+    with pytest.raises(ValueError, match="ids must be 1500 increasing integers"):
         over(memory, FaissStore(width_of(memory)), ids=[1, 2])
-    with pytest.raises(ValueError, match="ids must be 1500 increasing whole numbers"):
+    with pytest.raises(ValueError, match="ids must be 1500 increasing integers"):
         over(memory, FaissStore(width_of(memory)), ids=torch.zeros(COUNT, dtype=torch.long))
     with pytest.raises(StoreError, match="vectors must have 3 numbers each"):
         over(memory, FaissStore(3))

@@ -91,6 +91,6 @@ def test_one_to_one_a_memory_that_knows_it_finds_more_of_further_queries(seed):
 @pytest.mark.parametrize("room", [0, 1.5, [1, 2]])
 def test_a_room_that_is_none_is_refused_and_nothing_is_learned(room):
     memory = BayesianHopfield(torch.rand(5, 3))
-    with pytest.raises(ValueError, match="room must be a whole number of at least 1, or 5 of at least 0"):
+    with pytest.raises(ValueError, match="room must be an integer of at least 1, or 5 of at least 0"):
         memory.fit(torch.rand(5, 3), room=room)
     assert memory.report is None

@@ -22,7 +22,7 @@ def test_noise_is_not_found_in_other_noise(size):
     patterns, queries = drawn(*size, seed=0), drawn(*size, seed=1)
     with pytest.warns(UserWarning, match="fit these patterns no better than others like them"):
         memory = BayesianHopfield(patterns).fit(queries)
-    assert not memory.report.found and "nobody knows" in str(memory.report)
+    assert not memory.report.found and "unknown" in str(memory.report)
     torch.testing.assert_close(memory.recall(queries).probabilities, torch.full((len(queries), 1), 1 / len(patterns)))
     assert bool((memory.recall(queries, reject=0.05).indices == -1).all())
 

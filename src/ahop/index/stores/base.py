@@ -97,7 +97,7 @@ def _numbers(ids: Any, count: int) -> np.ndarray:
         return np.arange(count)
     numbers = as_tensor(ids, "ids", whole=True).cpu().numpy()
     if numbers.shape != (count,) or bool((np.diff(numbers) <= 0).any()):
-        raise ValueError(f"ids must be {count} increasing whole numbers, one per pattern; got shape {numbers.shape}")
+        raise ValueError(f"ids must be {count} increasing integers, one per pattern; got shape {numbers.shape}")
     return numbers.astype(np.int64)
 
 

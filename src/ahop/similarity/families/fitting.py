@@ -181,7 +181,7 @@ def _require_a_map(data: TrainingData, families: Sequence[Family]) -> None:
             f"queries must have {width} values each, like the patterns: no map is learned here; got {asked}"
         )
     if data.observed is not None:
-        raise ValueError(f"observed must be None: queries of {asked} values for patterns of {width} must be whole")
+        raise ValueError(f"observed must be None: queries of {asked} values for patterns of {width} must be complete")
     if data.labelled and len(data.all_origins.unique()) < 2:
         raise ValueError(f"origins must include at least two patterns to learn a map from {width} values to {asked}")
 

@@ -94,7 +94,7 @@ class Transformed(Density):
         if derivative not in (0, 1, 2) or (derivative and len(shape) != 1 and (len(shape), derivative) != (2, 1)):
             raise ValueError(f"derivative must be 0, 1 or (along one axis) 2, got {derivative} of shape {tuple(shape)}")
         if derivative and len(shape) == 1 and not 2 < window <= shape[0]:
-            raise ValueError(f"window must lie in 3 to {shape[0]} columns, got {window}")
+            raise ValueError(f"window must be between 3 and {shape[0]} columns, got {window}")
         self.likelihood, self.scale, self.own_scale = likelihood, scale, own_scale
         self.low, self.unit = (each if isinstance(each, float | int) else tuple(each) for each in (low, unit))
         self.shape, self.derivative, self.window = tuple(shape), derivative, window

@@ -153,7 +153,7 @@ def hubness(report: Report) -> Grid:
         [counted, *cells_of(found, [(counted, method) for method in methods], cell)]
         for counted in each(rows, "counted")
     ]
-    return Grid(["the crowd is counted by", *methods], lines)
+    return Grid(["reference set", *methods], lines)
 
 
 # Of the benchmark of moved spaces: the methods that are ours, and those for which a pattern's own query counts, too.

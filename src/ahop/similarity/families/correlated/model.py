@@ -54,7 +54,7 @@ class Correlated(Density):
     def __init__(self, dim: int, rank: int = 0, *, tails: float = 4.0) -> None:
         super().__init__()
         if dim < 1 or not 0 <= rank <= dim:
-            raise ValueError(f"rank must lie in 0 to dim, and dim be at least 1; got {rank} and {dim}")
+            raise ValueError(f"rank must be between 0 and dim, and dim be at least 1; got {rank} and {dim}")
         if not tails > 0:
             raise ValueError(f"tails must be more than 0, got {tails}")
         self.dim, self.rank, self.tails = dim, rank, tails
