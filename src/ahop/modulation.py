@@ -18,7 +18,7 @@ from ahop.learning.holdout import holdout_split
 from ahop.learning.report import FitReport
 
 # Standard errors by which a kernel has to be better than the identity on what was held out (as Student's t has it).
-_CLEARLY = 2.0
+_MIN_STANDARD_ERRORS = 2.0
 
 
 class Modulation(Component):
@@ -147,7 +147,7 @@ class Kernel(Modulation):
             return value
 
         report = adam([kernel.phi], retrieve, steps=steps, rate=rate)
-        if not few_more_than_chance(start - best_losses, _CLEARLY):
+        if not few_more_than_chance(start - best_losses, _MIN_STANDARD_ERRORS):
             # Nor would more steps change that.
             found = replace(report, loss=start.mean().item(), converged=True, advice="")
             return self._keep(identity / unit, found)

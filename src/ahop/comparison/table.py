@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # How often two that are equally good may be told apart by chance.
-_LEVEL = 0.05
+_SIGNIFICANCE_LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +81,11 @@ class Comparison:
         if not beats_chance(int(best.right.sum()), len(best.right), self.patterns):
             return "nothing is better than chance here"
         chances = [(row, mcnemar(row.right, best.right)) for row in self.judged]
-        first, chance = next(one for one in chances if one[1] > _LEVEL)
+        first, chance = next(one for one in chances if one[1] > _SIGNIFICANCE_LEVEL)
         if best is self.judged[0]:
             return f"use {best.name}: nothing is better"
         if first is best:
-            return f"use {best.name}: nothing above it is as good (McNemar's test, p < {_LEVEL})"
+            return f"use {best.name}: nothing above it is as good (McNemar's test, p < {_SIGNIFICANCE_LEVEL})"
         return f"{first.name} is as good as {best.name} (McNemar's test, p = {chance:.2f}): use it"
 
     def to_pandas(self) -> pandas.DataFrame:

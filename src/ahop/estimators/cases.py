@@ -19,7 +19,7 @@ from ahop.similarity import Similarity
 # How many cases are embedded and compared at a time when the memory answers.
 _BLOCK = 8192
 # The least that a readout leaves to a class.
-_LEAST = 1e-7
+_LEAST_PROBABILITY = 1e-7
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class CaseNetwork(nn.Module):
         """What was read, as an answer."""
         if not self.classifies:
             return read
-        return read.log_softmax(1) if self.perceptron is not None else read.clamp_min(_LEAST).log()
+        return read.log_softmax(1) if self.perceptron is not None else read.clamp_min(_LEAST_PROBABILITY).log()
 
     def loss(self, answers: Tensor, rows: Rows) -> Tensor:
         """Minus the mean log-likelihood of the rows' targets, or their mean squared error."""

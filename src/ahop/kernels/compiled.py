@@ -29,10 +29,10 @@ def compiled(function: Callable[..., Any], inline: str = "never") -> Any:
 
 
 # Terms that take about as long as it takes to begin a thread.
-_WORTH = 2**16
+_TERMS_PER_THREAD = 2**16
 
 
-def share(count: int, work: Callable[[int, int, int], None], terms: int = _WORTH) -> None:
+def share(count: int, work: Callable[[int, int, int], None], terms: int = _TERMS_PER_THREAD) -> None:
     """Spread work over PyTorch's threads.
 
     Args:
@@ -40,7 +40,7 @@ def share(count: int, work: Callable[[int, int, int], None], terms: int = _WORTH
         work: Called as ``work(first, last, part)`` on ranges of items, one for each thread that has any.
         terms: How much work an item is; a little is done by one thread.
     """
-    parts = max(1, min(torch.get_num_threads(), count, count * terms // _WORTH))
+    parts = max(1, min(torch.get_num_threads(), count, count * terms // _TERMS_PER_THREAD))
     if parts == 1:
         work(0, count, 0)
         return

@@ -18,7 +18,7 @@ from torch import Tensor
 from ahop._blocks import budget, split
 
 # Bytes that an entry takes in a table, and in a graph with its place.
-_ENTRY, _EDGE = 8, 16
+_ENTRY_BYTES, _EDGE_BYTES = 8, 16
 
 
 def assigned(
@@ -58,7 +58,7 @@ def assigned(
 
 def _width(room: Tensor, count: int) -> int:
     """The bytes that a query takes in a table of so many."""
-    return _ENTRY * max(len(room), int(room.clamp_max(count).sum()))
+    return _ENTRY_BYTES * max(len(room), int(room.clamp_max(count).sum()))
 
 
 def _exactly(table: Tensor, room: Tensor, floor: float) -> Tensor:
@@ -103,7 +103,7 @@ def _fitting(columns: Tensor, room: Tensor) -> int:
     kept = columns.shape[1] - 1
     while kept:
         asked = _used(columns[:, :kept].flatten(), len(room))
-        needed = _EDGE * int((asked * torch.minimum(asked, room)).sum())
+        needed = _EDGE_BYTES * int((asked * torch.minimum(asked, room)).sum())
         if needed <= budget():
             break
         if kept == 1:

@@ -23,12 +23,12 @@ Array = npt.NDArray[np.float64]
 _KNOTS = 64
 _SMOOTHNESS = (1e-2, 1e-3, 1e-4, 1e-5)
 # Fewer samples than this prove nothing; of fewer than the second, every one judges once, or too few would.
-_FEWEST, _MANY = 5, 256
+_MIN_SAMPLES, _MANY_SAMPLES = 5, 256
 _FOLDS = 5
 # Fewer samples than this teach no pattern weights of its own.
-_FEWEST_OWN = 64
+_MIN_OWN_SAMPLES = 64
 # Standard errors by which fits have to be better than their start on what was held out (as Student's t has it).
-_CLEARLY = 2.0
+_MIN_STANDARD_ERRORS = 2.0
 
 
 @torch.no_grad()
@@ -101,7 +101,7 @@ def fit_adaptive(
         # The retrieval loss alone, so that fits with other penalties or solvers can be compared.
         report = replace(report, loss=table.loss_and_gradient(flat)[0].item())
         similarity.set_order_weights(table.from_knots(flat.view(len(similarity.bases), -1)))
-    if similarity.deviation is not None and table.samples >= _FEWEST_OWN:
+    if similarity.deviation is not None and table.samples >= _MIN_OWN_SAMPLES:
         report = replace(_fit_deviations(similarity, similarity.deviation, table, steps), solver=solver)
     for learned in similarity.parameters():
         require_finite(learned, "what was learned from these patterns and queries")
@@ -113,10 +113,10 @@ def _convex(table: Features, sort: bool, smoothness: float | None, steps: int, s
     start = point = table.start()
     if smoothness is None:
         kept = start, FitReport("convex", 0.0, 0, converged=True)
-        if table.samples < _FEWEST:
+        if table.samples < _MIN_SAMPLES:
             return kept
         smoothness, point = _choose_smoothness(table, start, _SMOOTHNESS if sort else (0.0,), steps, seed)
-        if not few_more_than_chance(_gains(table, start, point, smoothness, steps, seed), _CLEARLY):
+        if not few_more_than_chance(_gains(table, start, point, smoothness, steps, seed), _MIN_STANDARD_ERRORS):
             return kept
     return _newton(table, point, smoothness if sort else 0.0, table.even_shares(), steps, "convex fit")
 
@@ -149,7 +149,7 @@ def _gains(table: Features, start: Tensor, point: Tensor, smoothness: float, ste
     """
     shown, held_out = (part.to(start.device) for part in holdout_split(table.samples, seed))
     learned = [(held_out, point)]
-    if table.samples < _MANY:
+    if table.samples < _MANY_SAMPLES:
         for fold in shown.tensor_split(_FOLDS - 1):
             shares, _ = _shares(table, fold)
             learned.append((fold, _newton(table, start, smoothness, shares, steps, "judging the fit")[0]))

@@ -26,13 +26,13 @@ VERIFIED = 20
 # The share of genuine queries that may be refused, where a report says what becomes of known strangers.
 REJECT = 0.05
 # How often the interval holds the truth.
-_LEVEL = 0.9
+_INTERVAL_LEVEL = 0.9
 # How far unchecked fits were off, in nats of log-odds, on nine of ten sets with known answers (see the page on trust).
-_OFF = 1.0
+_LOG_ODDS_ERROR = 1.0
 # Below this share, most first choices are wrong.
 _MOSTLY = 0.5
 # How likely first choices may be right by chance, to be called found.
-_CHANCE = 1e-3
+_CHANCE_LEVEL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class FitReport:
         if not self.found or math.isnan(self.confidence):
             return 0.0, 1.0
         share = min(max(self.confidence, 1e-9), 1 - 1e-9)
-        low, high = (1 / (1 + (1 - share) / share * math.exp(-off)) for off in (-_OFF, _OFF))
+        low, high = (1 / (1 + (1 - share) / share * math.exp(-off)) for off in (-_LOG_ODDS_ERROR, _LOG_ODDS_ERROR))
         return low, high
 
     @property
@@ -215,7 +215,7 @@ class FitReport:
         return "recall; queries like these need no further labels"
 
 
-def clopper_pearson(right: int, count: int, level: float = _LEVEL) -> tuple[float, float]:
+def clopper_pearson(right: int, count: int, level: float = _INTERVAL_LEVEL) -> tuple[float, float]:
     """The exact confidence interval of a share.
 
     Args:
@@ -265,7 +265,7 @@ def beats_chance(right: int, count: int, patterns: int) -> bool:
     """
     from scipy.stats import binom
 
-    return bool(right and binom.sf(right - 1, count, 1 / patterns) < _CHANCE)
+    return bool(right and binom.sf(right - 1, count, 1 / patterns) < _CHANCE_LEVEL)
 
 
 def _percent(share: float) -> str:

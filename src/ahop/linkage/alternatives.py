@@ -16,11 +16,11 @@ from ahop.learning.chance import few_more_than_chance
 
 NEAREST, RIDGE = "nearest by cosine", "ridge regression"
 # Enough rows to judge by; more would only take longer.
-_JUDGED = 2000
+_JUDGED_ROWS = 2000
 # Pairs that a regression needs, folds that judge it, and how strongly it may be drawn to zero.
-_PAIRS, _FOLDS, _STRENGTHS = 10, 5, np.logspace(-3, 4, 8)
+_MIN_PAIRS, _FOLDS, _STRENGTHS = 10, 5, np.logspace(-3, 4, 8)
 # What is more than chance, in standard errors: two would be passed by four answers that differ, all in one direction.
-_CLEARLY = 2.5
+_MIN_STANDARD_ERRORS = 2.5
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def alternatives(
     known = np.flatnonzero((origins >= 0).numpy())
     found = []
     # What is known to be none of the stored rows has no match to agree on.
-    judged = draw.permutation(known if len(known) else np.flatnonzero((origins == UNKNOWN).numpy()))[:_JUDGED]
+    judged = draw.permutation(known if len(known) else np.flatnonzero((origins == UNKNOWN).numpy()))[:_JUDGED_ROWS]
     if shared and len(judged) and (len(known) or first is not None):
         choices = by_cosine(stored, incoming, judged)
         if len(known):
@@ -100,8 +100,8 @@ def beside_answers(
         hits = chosen == checked[judged]
         # As if of one answer more that is undecided: that all were alike is no proof.
         lead = torch.cat([right.double() - hits.double(), torch.zeros(1)])
-        behind = int(few_more_than_chance(lead, _CLEARLY)) - int(few_more_than_chance(-lead, _CLEARLY))
-        found.append(Alternative(name, int(hits.sum()), len(judged), behind=behind))
+        behind, ahead = (few_more_than_chance(one, _MIN_STANDARD_ERRORS) for one in (lead, -lead))
+        found.append(Alternative(name, int(hits.sum()), len(judged), behind=int(behind) - int(ahead)))
     return tuple(found)
 
 
@@ -167,7 +167,7 @@ def regressed(rows: Tensor, wanted: Tensor, asked: Tensor) -> Tensor:
 
 def _enough(origins: Tensor, known: np.ndarray) -> bool:
     """Whether known pairs are enough for a regression."""
-    return len(known) >= _PAIRS and len(origins[known].unique()) >= _FOLDS
+    return len(known) >= _MIN_PAIRS and len(origins[known].unique()) >= _FOLDS
 
 
 def _cross_validated(
@@ -177,7 +177,7 @@ def _cross_validated(
 
     right = labels = 0
     for learn, judge in GroupKFold(_FOLDS, shuffle=True, random_state=seed).split(known, groups=origins[known]):
-        judged = known[judge[: _JUDGED // _FOLDS]]
+        judged = known[judge[: _JUDGED_ROWS // _FOLDS]]
         right += int((by_ridge(stored, incoming, origins, known[learn], judged) == origins[judged]).sum())
         labels += len(judged)
     return Alternative(RIDGE, right, labels)

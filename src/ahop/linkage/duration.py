@@ -23,7 +23,7 @@ from ahop.linkage.holdout import FOLDS
 # a, b and c of the formula above, and the queries that a fit learns from at most.
 _LOOKED, _ANSWERED, _SHARED, _SAMPLE = 160.0, 15.0, 2e7, 2048
 # Seconds that nobody needs to be told of.
-_SOON = 60.0
+_SHORT_SECONDS = 60.0
 # A product that takes a moment, and how often the best of it is looked for.
 _PROBE, _TIMES = (256, 64, 2**14), 3
 
@@ -67,7 +67,7 @@ def in_words(seconds: float) -> str:
         >>> in_words(41), in_words(130), in_words(1380), in_words(9000)
         ('', 'about 2 minutes', 'about 25 minutes', 'about 2 hours')
     """
-    if seconds < _SOON:
+    if seconds < _SHORT_SECONDS:
         return ""
     unit, size = ("hours", 3600) if seconds >= 2 * 3600 else ("minutes", 60)
     count = seconds / size

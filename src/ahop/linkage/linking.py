@@ -26,9 +26,9 @@ from ahop.tables.alignment import aligned, fitted
 from ahop.tables.table import Table
 
 # Means in standard deviations beyond which float32 would round what tells rows apart.
-_FAR = 2.0**14
+_MAX_STANDARDISED_MEAN = 2.0**14
 # Spreads of columns that differ by so much are no longer of one kind.
-_UNLIKE = 10.0
+_MAX_SPREAD_RATIO = 10.0
 KNOWN, KNOWN_STRANGER = "known pair", "known to be none of the stored rows"
 CHECKED, CHECKED_STRANGER = "checked answer", "checked: none of the stored rows"
 UNFAMILIAR = "stranger: less familiar than genuine rows are"
@@ -275,7 +275,7 @@ def has_units(table: Table) -> bool:
     spread = spread[spread > 0]
     if not table.named or all(map(_is_number, table.columns)) or len(spread) < 2:
         return False
-    return bool(spread.max() > _UNLIKE * spread.min()) and not order_of(torch.from_numpy(table.values))
+    return bool(spread.max() > _MAX_SPREAD_RATIO * spread.min()) and not order_of(torch.from_numpy(table.values))
 
 
 def _is_number(name: str) -> bool:
@@ -288,5 +288,5 @@ def _is_number(name: str) -> bool:
 
 def _precision(values: np.ndarray) -> torch.dtype:
     """float32, which is fast, unless it would round values that lie far from zero."""
-    far = np.abs(values).max(0) > _FAR * values.std(0)
+    far = np.abs(values).max(0) > _MAX_STANDARDISED_MEAN * values.std(0)
     return torch.float64 if far.any() else torch.float32

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 # A column as descriptions name it, by its place.
 _COLUMN = re.compile(r"\bcolumn (\d+)")
-_WORDS = {
+_TRANSLATIONS = {
     "others like them": "made-up rows like them",
     "probabilities are the prior": "no row has a match",
     "the origins of": "known pairs of",
@@ -21,7 +21,7 @@ _WORDS = {
     "dimensions": "columns",
     "dimension": "column",
 }
-_ANY = re.compile(rf"\b({'|'.join(_WORDS)})\b", re.IGNORECASE)
+_TRANSLATED = re.compile(rf"\b({'|'.join(_TRANSLATIONS)})\b", re.IGNORECASE)
 
 
 def in_rows(text: str) -> str:
@@ -33,10 +33,10 @@ def in_rows(text: str) -> str:
     """
 
     def word(found: re.Match[str]) -> str:
-        told = _WORDS[found[0].lower()]
+        told = _TRANSLATIONS[found[0].lower()]
         return told.capitalize() if found[0][0].isupper() else told
 
-    return _ANY.sub(word, text)
+    return _TRANSLATED.sub(word, text)
 
 
 def named(description: str, columns: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from ahop.memories.checking import FIRST, MATCHES, Certificate, Decision
 from ahop.tables.table import counted
 
 # How often a confidence interval may miss the truth on one side.
-_MISS = 0.05
+_MISS_RATE = 0.05
 
 
 class Verdict(NamedTuple):
@@ -47,7 +47,7 @@ def needed(wanted: float) -> int:
         >>> print(*(ahop.Certificate(count, count, wanted=0.95).verdict for count in (58, 59)))
         WARN PASS
     """
-    return max(1, math.ceil(math.log(_MISS) / math.log(wanted))) if 0 < wanted < 1 else 1
+    return max(1, math.ceil(math.log(_MISS_RATE) / math.log(wanted))) if 0 < wanted < 1 else 1
 
 
 def lines(linkage: Linkage, checks: str | None = None) -> list[tuple[str, str]]:

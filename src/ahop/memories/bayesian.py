@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ahop.index.view import View
 
 # Patterns that a set is first looked for among; four times as many where they are not enough.
-_FIRST = 16
+_FIRST_CANDIDATES = 16
 
 
 class BayesianHopfield(Indexed, Scattered, Verifiable):
@@ -401,7 +401,7 @@ class BayesianHopfield(Indexed, Scattered, Verifiable):
         ratio = math.exp(self.similarity.furthest(coverage))
         size = 0
         while True:
-            size = min(len(self), max(_FIRST, 4 * size))
+            size = min(len(self), max(_FIRST_CANDIDATES, 4 * size))
             found = self._refusing(view, queries, size, observed, reject)
             out = (found.indices < 0) | (found.probabilities < self._least(found.probabilities, ratio))
             out[..., 0] = False

@@ -22,7 +22,7 @@ from ahop._recall import Recall
 from ahop.learning.report import clopper_pearson
 
 # Groups of like confidence that a draw is spread over, and more answers than anyone will check.
-_GROUPS, _ENDLESS = 10, 100_000
+_GROUPS, _MAX_ANSWERS = 10, 100_000
 
 
 # What may have been checked: answers to each query by itself, or to all of them together.
@@ -90,7 +90,7 @@ class Certificate:
     def more(self) -> int | None:
         """How many answers more would decide, if as many of them are right; None if no number would."""
         count = self.labels
-        while count < _ENDLESS and self.wanted is not None:
+        while count < _MAX_ANSWERS and self.wanted is not None:
             if _verdict(clopper_pearson(round(self.accuracy * count), count), self.wanted) is not Decision.WARN:
                 return count - self.labels
             count += max(1, count // 20)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ahop.index.view import View
 
 # Patterns that compete for each query, where there are more, and the bytes of one with its place.
-_CANDIDATES, _BYTES = 100, 16
+_CANDIDATES, _ENTRY_BYTES = 100, 16
 # Log-odds beyond which nothing is uncertain, and the score of a pattern that is never asked for.
 _MOST_LOG_ODDS, _EXCLUDED_SCORE = 1e6, 1e30
 # A share that rounding alone may leave.
@@ -144,7 +144,7 @@ class _Candidates(NamedTuple):
         columns, log, others = self.columns.clone(), self.log.clone(), self.others.clone()
         others[new] = torch.logaddexp(others[new], log[new, -1])
         columns[new, -1] = indices[new]
-        for part in split(len(new), _BYTES * len(memory)):
+        for part in split(len(new), _ENTRY_BYTES * len(memory)):
             here = new[part]
             log[here, -1] = self.of_all(memory, queries, here).gather(1, indices[here, None]).squeeze(1)
         return self._replace(columns=columns, log=log, others=others)
@@ -235,12 +235,12 @@ def _as_matching(memory: Host, columns: Tensor, plan: Plan, indices: Tensor, alo
 
 def _candidates(memory: Host, view: View | None, queries: Queries) -> _Candidates:
     """By the index where there is one for such queries, and otherwise from the scores of all patterns."""
-    k = min(len(memory), _CANDIDATES, max(2, budget() // (_BYTES * max(1, len(queries)))))
+    k = min(len(memory), _CANDIDATES, max(2, budget() // (_ENTRY_BYTES * max(1, len(queries)))))
     if view is not None:
         with suppress(NoCodesError):
             width = 8 * k * memory.patterns.shape[1] * queries.rows.element_size()
             return _joined([_listed(view, queries[part].single(), k) for part in _parts(len(queries), width)])
-    return _joined([_scanned(memory, queries[part], k) for part in _parts(len(queries), _BYTES * len(memory))])
+    return _joined([_scanned(memory, queries[part], k) for part in _parts(len(queries), _ENTRY_BYTES * len(memory))])
 
 
 def _parts(count: int, bytes_each: int) -> list[slice]:
@@ -272,7 +272,7 @@ def _scanned(memory: Host, queries: Queries, k: int) -> _Candidates:
 def _familiarity(memory: Host, queries: Queries, evidence: Tensor) -> Tensor:
     """As :meth:`ahop.BayesianHopfield.familiarity`, of evidence that is at hand."""
     known = queries.single()
-    parts = _parts(len(known), _BYTES * len(memory))
+    parts = _parts(len(known), _ENTRY_BYTES * len(memory))
     patterns = like_all(memory._described())
     background = [memory.similarity.stranger(patterns, known.rows[part], known[part].observed) for part in parts]
     return evidence - torch.cat(background).double() - (math.log(len(memory)) if memory.prior is None else 0.0)

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 # A variance of nought is one that rounding has hidden: at least so much of the common one.
-_LEAST = 1e-5
+_LEAST_VARIANCE_SHARE = 1e-5
 # Degrees of freedom between none of their own and all alike.
-_FEWEST, _MOST = 1e-2, 1e6
+_MIN_FREEDOM, _MAX_FREEDOM = 1e-2, 1e6
 
 
 def moderated(squares: Tensor, free: Tensor) -> Tensor:
@@ -36,7 +36,7 @@ def moderated(squares: Tensor, free: Tensor) -> Tensor:
         True
     """
     own = squares.double() / free.clamp_min(1)
-    least = _LEAST * (squares.sum(0) / free.sum()).double()
+    least = _LEAST_VARIANCE_SHARE * (squares.sum(0) / free.sum()).double()
     half, several = free.double() / 2, (free > 0).squeeze(1)
     logs = own.clamp_min(least + torch.finfo(torch.float64).tiny).log()[several]
     logs = logs - torch.digamma(half[several]) + half[several].log()
@@ -57,7 +57,7 @@ def _inverse_trigamma(value: float) -> float:
         return float(torch.polygamma(1, torch.tensor(log, dtype=torch.float64).exp())) - value
 
     # The range spans eight orders of magnitude.
-    low, high = math.log(_FEWEST), math.log(_MOST)
+    low, high = math.log(_MIN_FREEDOM), math.log(_MAX_FREEDOM)
     if not excess(low) > 0:
-        return _FEWEST
-    return math.exp(brentq(excess, low, high, xtol=1e-15)) if excess(high) < 0 else _MOST
+        return _MIN_FREEDOM
+    return math.exp(brentq(excess, low, high, xtol=1e-15)) if excess(high) < 0 else _MAX_FREEDOM

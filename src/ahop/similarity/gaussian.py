@@ -27,14 +27,14 @@ _SHARED = 2.0
 # The least noise beside what queries vary by, and beside the first guess.
 _LEAST, _FIRST = 1e-8, 0.01
 # Values' worth of belief that few queries are as noisy as patterns are spread.
-_BELIEF = 4.0
+_PRIOR_COUNT = 4.0
 # Steps of expectation maximisation, at most, and the gain in nats at which they end; halvings of the interval that a
 # root lies in; and what keeps a count of no queries from dividing by zero.
-_STEPS, _TOLERANCE, _HALVINGS, _NOTHING = 200, 1e-6, 30, 1e-300
+_STEPS, _TOLERANCE, _HALVINGS, _TINY = 200, 1e-6, 30, 1e-300
 # Queries that are asked how sure it is, and how little a step may gain beside what the null asks for, in nats.
-_ASKED, _ROUGHLY = 512, 1e-3
+_MAX_QUERIES, _ROUGH_TOLERANCE = 512, 1e-3
 # Fewer queries tell no bias that would be worth its own noise.
-_FEWEST = 8
+_MIN_QUERIES = 8
 
 
 class Gaussian(Decomposable, Density):
@@ -142,7 +142,7 @@ class Gaussian(Decomposable, Density):
 
     def _confidence(self, data: TrainingData) -> float:
         """The mean probability of the first choice, of some queries."""
-        some = data.part(data.rows[:: max(1, len(data.queries) // _ASKED)])
+        some = data.part(data.rows[:: max(1, len(data.queries) // _MAX_QUERIES)])
         sure = []
         for part in split(len(some.queries), 2 * len(some.patterns) * some.queries.element_size()):
             few = some.part(part)
@@ -185,7 +185,7 @@ class Gaussian(Decomposable, Density):
 
 def _few(data: TrainingData) -> bool:
     """Whether queries are too few to tell a bias."""
-    return len(data.queries) < _FEWEST
+    return len(data.queries) < _MIN_QUERIES
 
 
 def _again(data: TrainingData) -> Refit:
@@ -193,7 +193,7 @@ def _again(data: TrainingData) -> Refit:
 
     def refit(rows: Tensor) -> Gaussian:
         model = Gaussian(data.queries.shape[1]).to(data.queries)
-        model._learn(data.part(rows), _ROUGHLY, _few(data))
+        model._learn(data.part(rows), _ROUGH_TOLERANCE, _few(data))
         return model
 
     return refit
@@ -231,7 +231,7 @@ class _Learning:
         self.least = _LEAST * (float(varies.mean() + self.scatter.mean()) + float(self.mean.square().mean())) or _LEAST
         # Few queries are as noisy as patterns are spread, as far as nothing else is known.
         spread = float(self.mean.square().mean())
-        self.belief = _BELIEF * spread if few else 0.0
+        self.belief = _PRIOR_COUNT * spread if few else 0.0
         own = self.mean.square().mean(0) + self.scatter.mean(0)
         self.noise = (varies - own).clamp_min(_FIRST * float(varies.mean())).clamp_min(self.least)
 
@@ -262,7 +262,7 @@ class _Learning:
         variance = self.scatter + self.noise
         # Queries of patterns that scatter much say little of the bias.
         if self.biased:
-            self.bias = ((sums - counts * self.mean) / variance).sum(0) / (counts / variance).sum(0).clamp_min(_NOTHING)
+            self.bias = ((sums - counts * self.mean) / variance).sum(0) / (counts / variance).sum(0).clamp_min(_TINY)
         stored = self.mean + self.bias
         gaps = (squares - 2 * sums * stored + counts * stored.square()).clamp_min(0)
 
@@ -275,7 +275,7 @@ class _Learning:
 
         def believed(noise: Tensor) -> Tensor:
             """Of all dimensions together, with what is believed of a few values."""
-            few = (self.belief / noise - _BELIEF * (self.belief > 0)) / noise
+            few = (self.belief / noise - _PRIOR_COUNT * (self.belief > 0)) / noise
             return (slope(noise).sum() + few).expand_as(noise)
 
         common = _root(believed, self.noise, *ends)

@@ -11,9 +11,9 @@ from ahop.tables.ids import RUN, differ
 from ahop.tables.table import Table, counted, listed
 
 # Of more columns than that, whole numbers are how things were measured.
-_FEW = 3
+_FEW_COLUMNS = 3
 # The share of stored values that may be missing: beyond it, a mean would stand for most of a column.
-_MISSING = 0.5
+_MAX_MISSING_SHARE = 0.5
 
 
 class Aligned(NamedTuple):
@@ -109,7 +109,7 @@ def _common(stored: Table, incoming: Table) -> tuple[Table, Table, bool, list[st
 def _maybe_ids(left_out: Table, side: str) -> list[str]:
     """A note on columns that are left out, and may be the ids that a table seems to lack."""
     found = [name for place, name in enumerate(left_out.columns) if differ(left_out.values[:, place])]
-    if len(left_out) < RUN or not 0 < len(found) <= _FEW:
+    if len(left_out) < RUN or not 0 < len(found) <= _FEW_COLUMNS:
         return []
     return [f"rows of {side} go by their numbers, and {listed(found)} may hold their ids: --id names one"]
 
@@ -120,7 +120,7 @@ def _like_ids(stored: Table, incoming: Table) -> list[str]:
         return []
     tables = (stored.values, incoming.values)
     found = [name for place, name in enumerate(stored.columns) if all(differ(one[:, place]) for one in tables)]
-    if not 0 < len(found) <= _FEW:
+    if not 0 < len(found) <= _FEW_COLUMNS:
         return []
     told = f"{listed(found)} may hold ids, another whole number in each row"
     return [f"{told}: name such a column with --id, or leave it out of the files"]
@@ -134,7 +134,7 @@ def _unused(table: Table, side: str) -> str:
 def _told(table: Table, side: str, notes: list[str], *, constant: bool) -> np.ndarray:
     """Which columns tell something ``(d,)``; of the others, a note is left."""
     lost = np.isnan(table.values).mean(0)
-    gone = lost > _MISSING if side == "stored" else lost == 1
+    gone = lost > _MAX_MISSING_SHARE if side == "stored" else lost == 1
     whole = np.where(np.isnan(table.values), -np.inf, table.values).max(0, initial=-np.inf)
     least = np.where(np.isnan(table.values), np.inf, table.values).min(0, initial=np.inf)
     flat = ~gone & (whole == least) if constant else np.zeros_like(gone)

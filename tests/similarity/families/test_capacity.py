@@ -68,7 +68,7 @@ def test_more_queries_than_room_are_learned_from_all_the_same():
 
 
 def test_of_many_queries_some_are_matched_together(monkeypatch):
-    monkeypatch.setattr("ahop.similarity.families.capacity._TABLE", 100 * 40)
+    monkeypatch.setattr("ahop.similarity.families.capacity._MAX_SCORES", 100 * 40)
     data, chosen, _ = learned()
     assert (_likely_origins(data, chosen.model)[40:] == -1).all()
 

@@ -29,7 +29,7 @@ from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import HeldOut, beside_rivals, fit_doubt, fit_temperature
 
 # Queries that are asked, and rivals that each is told from.
-_ASKED, _RIVALS = 256, 1024
+_MAX_QUERIES, _RIVALS = 256, 1024
 # Labels that tell how sure to be, at least; and the level of the confidence interval up to whose lower end they prove a
 # model right: one standard error, as too modest is wrong as well.
 FEWEST, _PROVED = 5, 0.68
@@ -60,7 +60,7 @@ def agreement(one: Density, other: Density, data: TrainingData) -> float:
         one, other: The models.
         data: The queries; of many, a sample.
     """
-    some = data.part(data.rows[:: max(1, len(data.queries) // _ASKED)])
+    some = data.part(data.rows[:: max(1, len(data.queries) // _MAX_QUERIES)])
     return float((first_choices(one, some) == first_choices(other, some)).double().mean())
 
 
@@ -78,7 +78,7 @@ def log_beta(model: Density, data: TrainingData, seed: int) -> tuple[float, floa
     """
     generator = torch.Generator().manual_seed(seed)
     like = next(model.parameters())
-    some = data.part(_some(len(data.queries), _ASKED, generator, data.queries.device))
+    some = data.part(_some(len(data.queries), _MAX_QUERIES, generator, data.queries.device))
     asked, stored = some.queries.to(like), data.patterns.to(like)
     own = stored[first_choices(model, some)]
     others = torch.randint(len(stored), (len(asked),), generator=generator).to(asked.device)
@@ -220,7 +220,7 @@ def no_surer_than(share: float, model: Density, data: TrainingData, log_beta: fl
         log_beta: The largest log inverse temperature allowed.
     """
     like = next(model.parameters())
-    some, _, counts = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // _ASKED)]), model)
+    some, _, counts = stand_ins.of(data.part(data.rows[:: max(1, len(data.queries) // _MAX_QUERIES)]), model)
     prior = 0.0 if some.log_prior is None else some.log_prior.to(like)
     stored, asked = some.patterns.to(like), Queries(some.queries.to(like), some.observed)
 

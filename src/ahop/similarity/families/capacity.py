@@ -25,7 +25,7 @@ from ahop.similarity.families.candidate import Candidate
 from ahop.similarity.families.training import TrainingData
 
 # Queries x patterns that are matched together, at most; and how likely a pair must be.
-_TABLE, _LIKELY_PAIR = 2**23, 0.5
+_MAX_SCORES, _LIKELY_PAIR = 2**23, 0.5
 
 
 @torch.no_grad()
@@ -51,7 +51,7 @@ def _likely_origins(data: TrainingData, model: Density) -> Tensor | None:
     count, origins = len(data.patterns), data.all_origins.clone()
     room = (data.room - torch.bincount(origins[data.known], minlength=count)).clamp_min(0)
     # Of fewer queries, a pattern still takes no more than its room.
-    rows = (origins < 0).nonzero().squeeze(1)[: max(1, _TABLE // count)]
+    rows = (origins < 0).nonzero().squeeze(1)[: max(1, _MAX_SCORES // count)]
     some = data.part(rows)
     table = (model(some.patterns, some.queries, some.observed) + data.log_priors).double().log_softmax(1)
     every = torch.arange(count, device=table.device).expand_as(table)

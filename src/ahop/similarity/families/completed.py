@@ -26,7 +26,7 @@ from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed
 
 # Queries that are asked of each half, and entries (queries x patterns) that they may have at most.
-_QUERIES, _TABLE = 256, 2**20
+_MAX_QUERIES, _MAX_SCORES = 256, 2**20
 # Values that come again and again have no density: they are blurred by so much before densities are compared.
 _REPEATED_SHARE, _BLUR = 0.1, 0.1
 
@@ -66,6 +66,6 @@ def completed(data: TrainingData, refit: Refit, seed: int) -> Completed:
 def both_ways(data: TrainingData, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
     """A half of the queries to learn from and some of the other, twice."""
     one, other = halves(len(data.queries), seed, data.queries.device)
-    most = max(16, min(_QUERIES, _TABLE // len(data.patterns)))
+    most = max(16, min(_MAX_QUERIES, _MAX_SCORES // len(data.patterns)))
     yield one, other[:most]
     yield other, one[:most]

@@ -25,7 +25,7 @@ from ahop.similarity.families.training import TrainingData
 KEPT, FEWEST, _FEWEST_OF_EITHER = 512, 4, 10
 # By how much more often than not genuine queries must look familiar beside strange ones to be told from them; standard
 # errors by which there must be strangers, and the largest share of them.
-_APART, _ERRORS, _MOST = 0.25, 3.0, 0.99
+_MIN_LEAD, _MIN_STANDARD_ERRORS, _MAX_SHARE = 0.25, 3.0, 0.99
 
 # Models that have each not learned from some rows.
 Halves = list[tuple[Density, Tensor]]
@@ -89,13 +89,13 @@ def adjusted_count(genuine: Tensor, strange: Tensor, unknown: Tensor) -> float:
     """
     known, others = _ranks(genuine, strange), _ranks(unknown, strange)
     apart = float(known.mean()) - 0.5
-    if apart < _APART:
+    if apart < _MIN_LEAD:
         return 0.0
     share = float(known.mean() - others.mean()) / apart
     # As if of one genuine query more, which looks like a stranger: that none does is no proof.
     smoothed = torch.cat([known, known.new_full((1,), 0.5)])
     errors = (float(others.std()) / math.sqrt(len(others)), (1 - share) * float(smoothed.std()) / math.sqrt(len(known)))
-    return min(share, _MOST) if share * apart > _ERRORS * math.hypot(*errors) else 0.0
+    return min(share, _MAX_SHARE) if share * apart > _MIN_STANDARD_ERRORS * math.hypot(*errors) else 0.0
 
 
 def _ranks(values: Tensor, among: Tensor) -> Tensor:

@@ -24,15 +24,15 @@ from ahop.similarity.squares import squared_distances
 
 _LOG_TAU = math.log(2 * math.pi)
 # Values are told from zero down to this share of their mean size.
-_LEAST = 1e-3
+_LEAST_SIZE_SHARE = 1e-3
 # Spreads of single dimensions are drawn to their mean as if so many queries had shown it, and are no smaller than this.
 _PRIOR_QUERIES, _LEAST_SPREAD = 4.0, 1e-3
 # The first guess at the spread, in units of that of the patterns; steps from there; queries x patterns of each.
-_FIRST, _STEPS, _TABLE = 0.5, 30, 2**20
+_FIRST_SPREAD, _STEPS, _MAX_SCORES = 0.5, 30, 2**20
 # The share of values that must be told from zero, stored and asked.
 _NONZERO_SHARE = 0.9
 # Fewer pairs cannot show that noise grows with the value; so many are looked at; and by how many standard errors.
-_FEWEST, _CHECKED_PAIRS, _CLEARLY = 8, 256, 3.0
+_MIN_PAIRS, _CHECKED_PAIRS, _MIN_STANDARD_ERRORS = 8, 256, 3.0
 
 
 class Gain(Density):
@@ -178,7 +178,7 @@ class RandomGain(Family):
 
     def applies(self, data: TrainingData, seed: int) -> bool:
         """Whether noise is larger where values are, so that ratios to the pattern explain queries better than gaps."""
-        if not data.same_width or len(data.queries) < _FEWEST:
+        if not data.same_width or len(data.queries) < _MIN_PAIRS:
             return False
         some = data.part(data.rows[:: max(1, len(data.queries) // _CHECKED_PAIRS)])
         empty = self._empty(data)
@@ -193,22 +193,22 @@ class RandomGain(Family):
             return False
         gaps, ratios = some.queries - stored, empty.size(some.queries) - empty.size(stored)
         gain = _log_normal(ratios) - empty.size(some.queries).sum(1) - _log_normal(gaps)
-        return more_than_chance(gain, _CLEARLY)
+        return more_than_chance(gain, _MIN_STANDARD_ERRORS)
 
     def fit(self, data: TrainingData, seed: int) -> Gain:
         """In closed form from pairs, else by expectation maximisation on as many queries as a table holds."""
-        model, most = self._empty(data), max(64, _TABLE // len(data.patterns))
+        model, most = self._empty(data), max(64, _MAX_SCORES // len(data.patterns))
         some = data if len(data.queries) <= most else data.part(data.rows[:most])
         stored = model.size(data.patterns)
         model.bias.copy_(model.size(data.queries).mean(0) - stored.mean(0))
-        model.log_sigma.copy_((_FIRST * stored.std(0, unbiased=False)).clamp_min(_LEAST_SPREAD).log())
+        model.log_sigma.copy_((_FIRST_SPREAD * stored.std(0, unbiased=False)).clamp_min(_LEAST_SPREAD).log())
         for few, steps in stand_ins.rounds(some, model, 1 if data.labelled else _STEPS):
             em.iterate(_Learner(model, few), steps, tolerance=1e-3)
         return model
 
     def _empty(self, data: TrainingData) -> Gain:
         typical = float((data.patterns - data.zero).abs().mean())
-        return Gain(data.patterns.shape[1], data.zero, _LEAST * typical + 1e-12).to(data.patterns)
+        return Gain(data.patterns.shape[1], data.zero, _LEAST_SIZE_SHARE * typical + 1e-12).to(data.patterns)
 
 
 def _log_normal(rows: Tensor) -> Tensor:

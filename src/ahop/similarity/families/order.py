@@ -10,9 +10,9 @@ from torch import Tensor
 # Fewer columns than that have no order worth a derivative, and fewer rows do not show it.
 _FEWEST_COLUMNS, _FEWEST_ROWS = 16, 4
 # How strongly neighbours must be correlated, and how much of what columns that lie anywhere lack of 1 they may lack.
-_NEIGHBOURS, _LACK = 0.5, 0.5
+_MIN_NEIGHBOUR_CORRELATION, _MAX_LACK = 0.5, 0.5
 # An image's peak at its width, in units of that lack.
-_PEAK = 0.25
+_MIN_PEAK = 0.25
 # An image is narrower than so many columns, and no narrower than so few.
 _WIDEST, _NARROWEST = 512, 6
 
@@ -64,12 +64,12 @@ def order_of(rows: Tensor) -> tuple[int, ...]:
 
     total, varying = columns.sum(1), int(alive.sum())
     anywhere = float(total @ total - varying) / max(1, varying * (varying - 1))
-    if correlation(1) < max(_NEIGHBOURS, 1 - _LACK * (1 - anywhere)):
+    if correlation(1) < max(_MIN_NEIGHBOUR_CORRELATION, 1 - _MAX_LACK * (1 - anywhere)):
         return ()
     widths = [w for w in range(_NARROWEST, min(_WIDEST, dim // _NARROWEST) + 1) if dim % w == 0]
     peaks = {w: correlation(w) - max(correlation(w - w // 3), correlation(w + w // 3)) for w in widths}
-    width = max((w for w in widths if correlation(w) > _NEIGHBOURS), key=lambda w: peaks[w], default=0)
+    width = max((w for w in widths if correlation(w) > _MIN_NEIGHBOUR_CORRELATION), key=lambda w: peaks[w], default=0)
     # One width apart and one column apart are alike; every multiple of the width is a weaker peak.
-    if width and peaks[width] > _PEAK * (1 - anywhere):
+    if width and peaks[width] > _MIN_PEAK * (1 - anywhere):
         return dim // width, width
     return (dim,)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 # Something else is looked for when residuals are so much more correlated than shuffled ones, and are so many.
-_CORRELATED, _FEWEST = 1.5, 16
+_MIN_CORRELATION_RATIO, _MIN_RESIDUALS = 1.5, 16
 # Steps of a power iteration: a few digits of the largest singular value are enough.
 _STEPS = 30
 
@@ -15,7 +15,7 @@ def are_correlated(gaps: Tensor, seed: int) -> bool:
     """Whether residuals ``(n, d)`` are more correlated than they would be if every dimension had been hit by itself."""
     gaps = _standard(gaps)
     order = torch.rand(gaps.shape, generator=torch.Generator().manual_seed(seed)).argsort(0).to(gaps.device)
-    return len(gaps) >= _FEWEST and strength(gaps) > _CORRELATED * strength(gaps.gather(0, order))
+    return len(gaps) >= _MIN_RESIDUALS and strength(gaps) > _MIN_CORRELATION_RATIO * strength(gaps.gather(0, order))
 
 
 def go_with(gaps: Tensor, stored: Tensor, seed: int) -> bool:
@@ -29,7 +29,7 @@ def go_with(gaps: Tensor, stored: Tensor, seed: int) -> bool:
     gaps, stored = _standard(gaps), _standard(stored)
     order = torch.randperm(len(stored), generator=torch.Generator().manual_seed(seed)).to(stored.device)
     found, by_chance = (strength(_off_diagonal(gaps.mT @ rows)) for rows in (stored, stored[order]))
-    return len(gaps) >= _FEWEST and found > _CORRELATED * by_chance
+    return len(gaps) >= _MIN_RESIDUALS and found > _MIN_CORRELATION_RATIO * by_chance
 
 
 def strength(matrix: Tensor) -> float:

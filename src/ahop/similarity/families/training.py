@@ -14,7 +14,7 @@ from ahop._queries import Queries
 
 # Values that queries are rounded to, at most, and entries that are looked at to see them.
 _MOST_LEVELS = 32
-_LOOKED_AT = 2**16
+_EXAMINED_ENTRIES = 2**16
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class TrainingData:
         """
         values = self.queries.flatten() if self.observed is None else self.queries[self.observed]
         # Continuous ones differ even where they are few.
-        found = values[:_LOOKED_AT].unique()
+        found = values[:_EXAMINED_ENTRIES].unique()
         if not 2 <= len(found) <= min(_MOST_LEVELS, len(values) // 8):
             return 0.0
         return float(found[-1] - found[0]) / (len(found) - 1)

@@ -18,14 +18,14 @@ from ahop.similarity.families import em, stand_ins
 from ahop.similarity.families.training import TrainingData
 
 # Few origins are left out a few at a time, many by the eighth: a model of few is worth what each of them tells.
-_FEW, _FEW_FOLDS = 64, 12
+_FEW_ORIGINS, _FEW_FOLDS = 64, 12
 _FOLDS = 8
 # Enough queries and rivals to tell two models apart; more would only take longer.
 _JUDGED = 2048
 # What a nat of log posterior is worth beside an origin found, and below what it counts no more.
 _NAT_WORTH, _LEAST_LOG_POSTERIOR = 0.5, -8.0
 # Standard errors by which a temperature has to explain more than none, and doubt more than a temperature alone.
-_ERRORS = 2.0
+_MIN_STANDARD_ERRORS = 2.0
 # Rounds in which a temperature and a doubt take turns, and rows that they are found on.
 _TURNS, _CALIBRATION_ROWS = 50, 1024
 # Logarithms of temperatures that chance alone may bring about.
@@ -34,7 +34,7 @@ _RIVALS = 1024
 # Values that a model is learned from to be judged, and rows it has at least.
 _TRAINING_VALUES, _TRAINING_ROWS = 2**18, 256
 # The size of a validation that screens many candidates: folds, queries, rivals, and rows to learn from.
-_SCREENED_FOLDS, _SCREENED = 4, 256
+_SCREENED_FOLDS, _SCREENED_ROWS = 4, 256
 # Scores of all patterns that the last validation may look at, and queries it has at least.
 _FINAL_SCORES, _FINAL_QUERIES = 2**23, 256
 # A candidate is given up when it is behind by so many standard errors, in both, on so many queries.
@@ -134,12 +134,12 @@ class CrossValidation:
             )
         every = origins.bincount(minlength=len(data.patterns)).min() >= 2
         self.groups = data.rows if bool(every) else origins
-        several = _FEW_FOLDS if len(known) <= _FEW else _FOLDS
+        several = _FEW_FOLDS if len(known) <= _FEW_ORIGINS else _FOLDS
         fold = folds_by_origin(self.groups, _SCREENED_FOLDS if screening else several, self.generator)
-        self.rivals = self._permutation(len(data.patterns))[: _SCREENED if screening else _RIVALS]
-        self.most = _SCREENED if screening else max(_TRAINING_ROWS, _TRAINING_VALUES // data.queries.shape[1])
+        self.rivals = self._permutation(len(data.patterns))[: _SCREENED_ROWS if screening else _RIVALS]
+        self.most = _SCREENED_ROWS if screening else max(_TRAINING_ROWS, _TRAINING_VALUES // data.queries.shape[1])
         judged = torch.zeros_like(origins, dtype=torch.bool)
-        judged[self._permutation(len(origins))[: _SCREENED if screening else _JUDGED]] = True
+        judged[self._permutation(len(origins))[: _SCREENED_ROWS if screening else _JUDGED]] = True
         # Rows to learn from, the same for all candidates and as many as tell how well each does; rows to judge on.
         self.parts = [
             (
@@ -248,7 +248,7 @@ def fit_temperature(scores: Tensor) -> tuple[Tensor, float]:
             break
     logs, plain = (torch.log_softmax(math.exp(at) * gaps, 1)[:, 0] for at in (log_beta, 0.0))
     # A likelihood that is about right needs none.
-    if abs(log_beta) < _LOG_BETA_NOISE and not more_than_chance(logs - plain, _ERRORS):
+    if abs(log_beta) < _LOG_BETA_NOISE and not more_than_chance(logs - plain, _MIN_STANDARD_ERRORS):
         return plain, 0.0
     return logs, log_beta
 
@@ -272,7 +272,7 @@ def fit_doubt(scores: Tensor, plain: float | None = None) -> tuple[float, float]
     found = _Doubtful(gaps, plain)
     em.iterate(found, _TURNS)
     gain = found.log_likely - alone.clamp_min(torch.finfo(alone.dtype).tiny).log()
-    return (found.log_beta, found.doubt) if more_than_chance(gain, _ERRORS) else (plain, 0.0)
+    return (found.log_beta, found.doubt) if more_than_chance(gain, _MIN_STANDARD_ERRORS) else (plain, 0.0)
 
 
 @dataclass

@@ -16,13 +16,13 @@ from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.transformed import SCALES, Transformed
 
 # Fewer columns than that have no scale of their own.
-_FEWEST = 4
+_MIN_COLUMNS = 4
 # Order and window of the derivatives of a curve (Savitzky and Golay, 1964), in columns.
 _DERIVATIVES = ((1, 7), (1, 15), (2, 15))
 # Equal values have a spread of so much of their size.
 _ROUNDING = 1e-6
 # Curves shorter than so many windows are not smoothed.
-_WINDOWS = 4
+_MIN_WINDOWS = 4
 
 
 class View(NamedTuple):
@@ -74,7 +74,7 @@ def views_of(data: TrainingData) -> list[View]:
     """All that are worth a try: rows as they are first, derivatives where columns have an order."""
     dim = data.patterns.shape[1]
     views = [View()]
-    if not data.same_width or dim < _FEWEST:
+    if not data.same_width or dim < _MIN_COLUMNS:
         return views
     seen = data.queries if data.observed is None else data.queries[data.observed]
     lowest = min(float(values.min()) for values in (data.patterns, seen))
@@ -94,6 +94,6 @@ def views_of(data: TrainingData) -> list[View]:
     shape = order_of(data.patterns) if data.order is None else data.order
     steps = _DERIVATIVES if len(shape) == 1 else ((1, 0),) * len(shape[:1])
     for (derivative, window), scale, own in product(steps, ("as it is", "logarithm"), (False, True)):
-        if window * _WINDOWS <= shape[0]:
+        if window * _MIN_WINDOWS <= shape[0]:
             views.append(view(scale, own, shape, derivative, window))
     return views

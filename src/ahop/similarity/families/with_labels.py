@@ -15,11 +15,11 @@ from ahop.similarity.families.validation import CrossValidation, HeldOut, correc
 from ahop.similarity.families.views import View
 
 # Utility that is too little to prefer a richer model for.
-_LEVEL = 2e-3
+_UTILITY_TOLERANCE = 2e-3
 # So few pairs can choose nothing, and so few hardly.
 FEWEST, _FEW = 8, 20
 # Of more values than this, what takes long is tried last: it is skipped where nothing can be better any more.
-_LONG = 2**17
+_MANY_VALUES = 2**17
 
 
 def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Outcome:
@@ -43,7 +43,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         # Nothing that few pairs say is to make it worse than a memory that has learned nothing.
         comparison.add(plain_distance(data, comparison.validation))
     views = _screen(comparison, data, families, seed, bar)
-    ordered = sorted(families, key=lambda family: family.slow) if data.queries.numel() > _LONG else families
+    ordered = sorted(families, key=lambda family: family.slow) if data.queries.numel() > _MANY_VALUES else families
     for view in views:
         shown, validation = view.show(data), comparison.validation.through(view.show)
         for family in ordered:
@@ -104,14 +104,14 @@ class Comparison:
         Ridge regression alone decides nothing: it says that there is a map, which a moved space knows more of.
         """
         best = self.best() if self.candidates else None
-        return best is not None and _utility(best) > 1 - _LEVEL and not best.rests_on_map
+        return best is not None and _utility(best) > 1 - _UTILITY_TOLERANCE and not best.rests_on_map
 
     def best(self) -> Candidate:
         """The one of most utility; the simplest of those that are level, as few pairs leave them sooner."""
         finished = sorted(self._finished(), key=lambda one: one.complexity)
         most = max(finished, key=_utility)
         assert most.held_out is not None
-        level = max(_LEVEL, most.held_out.error) if self.few else _LEVEL
+        level = max(_UTILITY_TOLERANCE, most.held_out.error) if self.few else _UTILITY_TOLERANCE
         return next(one for one in finished if _utility(one) >= _utility(most) - level)
 
     def _finished(self) -> list[Candidate]:

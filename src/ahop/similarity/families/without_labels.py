@@ -22,13 +22,13 @@ from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import CrossValidation
 
 # Fewer queries have no halves to compare models on; and beside so few, the simplest family always stands for choice.
-_FEWEST, _FEW = 8, 64
+_MIN_QUERIES, _FEW_QUERIES = 8, 64
 # Rows of so few values tell a plain metric at most, unless they tell more than chance.
 _FEW_VALUES = 4
 # Fewer pairs tell nothing by themselves.
-_ENOUGH = 20
+_MIN_PAIRS = 20
 # Known origins decide if one family finds so much more of them than another.
-_CLEARLY = 0.03
+_MIN_LABEL_LEAD = 0.03
 
 
 def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) -> Outcome:
@@ -40,10 +40,10 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         seed: Seed of what is drawn.
         bar: Shows what is being learned.
     """
-    if data.same_width and len(data.queries) < _FEWEST:
+    if data.same_width and len(data.queries) < _MIN_QUERIES:
         one = nearest(data)
         return Outcome(one, [one.trial])
-    few = data.same_width and len(data.queries) < _FEW
+    few = data.same_width and len(data.queries) < _FEW_QUERIES
     if few and not data.scattered:
         families = with_simplest(families)
     if data.same_width and not null.can_tell(data):
@@ -109,7 +109,7 @@ def from_pairs_alone(
     Returns:
         What was learned from, and what came of it.
     """
-    if data.labelled or len(data.known) < _ENOUGH or not data.same_width or outcome.chosen.settles:
+    if data.labelled or len(data.known) < _MIN_PAIRS or not data.same_width or outcome.chosen.settles:
         return data, outcome
     pairs = data.part(data.known)
     if len(pairs.all_origins.unique()) < 2:
@@ -172,7 +172,7 @@ def _tells_more(data: TrainingData, one: Candidate, other: Candidate, seed: int)
         # What cannot be compared does not replace what is simpler.
         return False
     own, rival = (_by_labels(data, candidate.refit, seed) for candidate in (one, other))
-    if own is not None and rival is not None and abs(own.bound(0.5) - rival.bound(0.5)) > _CLEARLY:
+    if own is not None and rival is not None and abs(own.bound(0.5) - rival.bound(0.5)) > _MIN_LABEL_LEAD:
         return own.right > rival.right
     return one.completed.beats(other.completed)
 

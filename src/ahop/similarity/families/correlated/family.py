@@ -28,13 +28,13 @@ from ahop.similarity.families.validation import Completed, CrossValidation, Held
 from ahop.similarity.families.views import View
 
 # Queries x patterns that hidden causes are learned from, and that their number is found on; and steps from there.
-_TABLE, _RANK_TABLE, _LAST_STEPS = 2**23, 2**21, 6
+_MAX_SCORES, _MAX_RANK_SCORES, _LAST_STEPS = 2**23, 2**21, 6
 # Queries that their number is found on, at least.
-_FEWEST = 384
+_MIN_RANK_QUERIES = 384
 # Steps of a model without hidden causes, and of one that is learned again from some queries.
 _PLAIN_STEPS, _REFIT_STEPS = 15, 8
 # Halves of the queries veto hidden causes if they agree on so many fewer origins than those of a simpler model.
-_AGREEMENT = 0.03
+_MAX_AGREEMENT_LOSS = 0.03
 
 
 @register
@@ -96,7 +96,7 @@ class HiddenCauses(Family):
     def _learned(self, data: TrainingData, seed: int, advance: Callable[[str], None]) -> Correlated:
         order = torch.randperm(len(data.queries), generator=torch.Generator().manual_seed(seed)).to(data.rows.device)
         # How many there are is found on some of the queries, and what they are learned from more of them.
-        few, most = _some(data), max(_some(data), _TABLE // len(data.patterns))
+        few, most = _some(data), max(_some(data), _MAX_SCORES // len(data.patterns))
         some = data if len(order) <= few else data.part(order[:few])
         ranks = learning.ladder(*some.queries.shape) if self.rank is None else [self.rank]
         stored, asked, prior = data.patterns, some.queries.double(), data.log_prior
@@ -145,7 +145,7 @@ class HiddenCauses(Family):
 
 def _some(data: TrainingData) -> int:
     """Queries that are enough to compare models on."""
-    return max(_FEWEST, _RANK_TABLE // len(data.patterns))
+    return max(_MIN_RANK_QUERIES, _MAX_RANK_SCORES // len(data.patterns))
 
 
 def _likely_gaps(data: TrainingData) -> Tensor:
@@ -214,7 +214,7 @@ def _agreed(data: TrainingData, causes: Candidate, seed: int) -> Candidate:
     ]
     shares = [agreement(candidate) for candidate in simpler]
     own, rival = agreement(causes), max(shares)
-    if own >= rival - _AGREEMENT:
+    if own >= rival - _MAX_AGREEMENT_LOSS:
         return causes
     warn(
         f"{len(data.queries)} queries are too few to be sure of hidden causes: models of two halves of them agree on "

@@ -32,12 +32,12 @@ _PATIENCE = 2
 # Degrees of freedom of Student's t-distribution, where noise has heavy tails.
 _HEAVY_TAILS = 4.0
 # A share of a query that is as good as none, beside its largest.
-_NOTHING = 1e-4
+_NEGLIGIBLE_SHARE = 1e-4
 # Queries x patterns from which on origins are shared out in single precision.
-_LARGE = 2**18
+_SINGLE_PRECISION_SCORES = 2**18
 # Of patterns that scatter: steps from pairs, since what was measured of them is unknown, and what a step gains at
 # least; patterns that a query is shared out among, and values (queries x patterns x dimensions) that takes.
-_STEPS, _LEAST_GAIN, _CANDIDATES, _WORK = 40, 1e-3, 64, 2**24
+_STEPS, _LEAST_GAIN, _CANDIDATES, _MAX_VALUES = 40, 1e-3, 64, 2**24
 
 
 def ladder(queries: int, dim: int) -> list[int]:
@@ -261,7 +261,7 @@ class _OfQueries:
             return self._shared_out()
         stored, log_determinant = model.whiten(model.gain * self.patterns)
         asked, _ = model.whiten(self.queries - model.bias)
-        if len(asked) * len(stored) > _LARGE:
+        if len(asked) * len(stored) > _SINGLE_PRECISION_SCORES:
             # Whitened distances of so many pairs need no more digits.
             stored, asked = stored.float(), asked.float()
         weights, bound = asked.new_empty(len(asked), len(stored)), 0.0
@@ -303,9 +303,9 @@ class _OfQueries:
 
     def _of_likeliest(self, shares: Tensor) -> Moments:
         """What the likeliest patterns of each query say, which scatter."""
-        most = min(len(self.patterns), max(8, min(_CANDIDATES, _WORK // self.queries.numel())))
+        most = min(len(self.patterns), max(8, min(_CANDIDATES, _MAX_VALUES // self.queries.numel())))
         best = shares.topk(most, 1)
-        own = torch.where(best.values > _NOTHING * best.values[:, :1], best.values, 0.0)
+        own = torch.where(best.values > _NEGLIGIBLE_SHARE * best.values[:, :1], best.values, 0.0)
         query, place = own.nonzero(as_tuple=True)
         asked, own = self.queries[query], (own / own.sum(1, keepdim=True))[query, place]
         measured = Measured.of(self.model, self.patterns[best.indices[query, place]], asked, own)
@@ -318,7 +318,7 @@ class _OfQueries:
             maximise(self.model, self._of_likeliest(shares), self.form)
             return
         # Few pairs are left once origins are nearly sure; they are much less work than all.
-        likely, dim = shares > _NOTHING * shares.amax(1, keepdim=True), self.queries.shape[1]
+        likely, dim = shares > _NEGLIGIBLE_SHARE * shares.amax(1, keepdim=True), self.queries.shape[1]
         pairs = int(likely.sum())
         if pairs * 3 * dim <= shares.numel() or pairs <= 2 * dim:
             query, pattern = likely.nonzero(as_tuple=True)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 # Dimensions up to which all eigenvectors take no longer than a few.
-_SMALL = 128
+_MAX_FULL_DIMENSIONS = 128
 
 
 class Moments(Protocol):
@@ -75,7 +75,7 @@ class OfMatrix:
 
     def leading(self, scale: Tensor, count: int, start: Tensor) -> tuple[Tensor, Tensor]:
         matrix = self.matrix / scale[:, None] / scale
-        if len(matrix) <= _SMALL or not count:
+        if len(matrix) <= _MAX_FULL_DIMENSIONS or not count:
             values, vectors = torch.linalg.eigh(matrix)
             return values[len(values) - count :], vectors[:, len(values) - count :]
         # By subspace iteration: a few of many eigenvectors, from those of the last time. torch.lobpcg fails on a start

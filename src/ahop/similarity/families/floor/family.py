@@ -20,7 +20,7 @@ from ahop.similarity.families.validation import Completed, CrossValidation, Held
 from ahop.similarity.families.views import View
 
 # Queries x patterns that a model is learned from again, and queries that tell how sure it is to be.
-_TABLE, _ASKED = 2**20, 256
+_MAX_SCORES, _CALIBRATION_QUERIES = 2**20, 256
 
 
 @register
@@ -59,7 +59,7 @@ class AtFloor(Family):
         model, report = learning.learn(data, seed)
 
         def again(other: TrainingData) -> Refit:
-            cells, most, priors = _cells(other), max(64, _TABLE // len(other.patterns)), other.log_priors
+            cells, most, priors = _cells(other), max(64, _MAX_SCORES // len(other.patterns)), other.log_priors
 
             def refit(rows: Tensor) -> Floor:
                 rows = rows[:most]
@@ -67,7 +67,7 @@ class AtFloor(Family):
 
             return refit
 
-        some = data.rows[:: max(1, len(data.queries) // _ASKED)]
+        some = data.rows[:: max(1, len(data.queries) // _CALIBRATION_QUERIES)]
         asked = data.part(some)
         scores = model.by_regime(asked.patterns, asked.queries, asked.observed) + model.log_rho
         trust = learning.trust(model, _cells(data), some, scores, torch.Generator().manual_seed(seed))

@@ -29,13 +29,13 @@ from ahop.similarity.families.validation import CrossValidation, HeldOut
 _FLOOR_SHARE = 0.25
 _STORED_SHARE = 0.05
 # Values that are looked at to see it.
-_LOOKED_AT = 2**20
+_EXAMINED_VALUES = 2**20
 # Ranges of values off the floor, at most.
-_BINS = 12
+_MAX_BINS = 12
 # Numbers of regimes worth a try.
 REGIMES = (1, 2, 4, 8)
 # A cell is drawn to what others share as if these had been seen in it so many times.
-_PULL = 30.0
+_SHRINKAGE_COUNT = 30.0
 # How sure the first guess at a regime is, and the first at an origin, which goes by the cosine above the floor.
 _FIRST_REGIME = 0.8
 _FIRST_ORIGIN = 60.0
@@ -44,8 +44,8 @@ _CANDIDATES = 8
 # Steps of expectation maximisation, with labels and without.
 _STEPS_OF_PAIRS, _STEPS_OF_QUERIES = 5, 5
 # Queries x patterns that origins are shared out in, and queries that tell how much to trust scores.
-_TABLE = 2**20
-_WITNESSES = 256
+_MAX_SCORES = 2**20
+_CALIBRATION_QUERIES = 256
 
 
 def floor_of(queries: Tensor, observed: Tensor | None = None) -> float | None:
@@ -55,7 +55,7 @@ def floor_of(queries: Tensor, observed: Tensor | None = None) -> float | None:
         >>> floor_of(torch.eye(3)), floor_of(torch.rand(5, 3))
         (0.0, None)
     """
-    some = slice(None, None, 1 + queries.numel() // _LOOKED_AT)
+    some = slice(None, None, 1 + queries.numel() // _EXAMINED_VALUES)
     values = queries[some].flatten() if observed is None else queries[some][observed[some]]
     if not len(values):
         return None
@@ -103,7 +103,7 @@ def begin(patterns: Tensor, queries: Tensor, observed: Tensor | None = None) -> 
 def _cuts(values: Tensor) -> Tensor:
     """Places between values, with about as many of these between any two."""
     values = values.sort().values
-    last = torch.arange(1, _BINS, device=values.device) * len(values) // _BINS
+    last = torch.arange(1, _MAX_BINS, device=values.device) * len(values) // _MAX_BINS
     if not len(values):
         return values
     left = values[last].unique()
@@ -163,7 +163,7 @@ class Pairs:
         model.heard_logits.copy_(_drawn_together(counts.sum(-1), total).logit())
         values = counts.sum(1)
         common = values.sum(0) + 0.5
-        model.value_logits.copy_((values + _PULL * common / common.sum(-1, keepdim=True)).log())
+        model.value_logits.copy_((values + _SHRINKAGE_COUNT * common / common.sum(-1, keepdim=True)).log())
         model.log_rho.copy_(((weights.sum(0) + 1) / (weights.sum() + regimes)).log())
 
     def _total(self, weights: Tensor, cells: int) -> Tensor:
@@ -194,9 +194,9 @@ def _drawn_together(above: Tensor, total: Tensor) -> Tensor:
     """
     of_regime = ((above.sum(1) + 0.5) / (total.sum(1) + 1))[:, None]
     overall = (above.sum((0, 1)) + 0.5) / (total.sum((0, 1)) + 1)
-    of_dimension = (above.sum(0) + _PULL * overall) / (total.sum(0) + _PULL)
+    of_dimension = (above.sum(0) + _SHRINKAGE_COUNT * overall) / (total.sum(0) + _SHRINKAGE_COUNT)
     expected = (of_dimension.logit() + of_regime.logit() - overall.logit()).sigmoid()
-    return ((above + _PULL * expected) / (total + _PULL)).clamp(1e-5, 1 - 1e-5)
+    return ((above + _SHRINKAGE_COUNT * expected) / (total + _SHRINKAGE_COUNT)).clamp(1e-5, 1 - 1e-5)
 
 
 def _first_regimes(cells: Cells, rows: Tensor, regimes: int) -> Tensor:
@@ -350,7 +350,7 @@ def trust(model: Floor, cells: Cells, rows: Tensor, scores: Tensor, generator: t
     Args:
         scores: ``(n, N, R)``.
     """
-    some = torch.randperm(len(rows), generator=generator)[:_WITNESSES].to(rows.device)
+    some = torch.randperm(len(rows), generator=generator)[:_CALIBRATION_QUERIES].to(rows.device)
     rivals = torch.randint(len(cells.patterns), (len(some),), generator=generator).to(rows.device)
     best = scores[some].flatten(1).argmax(1)
     origins, regimes = best // scores.shape[2], (best % scores.shape[2])[:, None]
@@ -401,12 +401,12 @@ def learn(data: TrainingData, seed: int = 0) -> tuple[Floor, FitReport]:
     # In any order, those with known origins first.
     rows = torch.randperm(len(queries), generator=torch.Generator().manual_seed(seed)).to(queries.device)
     rows = rows[(origins[rows] < 0).long().argsort(stable=True)]
-    some = rows[: max(64, _TABLE // len(patterns))]
+    some = rows[: max(64, _MAX_SCORES // len(patterns))]
     if bool((origins < 0).any()):
         model = by_evidence(cells, some, origins[some], log_prior, seed)
     elif len(origins.unique()) > 1:
         model, _ = by_retrieval(CrossValidation(data, seed))
     else:
         model = fit_pairs(cells, rows, origins[rows])
-    loss = -float(_evidence(model, cells, some[-_WITNESSES:], log_prior).mean())
+    loss = -float(_evidence(model, cells, some[-_CALIBRATION_QUERIES:], log_prior).mean())
     return model, FitReport("em", loss, _STEPS_OF_QUERIES, converged=True)

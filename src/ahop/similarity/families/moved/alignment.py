@@ -48,7 +48,7 @@ _NULLS, _JUDGED_NULLS, _DEVIATIONS, _NORMAL = 8, 4, 3.0, 1.4826
 # How much closer than nulls turns on some items must come; where all are wrong, they differ by half as much.
 _CLOSER = 1.01
 # Queries that judge, at least and at most, and others that tell how near queries come to a pattern.
-_FEWEST, _JUDGES, _REFERENCE_QUERIES = 16, 1000, 4000
+_MIN_JUDGES, _MAX_JUDGES, _REFERENCE_QUERIES = 16, 1000, 4000
 # Neighbours by which that is told.
 _NEIGHBOURS = 10
 # How much farther ahead than by chance, by how many standard errors.
@@ -57,7 +57,7 @@ _LEAST_LEAD, _LEAD_ERRORS = 1.1, 3.0
 _LEAST_HIT_SHARE = 0.1
 _TINY = 1e-30
 # Squared distances that rounding may leave.
-_LEAST = 1e-6
+_LEAST_SQUARED_DISTANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def align(patterns: Tensor, queries: Tensor, origins: Tensor, seed: int = 0) -> 
     generator = torch.Generator().manual_seed(seed)
     clouds = _Clouds.of(patterns, queries, origins, generator)
     last = Alignment(_unturned(clouds.stored, clouds.judge), 0.0, False)
-    if min(len(clouds.judge), len(clouds.learn), len(clouds.stored)) < _FEWEST:
+    if min(len(clouds.judge), len(clouds.learn), len(clouds.stored)) < _MIN_JUDGES:
         return last
     null = _Null.of(clouds, generator)
     for some in _starts(clouds, null, seed):
@@ -101,7 +101,9 @@ def lands(patterns: Tensor, queries: Tensor) -> bool:
     """Whether queries ``(n, d)`` lie nearer to one of the patterns ``(N, d)`` than by chance, unturned."""
     stored, asked = standard(patterns), standard(queries)
     # Beside very many patterns, fewer queries are enough work.
-    judge, beside = (min(most, max(most // 4, most * 2**16 // len(stored))) for most in (_JUDGES, _REFERENCE_QUERIES))
+    judge, beside = (
+        min(most, max(most // 4, most * 2**16 // len(stored))) for most in (_MAX_JUDGES, _REFERENCE_QUERIES)
+    )
     judges = torch.arange(len(asked), device=asked.device) % max(2, len(asked) // judge) == 0
     return _judged(_unturned(stored, asked), stored, asked[judges], asked[~judges][:beside]).found
 
@@ -131,7 +133,7 @@ class _Clouds(NamedTuple):
         stored, asked = directions(patterns), directions(queries)
         known = (origins >= 0).nonzero().squeeze(1)
         unknown = _shuffled((origins < 0).nonzero().squeeze(1), generator)
-        count = min(_JUDGES, max(1, len(unknown) // 5))
+        count = min(_MAX_JUDGES, max(1, len(unknown) // 5))
         learn = _shuffled(torch.cat([unknown[count:], known]), generator)[:_MOST_ITEMS]
         some = _shuffled(torch.arange(len(stored), device=stored.device), generator)[:_MOST_ITEMS]
         pairs = asked[known], stored[origins[known]]
@@ -251,7 +253,7 @@ def _unturned(stored: Tensor, asked: Tensor) -> Tensor:
 def _distances(turned: Tensor, asked: Tensor) -> Tensor:
     """Squared distances of queries to turned patterns, ``(n, N)``."""
     own = asked.square().sum(1, keepdim=True) + turned.square().sum(1)
-    return torch.addmm(own, asked, turned.mT, alpha=-2).clamp_min_(_LEAST)
+    return torch.addmm(own, asked, turned.mT, alpha=-2).clamp_min_(_LEAST_SQUARED_DISTANCE)
 
 
 def _least(distances: Tensor) -> Tensor:
@@ -268,7 +270,7 @@ def _judged(rotation: Tensor, stored: Tensor, judge: Tensor, beside: Tensor, by_
         beside: Those of others, which tell how near queries come to each pattern.
         by_chance: What it is by chance, from turns that began at random.
     """
-    if len(stored) < 3 or min(len(judge), len(beside)) < _FEWEST:
+    if len(stored) < 3 or min(len(judge), len(beside)) < _MIN_JUDGES:
         return Alignment(rotation, 0.0, False)
     turned, gaps, first_choices = stored @ rotation.mT, [], []
     parts = split(len(stored), 4 * len(beside) * stored.element_size())
@@ -282,7 +284,7 @@ def _judged(rotation: Tensor, stored: Tensor, judge: Tensor, beside: Tensor, by_
     each = mean_by_group(torch.cat(gaps), torch.cat(first_choices))
     ahead, chance = each.mean(0).tolist()
     more = each.mv(torch.tensor([1.0, -_LEAST_LEAD * by_chance]).to(judge))
-    many = len(each) >= max(_FEWEST, _LEAST_HIT_SHARE * min(len(judge), len(stored)))
+    many = len(each) >= max(_MIN_JUDGES, _LEAST_HIT_SHARE * min(len(judge), len(stored)))
     return Alignment(rotation, ahead / max(chance, _TINY), many and errors_above_zero(more) > _LEAD_ERRORS)
 
 

@@ -36,7 +36,7 @@ _RIDGE, _SHRINKAGE = 1e-3, 1e-3
 # Rivals that a query is told from: those drawn, and the nearest of them.
 _DRAWN_RIVALS, _NEAREST = 8192, 256
 # What weights are drawn to, and how strongly, as if by so many queries: what five pairs of models had in common.
-PRIOR, _PULL = (8.0, 5.0, 5.0, 10.0, 20.0), 0.1
+PRIOR, _SHRINKAGE_COUNT = (8.0, 5.0, 5.0, 10.0, 20.0), 0.1
 _TINY = 1e-30
 
 
@@ -303,7 +303,7 @@ def _weights(views: Sequence[Tensor]) -> Tensor:
 
     gaps = [(part - part[..., :1]).double() for part in views]
     count = sum(part.shape[1] for part in gaps)
-    pull = _PULL / count
+    pull = _SHRINKAGE_COUNT / count
     squares = torch.stack([part.square().sum((1, 2)) for part in gaps]).sum(0)
     scale = (squares / (count * gaps[0].shape[2])).sqrt().clamp_min(_TINY)
     prior = torch.tensor(PRIOR, dtype=torch.float64).to(scale)

@@ -21,9 +21,9 @@ from ahop.similarity.families.moved.model import Moved
 from ahop.similarity.squares import squared_distances
 
 # Landmarks that tell how well a place is known, and those that tell how densely patterns lie around it.
-_AROUND, _NEIGHBOURS = 16, 10
+_LOCAL_LANDMARKS, _NEIGHBOURS = 16, 10
 # Squared distances, in units of a pattern's length, that are taken for none.
-_SAME = 1e-9
+_ZERO_DISTANCE = 1e-9
 # What keeps a divisor or the base of a power from zero.
 _TINY = 1e-9
 VIEWS = ("distance", "by how well a place is known", "by its neighbours", "cosine there", "cosine here")
@@ -159,7 +159,7 @@ class Bent(Density):
         squares = squares.clamp_min_(0)
         # A pattern's own query has no part in its place.
         nearest = squares.argmin(1)
-        same = (inputs - marks[nearest]).square().sum(1) < _SAME
+        same = (inputs - marks[nearest]).square().sum(1) < _ZERO_DISTANCE
         there = there + torch.exp(squares / (-2 * self.shape[0].to(rows))) @ alpha
         there = there - (same * self.own.to(rows)[nearest])[:, None] * alpha[nearest]
         squares[same.nonzero().squeeze(1), nearest[same]] = math.inf
@@ -170,13 +170,13 @@ class Bent(Density):
         landmarks; those that are infinite do not count."""
         spread, near = squares.new_empty(2, len(squares))
         # The nearest landmarks of each, and what they have with each other.
-        for part in split(len(squares), _AROUND * (self.dim + 2 * _AROUND) * squares.element_size()):
+        for part in split(len(squares), _LOCAL_LANDMARKS * (self.dim + 2 * _LOCAL_LANDMARKS) * squares.element_size()):
             spread[part], near[part] = self._around(squares[part])
         return spread, near
 
     def _around(self, squares: Tensor) -> tuple[Tensor, Tensor]:
         length, noise, typical_spread, typical_near, _ = self.shape.to(squares)
-        around = squares.topk(min(_AROUND, self.landmarks), 1, largest=False)
+        around = squares.topk(min(_LOCAL_LANDMARKS, self.landmarks), 1, largest=False)
         near = around.values[:, :_NEIGHBOURS]
         near = torch.where(near.isfinite(), near, 0).sum(1) / near.isfinite().sum(1).clamp_min(1)
         kernel = torch.exp(-around.values / (2 * length))

@@ -25,12 +25,12 @@ from ahop.similarity.families.training import TrainingData
 from ahop.similarity.families.validation import Completed, CrossValidation, HeldOut
 
 # It is looked for when queries tell less than this share of what there is to know of their origins.
-_INFORMED = 0.5
+_LOW_INFORMATION_SHARE = 0.5
 # It takes so many queries and patterns, or pairs, and dimensions.
 _MANY_ITEMS, _FEW_PAIRS, _FEW_DIMENSIONS = 1500, 8, 8
 # What a map that was found expects of itself is worth so many labels, unless they refute it: on five pairs of models it
 # was right to within .07, as some fifty labels would tell; a fifth of that, since five are few.
-_WORTH = 10
+_PRIOR_LABELS = 10
 # Regression that anyone would try.
 _PLAIN = Choice(Target.NOTHING, 0.1)
 
@@ -90,7 +90,7 @@ class MovedSpace(Family):
         if found.start.found and found.judged is not None:
             # What labels say of those that were left out bounds how sure to be; what they refute is worth nothing.
             believed = found.judged.beats_chance(len(data.patterns)) and found.judged.bears_out(found.expected)
-            bound = found.judged.bound(found.expected, _WORTH if believed else 1)
+            bound = found.judged.bound(found.expected, _PRIOR_LABELS if believed else 1)
             log_beta = calibration.no_surer_than(bound, found.model, data, 0.0)
         return Candidate(
             self.name,
@@ -213,4 +213,4 @@ def _tell_little(data: TrainingData) -> bool:
     stored = data.patterns
     rough = correlated.fit_queries(stored, asked, correlated.Form(), 10, None)
     information = correlated.mutual_information(rough, stored, asked)
-    return information < _INFORMED * math.log(min(len(asked), len(stored)))
+    return information < _LOW_INFORMATION_SHARE * math.log(min(len(asked), len(stored)))

@@ -27,10 +27,10 @@ _TAILS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, math.inf)
 _RIVALS, _JUDGED = 1024, 1024
 _BETAS = (0.5, 0.25, 0.12, 0.06)
 # Variances that are taken for none, in units of their own kind.
-_LEAST = 1e-6
+_ZERO_VARIANCE = 1e-6
 _TINY = 1e-100
 # A scale that changes by a smaller share than this has settled.
-_SETTLED = 1e-6
+_SCALE_TOLERANCE = 1e-6
 
 
 class Target(Enum):
@@ -247,20 +247,20 @@ def shrunk(gaps: Tensor) -> Tensor:
     # Scikit-learn's is drawn to a multiple of the identity, which would give a dimension that has no noise that of the
     # others. It also works on a CPU alone, and makes the products of rows, which take nearly all of the time, twice.
     variance = gaps.square().mean(0)
-    scale = (variance + _LEAST * variance.mean() + _TINY).sqrt()
+    scale = (variance + _ZERO_VARIANCE * variance.mean() + _TINY).sqrt()
     rows = gaps / scale
     found = rows.mT @ rows / len(rows)
     plain = torch.diag(found.diagonal())
     by_chance = (rows.square().sum(1).square().mean() - found.square().sum()) / len(rows)
-    drawn = float((by_chance / (found - plain).square().sum().clamp_min(_LEAST)).clamp(0, 1))
-    mixed = torch.lerp(found, plain, drawn) + _LEAST * torch.eye(len(found)).to(found)
+    drawn = float((by_chance / (found - plain).square().sum().clamp_min(_ZERO_VARIANCE)).clamp(0, 1))
+    mixed = torch.lerp(found, plain, drawn) + _ZERO_VARIANCE * torch.eye(len(found)).to(found)
     return scale[:, None] * mixed * scale
 
 
 def _floor(asked: Tensor) -> Tensor:
     """The least noise: a thousandth of how queries are spread, or else of their size."""
     variance = float(asked.var(0, unbiased=False).mean())
-    return _LEAST * (variance or float(asked.square().mean()) or 1.0) * torch.eye(asked.shape[1]).to(asked)
+    return _ZERO_VARIANCE * (variance or float(asked.square().mean()) or 1.0) * torch.eye(asked.shape[1]).to(asked)
 
 
 def _tails(squares: Tensor, trust: Tensor, dim: int) -> tuple[float, float, Tensor]:
@@ -270,7 +270,7 @@ def _tails(squares: Tensor, trust: Tensor, dim: int) -> tuple[float, float, Tens
     for tails in _TAILS:
         size, before = 1.0, 0.0
         for _ in range(30 if math.isfinite(tails) else 1):
-            if abs(size - before) <= _SETTLED * size:
+            if abs(size - before) <= _SCALE_TOLERANCE * size:
                 break
             before, size = size, float(share @ (student.weight(squares / size, tails, dim) * squares)) / dim + _TINY
         fit = float(share @ student.log_density(squares / size, tails, dim)) - dim / 2 * math.log(size)

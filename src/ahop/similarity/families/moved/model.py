@@ -17,7 +17,7 @@ from ahop.similarity.families.posterior import Prior, expected
 from ahop.similarity.squares import ROUNDING, squared_distances
 
 # Maps that differ by less are called the same.
-_NEAR = 0.1
+_MAP_TOLERANCE = 0.1
 
 
 class Moved(Density):
@@ -214,12 +214,12 @@ class Moved(Density):
         stretch = torch.linalg.svdvals(self.matrix)
         size, spread = float(stretch.mean()), float(stretch.std(unbiased=False) / stretch.mean().clamp_min(1e-30))
         turned = self.dim != self.query_dim or float((self.matrix - torch.eye(self.dim).to(self.matrix)).norm()) > (
-            _NEAR * math.sqrt(self.dim)
+            _MAP_TOLERANCE * math.sqrt(self.dim)
         )
         lines = ["Queries are where patterns are, but for a shift and noise."]
         if turned:
             widths = "" if self.dim == self.query_dim else f", from {self.dim} dimensions to {self.query_dim}"
-            kind = "a rotation" if spread < _NEAR else "a linear map that is no rotation"
+            kind = "a rotation" if spread < _MAP_TOLERANCE else "a linear map that is no rotation"
             lines = [f"Queries lie in another space{widths}: {kind} leads there, stretching by {size:.2g} on average."]
         if float(self.explained) > 0:
             lines.append(f"That explains {100 * float(self.explained):.0f} % of what varies in queries.")

@@ -26,9 +26,9 @@ _ROUNDS, _FOLDS = 3, 4
 # that is too smooth.
 _SHAPE = bending.Shape(0.8, 0.3)
 # Candidates of each query that share in it, steps that share patterns out, and how likely a pair must be.
-_CANDIDATES, _STEPS, _BELIEVED = 64, 30, 0.5
+_CANDIDATES, _STEPS, _MIN_PAIR_PROBABILITY = 64, 30, 0.5
 # Queries of a fold that weigh the views, and known pairs that are enough to weigh them alone.
-_JUDGED, _ENOUGH = 512, 100
+_JUDGED, _ENOUGH_PAIRS = 512, 100
 
 
 class SelfLearned(NamedTuple):
@@ -109,7 +109,7 @@ def _round(
     # A part is of origins: queries of one pattern are judged by the same map.
     part = torch.randint(_FOLDS, (len(patterns),), generator=torch.Generator().manual_seed(seed)).to(own.device)
     known = origins[rows] >= 0
-    judges = rows[known] if int(known.sum()) >= _ENOUGH else rows
+    judges = rows[known] if int(known.sum()) >= _ENOUGH_PAIRS else rows
     own_of = torch.full_like(origins, -1).index_copy(0, rows, own)
     folds = []
     for number in range(_FOLDS):
@@ -140,5 +140,5 @@ def _shared(scores: Tensor, places: Tensor, count: int, origins: Tensor) -> _Bel
     shares, best = torch.softmax(scores - taken[places], 1).max(1)
     first = places.gather(1, best[:, None]).squeeze(1)
     sure, alone = plain.max(1)
-    kept = _pinned(first, shares > _BELIEVED, sure, origins)
+    kept = _pinned(first, shares > _MIN_PAIR_PROBABILITY, sure, origins)
     return kept._replace(first=places.gather(1, alone[:, None]).squeeze(1))

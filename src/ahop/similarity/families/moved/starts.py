@@ -21,7 +21,7 @@ from ahop.similarity.families.moved.turns import directions, nearest, nearest_ro
 # Items whose fingerprints are compared, at how many places, and how sharply.
 _FINGERPRINTS, _PLACES, _REGULARISATION = 5000, 100, 3e-3
 # Known pairs that items are described by, at most.
-_PAIRS = 2000
+_MAX_PAIRS = 2000
 # Numbers of components, items that they are found by, and assignments that are tried for each kind of moments.
 _COMPONENTS, _ITEMS, _TRIES = (30, 40, 50, 60), 5000, 8
 _TINY = 1e-30
@@ -29,7 +29,7 @@ _TINY = 1e-30
 
 def by_pairs(stored: Tensor, asked: Tensor, pairs: tuple[Tensor, Tensor]) -> Iterator[Tensor]:
     """Rotations that known pairs of directions suggest: ``(m, d')`` of queries, ``(m, d)`` of patterns."""
-    some = slice(0, _PAIRS)
+    some = slice(0, _MAX_PAIRS)
     x, y = (directions(rows @ own[some].mT) for rows, own in zip((asked, stored), pairs, strict=True))
     yield nearest_rotation(asked.mT @ stored[nearest(x, y)])
     yield nearest_rotation(pairs[0].mT @ pairs[1])

@@ -24,7 +24,7 @@ _PAIR_WEIGHT = 1e-3
 # Centroids of a side, at most and by items, and steps that find them.
 _CENTROIDS, _ITEMS_EACH, _STEPS = 600, 4, 8
 # Singular values below this share of the largest are left to the slower way.
-_SINGULAR = 1e-4
+_LEAST_SINGULAR_SHARE = 1e-4
 _TINY = 1e-30
 
 
@@ -66,7 +66,7 @@ def nearest_rotation(matrix: Tensor) -> Tensor:
     wide = wide if len(wide) <= wide.shape[1] else wide.mT
     # By the products of its rows, which is twice as fast, unless it has directions that they hardly show.
     squares, vectors = torch.linalg.eigh(wide @ wide.mT)
-    if float(squares[0]) > _SINGULAR**2 * float(squares[-1]):
+    if float(squares[0]) > _LEAST_SINGULAR_SHARE**2 * float(squares[-1]):
         rotation = vectors @ ((vectors.mT @ wide) / squares.sqrt()[:, None])
     else:
         u, _, v = torch.linalg.svd(wide, full_matrices=False)

@@ -18,10 +18,10 @@ from ahop.similarity.families.validation import Completed, CrossValidation
 from ahop.similarity.families.views import View
 
 # Fewer queries have no halves to compare metrics on; queries x patterns that one is learned from.
-_FEWEST, _TABLE = 8, 2**20
+_MIN_QUERIES, _MAX_SCORES = 8, 2**20
 # Standard errors by which the cosine must explain queries better than the distances do, and the fewest dimensions that
 # have directions worth comparing without lengths.
-_CLEARLY, _DIRECTIONS = 3.0, 4
+_MIN_STANDARD_ERRORS, _MIN_DIMENSIONS = 3.0, 4
 
 
 def plain_distance(data: TrainingData, validation: CrossValidation | None = None) -> Candidate:
@@ -44,7 +44,7 @@ class PlainMetrics(Family):
     plain = True
 
     def applies(self, data: TrainingData, seed: int) -> bool:
-        return data.same_width and len(data.queries) >= _FEWEST
+        return data.same_width and len(data.queries) >= _MIN_QUERIES
 
     def recipes(self, data: TrainingData, view: View) -> Iterator[Recipe]:
         if data.same_width:
@@ -77,7 +77,7 @@ class PlainMetrics(Family):
     ) -> Candidate:
         """The metric under which held-out queries and their origins are likeliest."""
         blurry = completed.blurred(data, seed)
-        directions = data.observed is None and data.patterns.shape[1] >= _DIRECTIONS
+        directions = data.observed is None and data.patterns.shape[1] >= _MIN_DIMENSIONS
         found = {
             one: completed.completed(blurry, _of_queries(one, blurry), seed)
             for one in METRICS
@@ -86,11 +86,11 @@ class PlainMetrics(Family):
         best = max((one for one in found if not one.directional), key=lambda one: found[one].mean)
         # The density of lengths may fit by itself, whatever directions say of the origins.
         other = max((one for one in found if one.directional), key=lambda one: found[one].mean, default=best)
-        best = other if found[other].beats(found[best], _CLEARLY) else best
+        best = other if found[other].beats(found[best], _MIN_STANDARD_ERRORS) else best
         again = partial(_of_queries, best)
         return Candidate(best.name, again(data)(data.rows), data, again, completed=found[best])
 
 
 def _of_queries(metric: Metric, data: TrainingData) -> Refit:
-    most = max(64, _TABLE // len(data.patterns))
+    most = max(64, _MAX_SCORES // len(data.patterns))
     return lambda rows: fit_queries(data.part(rows[:most]), metric)

@@ -19,9 +19,9 @@ from ahop.similarity.families.training import TrainingData
 # What keeps a divisor or the argument of a logarithm from zero.
 _TINY = 1e-12
 # Values' worth of belief that noise is as wide as the patterns are spread.
-_BELIEF = 4.0
+_PRIOR_COUNT = 4.0
 # Steps of expectation maximisation, at most, and by how much the log temperature still moves at the last one.
-_STEPS = 30
+_MAX_STEPS = 30
 _TOLERANCE = 1e-3
 
 
@@ -34,7 +34,7 @@ def distance(pairs: Pairs) -> Nearest:
     model = Nearest(pairs.origins.shape[1]).to(pairs.queries)
     squares = (pairs.queries - pairs.origins).square()
     seen = Queries(squares, pairs.observed).mask
-    mean = (float((squares * seen).sum()) + _BELIEF) / (float(seen.sum()) + _BELIEF)
+    mean = (float((squares * seen).sum()) + _PRIOR_COUNT) / (float(seen.sum()) + _PRIOR_COUNT)
     model.log_beta.fill_(-math.log(2 * mean + _TINY))
     return model
 
@@ -84,5 +84,5 @@ def fit_queries(data: TrainingData, metric: Metric) -> Nearest:
     """A plain metric at the temperature that explains the queries, whether or not their origins are known."""
     model = metric.aligned(data.patterns, data.queries, data.zero, data.observed)
     # Which are nearest is the same at any temperature: one look at all patterns is enough.
-    em.iterate(_Temperature(model, stand_ins.of(data, model).data), _STEPS)
+    em.iterate(_Temperature(model, stand_ins.of(data, model).data), _MAX_STEPS)
     return model
