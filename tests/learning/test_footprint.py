@@ -281,7 +281,7 @@ def test_features_are_read_once_or_twice_to_the_same_end(monkeypatch, sort):
     u = uniform(40, seed=1)
     twice = table.loss_and_gradient(u, smoothness=0.1)
     assert not table._read_once
-    monkeypatch.setattr(features, "_LARGE", 0)
+    monkeypatch.setattr(features, "_COMPILED_NUMBERS", 0)
     assert table._read_once
     once = table.loss_and_gradient(u, smoothness=0.1)
     torch.testing.assert_close(once, twice, rtol=1e-4, atol=1e-5)

@@ -336,7 +336,7 @@ def test_exact_recall_takes_no_short_way(monkeypatch):
     queries = world.sample(patterns, 100).queries
     exact = torch.softmax(memory.similarity.exact(patterns, torch.arange(600).expand(100, -1), queries), 1).topk(3)
     # However many there are: codes stand in for scores from one pair on, and are rough.
-    monkeypatch.setattr("ahop.similarity.codes._MANY", 1)
+    monkeypatch.setattr("ahop.similarity.codes._MANY_TERMS", 1)
     monkeypatch.setattr(likelihood.codes, "approximate", partial(approximate, tolerance=2.0))
     found = memory.recall_exactly(queries, 3)
     rough = memory.recall(queries, 3)

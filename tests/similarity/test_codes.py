@@ -50,7 +50,7 @@ def test_scoring_takes_the_fast_way_when_terms_are_many(memory, monkeypatch):
     queries = Mixed(0.4, 0.4, 0.4).sample(PATTERNS, 200).queries
     with torch.no_grad():
         exact = memory.similarity(PATTERNS, queries)
-        monkeypatch.setattr(similarity_codes, "_MANY", 1)
+        monkeypatch.setattr(similarity_codes, "_MANY_TERMS", 1)
         assert similarity_codes.approximate(memory.similarity.model, PATTERNS, len(queries)) is not None
         monkeypatch.setattr(reranking, "_EXACT", 5)
         fast = memory.similarity(PATTERNS, queries)
@@ -61,7 +61,7 @@ def test_scoring_takes_the_fast_way_when_terms_are_many(memory, monkeypatch):
 
 
 def test_codes_of_a_few_patterns_are_held_at_a_time_and_scores_are_the_same(memory, monkeypatch):
-    monkeypatch.setattr(similarity_codes, "_MANY", 1)
+    monkeypatch.setattr(similarity_codes, "_MANY_TERMS", 1)
     encode, held, many = similarity_codes.InnerProduct.encode_patterns, [], PATTERNS.repeat(8, 1)
 
     def recorded(self, patterns):
@@ -84,7 +84,7 @@ def test_too_sharp_a_noise_is_refused_and_scored_exactly(monkeypatch):
         sharp.log_sigma.fill_(-8.0)
     with pytest.raises(ValueError, match="is too sharp for dot products over values that span"):
         inner_product(sharp, PATTERNS, 0.1)
-    monkeypatch.setattr(similarity_codes, "_MANY", 1)
+    monkeypatch.setattr(similarity_codes, "_MANY_TERMS", 1)
     assert similarity_codes.approximate(sharp, PATTERNS, len(PATTERNS)) is None
 
 
@@ -143,7 +143,7 @@ def test_codes_do_not_follow_what_is_learned_later(memory):
 
 
 def test_scores_carry_gradients_however_many_they_are(memory, monkeypatch):
-    monkeypatch.setattr(similarity_codes, "_MANY", 1)
+    monkeypatch.setattr(similarity_codes, "_MANY_TERMS", 1)
     queries = Mixed(0.4, 0.4, 0.4).sample(PATTERNS, 200).queries
     for part in (Likelihood(16), Regimes([Likelihood(16), Likelihood(16)])):
         part(PATTERNS, queries).sum().backward()

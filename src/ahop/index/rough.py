@@ -13,7 +13,7 @@ from ahop._queries import Queries
 from ahop.similarity.codes import Asked, Codes
 
 # Patterns that codes are made for; they stand for all others.
-_SAMPLED = 2**17
+_SAMPLED_PATTERNS = 2**17
 
 
 class Found(NamedTuple):
@@ -88,7 +88,7 @@ class Engine(Protocol):
         """
 
 
-def sampled(patterns: Tensor, count: int = _SAMPLED) -> Tensor:
+def sampled(patterns: Tensor, count: int = _SAMPLED_PATTERNS) -> Tensor:
     """So many of the patterns, by chance, with the lowest and highest values of all."""
     if len(patterns) <= count:
         return patterns

@@ -22,7 +22,7 @@ from ahop.similarity.codes import Steps
 # Values a dimension.
 LEVELS = 16
 # Patterns that are listed, for what they sum up to.
-_LISTED = 1024
+_LISTED_PATTERNS = 1024
 
 
 class Scan:
@@ -123,7 +123,7 @@ class Scan:
 
     def search(self, queries: Queries, count: int, log_prior: Tensor | None) -> Found:
         # Lists, and scores of the sample, of so many queries at a time.
-        parts = [self._searched(queries[part], count) for part in split(len(queries), 64 * _LISTED)]
+        parts = [self._searched(queries[part], count) for part in split(len(queries), 64 * _LISTED_PATTERNS)]
         return Found(*(torch.cat(some) for some in zip(*parts, strict=True)))
 
     def _searched(self, queries: Queries, count: int) -> Found:
@@ -133,7 +133,7 @@ class Scan:
             extra = torch.zeros(len(codes), self.table.shape[2])
             extra[:, 0] = 1.0
             codes = torch.cat([codes, extra], 1)
-        listed = min(max(count, _LISTED), len(self))
+        listed = min(max(count, _LISTED_PATTERNS), len(self))
         products, places = map(torch.from_numpy, self._ready().search(codes.contiguous().numpy(), listed))
         _fill(products, places, len(self))
         # The prior is among the products, with the temperature already in it.

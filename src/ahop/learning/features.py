@@ -19,16 +19,16 @@ from ahop._precision import unit_of
 from ahop._queries import Queries
 
 # The features of all pairs are kept while they take no more than so many budgets; past that, fewer pairs are.
-_CACHE = 4
+_CACHE_BUDGETS = 4
 _NEGATIVES = 128
 # Samples worked on together; on a GPU, all that fit.
-_PART = 16
+_PART_SAMPLES = 16
 # Pairs that the curvature is estimated from: enough for a good first step, and soon done.
-_SKETCH = 2**18
+_CURVATURE_PAIRS = 2**18
 # Samples on which the temperature of the start is tried.
-_TRIED = 32
+_TEMPERATURE_SAMPLES = 32
 # From so many numbers on, reading the features once instead of twice is worth a compiled loop.
-_LARGE = 2**24
+_COMPILED_NUMBERS = 2**24
 
 
 class Weighted(Protocol):
@@ -86,7 +86,7 @@ class Features:
         self.width = self.bases * min(knots, similarity.dim)
         size = self.width * patterns.element_size()
         if negatives is None:
-            negatives = 0 if self.samples * len(patterns) * size <= _CACHE * budget() else _NEGATIVES
+            negatives = 0 if self.samples * len(patterns) * size <= _CACHE_BUDGETS * budget() else _NEGATIVES
         if negatives < 0:
             raise ValueError(f"negatives must be at least 1, 0 for all patterns, or None; got {negatives}")
         self.chosen: Tensor | None = None
@@ -98,10 +98,10 @@ class Features:
         self.pairs = len(self.offsets)
         # Making features takes room for all dimensions of all bases, and for a sort beside them.
         self.room = max(1, budget() // (4 * self.bases * similarity.dim * patterns.element_size()))
-        self.rows = max(1, min(self.samples if patterns.is_cuda else _PART, self.room // self.pairs))
+        self.rows = max(1, min(self.samples if patterns.is_cuda else _PART_SAMPLES, self.room // self.pairs))
         self.parts = [slice(start, start + self.rows) for start in range(0, self.samples, self.rows)]
         self.kept: Tensor | None = None
-        if self.samples * self.pairs * size <= _CACHE * budget():
+        if self.samples * self.pairs * size <= _CACHE_BUDGETS * budget():
             self.kept = self._make_all()
             # What is already there can be worked on all at once; a GPU would only wait between parts.
             whole = patterns.is_cuda and similarity.deviation is None
@@ -120,7 +120,7 @@ class Features:
 
     def start(self) -> Tensor:
         """All ranks of all bases alike, as cold as some samples like it best: from there the way down is short."""
-        some = self.order[:_TRIED]
+        some = self.order[:_TEMPERATURE_SAMPLES]
         totals = (self._make(some) if self.kept is None else self.kept[some]).sum(-1)
         best, value = 1.0, math.inf
         for step in range(12):
@@ -174,7 +174,7 @@ class Features:
     @property
     def _read_once(self) -> bool:
         kept = self.kept
-        if kept is None or kept.numel() < _LARGE or kept.dtype != torch.float32:
+        if kept is None or kept.numel() < _COMPILED_NUMBERS or kept.dtype != torch.float32:
             return False
         return kept.is_cpu and kept.mT.is_contiguous()
 
@@ -188,7 +188,7 @@ class Features:
             smoothness: λ, how strongly neighbouring weights are drawn together.
             shares: How much each sample counts, ``(n,)``.
         """
-        most = min(_SKETCH, budget() // (self.width * self.patterns.element_size()))
+        most = min(_CURVATURE_PAIRS, budget() // (self.width * self.patterns.element_size()))
         some = self.order[shares[self.order] > 0][: max(1, most // self.pairs)]
         block = self._make(some) if self.kept is None else self.kept[some]
         chances = torch.softmax(block @ u + self.offsets, dim=-1)

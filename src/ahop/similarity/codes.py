@@ -26,7 +26,7 @@ _QUANTILES = 257
 # How far beyond the tabulated values others may lie, in units of their range.
 _MARGIN = 0.05
 # Terms from which on dot products are faster, their making included; a GPU has so many at once that they never are.
-_MANY = 2**28
+_MANY_TERMS = 2**28
 
 
 class ByDimension(Protocol):
@@ -280,7 +280,7 @@ def approximate(likelihood: ByDimension, patterns: Tensor, queries: int, toleran
     Returns:
         What gives the scores ``(Q, N)`` of queries ``(Q, d)``; None where it would not be faster.
     """
-    if patterns.is_cuda or queries * patterns.numel() < _MANY:
+    if patterns.is_cuda or queries * patterns.numel() < _MANY_TERMS:
         return None
     wanted = _wanted(likelihood, _ends(patterns.min(), patterns.max()))
     # The singular values of each dimension take time as well.

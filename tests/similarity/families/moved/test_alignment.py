@@ -59,10 +59,10 @@ def test_turns_on_all_of_many_items_are_made_only_from_starts_that_come_closer_t
     monkeypatch.setattr(alignment, "_SOME_ITEMS", 20)
     monkeypatch.setattr(alignment.starts, "by_components", lambda *_: iter(()))
     monkeypatch.setattr(alignment, "_LEAST_LEAD", 1e3)
-    monkeypatch.setattr(alignment, "_CLOSER", 1e3)
+    monkeypatch.setattr(alignment, "_MIN_GAIN_RATIO", 1e3)
     assert not align(patterns, queries, torch.full((100,), -1)).found
     assert set(sizes) == {25, 20}
-    monkeypatch.setattr(alignment, "_CLOSER", 0.0)
+    monkeypatch.setattr(alignment, "_MIN_GAIN_RATIO", 0.0)
     align(patterns, queries, torch.full((100,), -1))
     assert set(sizes) == {25, 20, 100}
 
@@ -73,7 +73,7 @@ def test_what_known_pairs_bring_together_goes_on_though_it_comes_no_closer_than_
     turned = patterns @ nearest_rotation(torch.randn(12, 12, generator=generator))
     queries = turned + 0.1 * torch.randn(400, 12, generator=generator)
     monkeypatch.setattr(alignment, "_SOME_ITEMS", 150)
-    monkeypatch.setattr(alignment, "_CLOSER", 1e3)
+    monkeypatch.setattr(alignment, "_MIN_GAIN_RATIO", 1e3)
     # Nothing else can be right.
     wrong = nearest_rotation(torch.randn(12, 12, generator=generator))
     monkeypatch.setattr(alignment.starts, "by_fingerprints", lambda *_: wrong)

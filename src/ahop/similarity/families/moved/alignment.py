@@ -38,15 +38,15 @@ from ahop.similarity.families.moved.turns import centroids, directions, nearest_
 # known, which are enough to begin with.
 _SEARCHES, _ENOUGH_PAIRS = 3, 5
 # Shares of the scores that turns see at first, on centroids and on items.
-_SHARE, _SHARE_OF_ITEMS = 0.1, 0.5
+_SHARE_OF_CENTROIDS, _SHARE_OF_ITEMS = 0.1, 0.5
 # Items that take turns, at most; those of either side on which the starts that came closest on centroids are compared;
 # and how many of these starts.
 _MOST_ITEMS, _SOME_ITEMS, _FINALISTS = 10_000, 2000, 3
 # Turns that begin at random, those of them that are judged, and by how many standard deviations one comes closer than
 # the others if it is right by luck; of a normal distribution, that is so many times the median deviation.
-_NULLS, _JUDGED_NULLS, _DEVIATIONS, _NORMAL = 8, 4, 3.0, 1.4826
+_NULLS, _JUDGED_NULLS, _MIN_DEVIATIONS, _NORMAL_FACTOR = 8, 4, 3.0, 1.4826
 # How much closer than nulls turns on some items must come; where all are wrong, they differ by half as much.
-_CLOSER = 1.01
+_MIN_GAIN_RATIO = 1.01
 # Queries that judge, at least and at most, and others that tell how near queries come to a pattern.
 _MIN_JUDGES, _MAX_JUDGES, _REFERENCE_QUERIES = 16, 1000, 4000
 # Neighbours by which that is told.
@@ -165,14 +165,14 @@ class _Null:
         # Such turns bring unlike clouds together as far as chance does, whatever their shapes.
         drawn = [torch.randn(clouds.pins.shape, generator=generator).to(clouds.pins) for _ in range(_NULLS)]
         free = torch.zeros_like(clouds.pins)
-        ends = [take_turns(nearest_rotation(start), *groups, free, _SHARE, generator) for start in drawn]
+        ends = [take_turns(nearest_rotation(start), *groups, free, _SHARE_OF_CENTROIDS, generator) for start in drawn]
         return cls(groups, [rotation for rotation, _ in ends], torch.tensor([gain for _, gain in ends]))
 
     @property
     def lucky(self) -> Tensor:
         """Which of them came closer than the others, ``(8,)``: it may be right."""
         middle = self.gains.median()
-        return self.gains > middle + _DEVIATIONS * _NORMAL * (self.gains - middle).abs().median()
+        return self.gains > middle + _MIN_DEVIATIONS * _NORMAL_FACTOR * (self.gains - middle).abs().median()
 
     def drawn(self, lucky: bool) -> list[Tensor]:
         """The rotations of all that were lucky, or of some that were not."""
@@ -192,7 +192,7 @@ class _Null:
         if math.isnan(self._close_on_some):
             free = torch.zeros_like(clouds.pins)
             ends = [_turns_on_some(one, clouds, free, generator) for one in self.drawn(lucky=False)]
-            self._close_on_some = _CLOSER * max(map(_gain, ends))
+            self._close_on_some = _MIN_GAIN_RATIO * max(map(_gain, ends))
         return self._close_on_some
 
 
@@ -219,7 +219,7 @@ def _cheap_starts(clouds: _Clouds) -> Iterator[Tensor]:
 def _search(some_starts: Iterator[Tensor], clouds: _Clouds, null: _Null, generator: torch.Generator) -> Tensor | None:
     """The rotation that turns on all items lead to from the start that comes closest; None where there is no start, or
     where, of many items, it neither comes closer than nulls do nor brings queries closer to patterns."""
-    ends = [take_turns(start, *null.centroids, clouds.pins, _SHARE, generator) for start in some_starts]
+    ends = [take_turns(start, *null.centroids, clouds.pins, _SHARE_OF_CENTROIDS, generator) for start in some_starts]
     if not ends:
         return None
     best = sorted(ends, key=_gain, reverse=True)[:_FINALISTS]
