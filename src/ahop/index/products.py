@@ -14,7 +14,7 @@ from ahop.kernels import plain
 from ahop.similarity.codes import Asked, Codes
 
 # How many patterns are a group: on a GPU more, which has many arms.
-_GROUP, _GROUP_ON_GPU = 16, 32
+_GROUP_SIZE, _GROUP_SIZE_ON_GPU = 16, 32
 _IMPOSSIBLE = -1e30
 
 
@@ -33,7 +33,7 @@ class Products:
         self.halves = [device.type == "cuda" and _bounded(codes) for _, codes in rough.parts]
         self.recordable = all(self.halves)
         self.folds = plain.runs_on(torch.empty(0, device=device))
-        self.group = _GROUP_ON_GPU if device.type == "cuda" else _GROUP
+        self.group = _GROUP_SIZE_ON_GPU if device.type == "cuda" else _GROUP_SIZE
         self.codes: list[Tensor] = []
 
     def __len__(self) -> int:

@@ -28,7 +28,7 @@ from ahop.kernels.reference import KINDS
 Array = npt.NDArray[Any]
 
 # At most so many patterns side by side, and so many numbers in all rows: they stay in the nearest cache.
-_LANES, _NEAR = 64, 2**13
+_MAX_LANES, _CACHED_NUMBERS = 64, 2**13
 _WIRES = network.WIRES
 _LOWEST = np.float32(np.finfo(np.float32).min)
 
@@ -307,7 +307,7 @@ class Cpu(Backend):
 def _prepare(patterns: Tensor, queries: Tensor, observed: Tensor | None, bases: Sequence[str]) -> _Problem:
     groups, count, dim = patterns.shape
     # Narrower blocks where there would be too few for all threads, and blocks of like size in a group.
-    most = max(1, min(_LANES, _NEAR // dim, -(-groups * count // torch.get_num_threads())))
+    most = max(1, min(_MAX_LANES, _CACHED_NUMBERS // dim, -(-groups * count // torch.get_num_threads())))
     lanes = 16 * -(-count // (16 * -(-count // most)))
     padded = torch.nn.functional.pad(patterns.detach(), (0, 0, 0, -count % lanes))
     blocks = padded.unflatten(1, (-1, lanes)).transpose(2, 3).contiguous().numpy()

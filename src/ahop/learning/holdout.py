@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 # So that halves differ from other draws of the same seed: one half would have none of what those took.
-_STREAM = 1_000_003
+_SEED_OFFSET = 1_000_003
 
 
 def holdout_split(count: int, seed: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
@@ -79,7 +79,7 @@ def halves(count: int, seed: int, device: torch.device) -> tuple[Tensor, Tensor]
     Returns:
         Indices of both halves.
     """
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed + _STREAM)).to(device)
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed + _SEED_OFFSET)).to(device)
     return order[: count // 2], order[count // 2 :]
 
 

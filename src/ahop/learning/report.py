@@ -30,7 +30,7 @@ _INTERVAL_LEVEL = 0.9
 # How far unchecked fits were off, in nats of log-odds, on nine of ten sets with known answers (see the page on trust).
 _LOG_ODDS_ERROR = 1.0
 # Below this share, most first choices are wrong.
-_MOSTLY = 0.5
+_MAJORITY = 0.5
 # How likely first choices may be right by chance, to be called found.
 _CHANCE_LEVEL = 1e-3
 
@@ -210,7 +210,7 @@ class FitReport:
             return self.advice or "further queries: the fit was still improving"
         if not self.verified:
             return f"check {VERIFIED} answers: memory.ask says which, memory.verify what they prove"
-        if self.interval[1] < _MOSTLY:
+        if self.interval[1] < _MAJORITY:
             return "recall(queries, coverage=0.9): most first choices are wrong, but sets can hold the origin"
         return "recall; queries like these need no further labels"
 

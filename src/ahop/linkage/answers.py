@@ -12,7 +12,7 @@ from ahop._progress import progress
 from ahop.memories.bayesian import BayesianHopfield
 
 # Pairs (rows x stored rows) between two pictures of the progress.
-_AT_ONCE = 2**31
+_PAIRS_PER_UPDATE = 2**31
 
 
 class Answers(NamedTuple):
@@ -66,7 +66,7 @@ def answers(
                 strangers[open] = (found.indices < 0) & (found.strangers >= (0.5 if short else 0.0))
         else:
             with progress("answering", len(open), show=verbose) as bar:
-                for part in open.split(max(1, _AT_ONCE // len(memory))):
+                for part in open.split(max(1, _PAIRS_PER_UPDATE // len(memory))):
                     best = memory.recall(queries[part], min(2, len(memory)), observed=observed, reject=reject)
                     first[part], sure[part] = best.indices[:, 0], best.probabilities[:, 0].double()
                     strangers[part] = best.indices[:, 0] < 0

@@ -28,7 +28,7 @@ from ahop.memories.checking import FIRST, MATCHES, certified, questions
 from ahop.tables.table import counted
 
 # Columns of a row that are shown.
-_COLUMNS = 30
+_SHOWN_COLUMNS = 30
 
 
 def asked(linkage: Linkage, count: int, *, seed: int = 0) -> dict[str, list[Any]]:
@@ -88,7 +88,7 @@ def check_page(linkage: Linkage, asked: dict[str, list[Any]], file: str) -> str:
 
 def _beside(head: Sequence[str], names: Sequence[str], rows: Sequence[np.ndarray]) -> str:
     """Rows side by side, column by column. No probabilities: they would sway who checks."""
-    body = [(name, *(_number(row[place]) for row in rows)) for place, name in enumerate(names[:_COLUMNS])]
+    body = [(name, *(_number(row[place]) for row in rows)) for place, name in enumerate(names[:_SHOWN_COLUMNS])]
     left = len(names) - len(body)
     return grid(head, body) + (f"<p>and {counted(left, 'column')} more</p>" if left else "")
 

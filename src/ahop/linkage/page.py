@@ -34,7 +34,7 @@ _DOUBTFUL, _EXPLAINED, _CURVES, _HUBS = 12, 3, 6, 8
 # Bins of a diagram of a few dozen labels.
 _BINS = 5
 # Rows whose confidence makes a histogram.
-_COUNTED = 20_000
+_HISTOGRAM_ROWS = 20_000
 
 
 def page(
@@ -87,7 +87,7 @@ def _learned(linkage: Linkage) -> Iterable[str]:
 
 
 def _confidence(linkage: Linkage) -> Iterable[str]:
-    open_rows = (linkage.origins == UNKNOWN).nonzero().squeeze(1)[:_COUNTED]
+    open_rows = (linkage.origins == UNKNOWN).nonzero().squeeze(1)[:_HISTOGRAM_ROWS]
     if not len(open_rows):
         return
     sure = linkage.probabilities[open_rows]

@@ -43,7 +43,7 @@ _MOST_LOG_ODDS, _EXCLUDED_SCORE = 1e6, 1e30
 # A share that rounding alone may leave.
 _ROUNDING = 1e-5
 # Patterns that are named in a text.
-_NAMED = 3
+_NAMED_PATTERNS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Matching:
         lines["changed"] = f"{_some(self.changed, 'answer')} of recall, which takes each query by itself"
         if self.strained:
             named = [f"{pattern} ({_some(times, 'query')})" for pattern, times in self.strained.items()]
-            shown = ", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")
+            shown = ", ".join(named[:_NAMED_PATTERNS]) + (", ..." if len(named) > _NAMED_PATTERNS else "")
             lines["strained"] = f"{_some(len(named), 'pattern')} asked for more often than there is room: {shown}"
         if not self.found:
             lines["how sure"] = "nothing was found that is better than chance: probabilities are the prior"

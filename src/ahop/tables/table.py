@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from narwhals import Series
 
 # How many names a sentence lists.
-_NAMED = 5
+_LISTED_NAMES = 5
 
 
 class MissingColumnError(ValueError):
@@ -225,5 +225,5 @@ def listed(names: Sequence[str]) -> str:
         >>> listed(["a", "b"]), listed([str(place) for place in range(9)])
         ("'a', 'b'", "'0', '1', '2', '3', '4' and 4 more")
     """
-    told = ", ".join(map(repr, names[:_NAMED]))
-    return told if len(names) <= _NAMED else f"{told} and {len(names) - _NAMED} more"
+    told = ", ".join(map(repr, names[:_LISTED_NAMES]))
+    return told if len(names) <= _LISTED_NAMES else f"{told} and {len(names) - _LISTED_NAMES} more"
