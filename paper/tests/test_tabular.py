@@ -38,7 +38,7 @@ def invoke(*arguments):
 
 
 # These are in the table below as well, or have a twin.
-LONG = ("default", "adaboost", "extra trees", "random forest", "ours", "a-hop-cases")
+LONG = ("default", "adaboost", "extra trees", "random forest", "ours", "a-hop", "a-hop-cases")
 # Those with trials of their own.
 TUNED = [name for name, one in table_models.MODELS.items() if one.search is None]
 

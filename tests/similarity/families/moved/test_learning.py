@@ -65,6 +65,7 @@ def test_no_pair_is_needed_where_patterns_are_irregular():
     assert right(similarity, patterns, queries, order) > 0.8
 
 
+@pytest.mark.slow
 def test_queries_of_other_patterns_are_not_taken_for_found():
     patterns, _, _, _ = world()
     _, queries, _, order = world(seed=7)
