@@ -236,11 +236,11 @@ def _gather(patterns, owner, gains, queries, odds, whole, shares, seen, first, l
     weight, gap = np.empty(dims), np.empty(dims)
     by_noise, by_gap, by_pattern = np.empty(dims), np.empty(dims), np.empty(dims)
     for pair in range(first, last):
-        query, share = owner[pair], shares[pair]
-        if share < _NO_SHARE:
+        query, counted = owner[pair], shares[pair]
+        if counted < _NO_SHARE:
             continue
         for place in range(dims):
-            weight[place] = share * seen[query, place]
+            weight[place] = counted * seen[query, place]
         for place in range(dims):
             amount[place] += weight[place]
         for place in range(dims):

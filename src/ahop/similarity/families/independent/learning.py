@@ -2,7 +2,7 @@
 
 Fits a :class:`~ahop.similarity.Likelihood`, or :class:`~ahop.similarity.Regimes` of several, by :mod:`.em` with the
 steps of :mod:`.terms`, and decides what a user should not have to: where to start. Whether dimensions differ, how many
-kinds of noise and how many regimes there are is decided in :mod:`.richer`.
+kinds of noise and how many regimes there are is decided in :mod:`.refinement`.
 """
 
 from __future__ import annotations
