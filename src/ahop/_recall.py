@@ -79,7 +79,8 @@ def priors(log_prior: Tensor | None, count: int, like: Tensor) -> Tensor:
 
 
 def with_doubt(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: int) -> Recall:
-    """Probabilities where some queries tell nothing: what the prior says of ``count`` patterns has its share.
+    """Probabilities where some queries tell nothing: what the prior says of ``count`` patterns has its share, which may
+    move those that were found to other places.
 
     Args:
         found: The recall.
@@ -89,4 +90,5 @@ def with_doubt(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: in
     """
     sure = found.probabilities
     prior = priors(log_prior, count, sure)[found.indices]
-    return found._replace(probabilities=torch.lerp(sure, prior, doubt.to(sure)))
+    best = torch.lerp(sure, prior, doubt.to(sure)).sort(dim=-1, descending=True, stable=True)
+    return found._replace(indices=found.indices.gather(-1, best.indices), probabilities=best.values)

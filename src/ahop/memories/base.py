@@ -232,16 +232,16 @@ class AssociativeMemory(Stored):
         probabilities = single(flat.rows.new_zeros(len(flat), k))
         for group in in_context(self, prior, shape):
             some, most = group.restrict(self), min(k, len(group.kept))
-            scores = some._scores(flat[group.rows])
-            chosen = scores.topk(most, dim=-1).indices
+            chosen, likely = some._best(some._scores(flat[group.rows]), most)
             outside = group.prior.gather(1, chosen) == 0
             indices[group.rows, :most] = group.kept[chosen].masked_fill(outside, -1)
-            probabilities[group.rows, :most] = some._probabilities(scores).gather(1, chosen).to(probabilities)
+            probabilities[group.rows, :most] = likely.to(probabilities)
         return Recall(indices.reshape(*shape, k), probabilities.reshape(*shape, k))
 
-    def _probabilities(self, scores: Tensor) -> Tensor:
-        """How likely each pattern is, ``(Q, N)``, by its scores and the prior in them."""
-        return self.separation.probabilities(scores)
+    def _best(self, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The k best patterns of each query and how likely they are, ``(Q, k)``, by scores with the prior in them."""
+        chosen = scores.topk(k, dim=-1).indices
+        return chosen, self.separation.probabilities(scores).gather(-1, chosen)
 
     @differentiable_on_demand
     @of_one_moment

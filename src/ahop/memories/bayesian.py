@@ -428,7 +428,7 @@ class BayesianHopfield(Indexed, Scattered, Verifiable):
             queries, k, observed: As in :meth:`recall`.
         """
         with reranking.exact_alone():
-            return self._doubted(super().recall(queries, k, observed=observed))
+            return super().recall(queries, k, observed=observed)
 
     def index(self) -> Index:
         """Codes of the stored patterns, made once: with them, a recall from millions costs no more than a dot product.

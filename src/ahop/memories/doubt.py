@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
+from ahop._checks import Observed
 from ahop._recall import Recall, priors, with_doubt
 from ahop.memories.base import AssociativeMemory
+from ahop.memories.context import Prior
+from ahop.memories.moments import of_one_moment
 
 if TYPE_CHECKING:
     from ahop.similarity import Corruption
@@ -18,15 +22,36 @@ class Doubting(AssociativeMemory, abstract=True):
     r"""A memory whose similarity knows a doubt :math:`\varepsilon`, the share of queries that tell nothing.
 
     .. math:: p = (1 - \varepsilon) \, \mathrm{softmax}(s) + \varepsilon \, p_\mathrm{prior}
+
+    Answers come in the order of these probabilities, and where they are equal in that of scores: where nothing was
+    found and all patterns are as likely, the one that explains a query best still comes first.
     """
 
     similarity: Corruption | Gaussian
 
-    def _probabilities(self, scores: Tensor) -> Tensor:
-        likely = super()._probabilities(scores)
-        prior = priors(self._log_prior(), len(self), likely)
-        return likely.lerp(prior.expand_as(likely), self.similarity.doubt.to(likely))
+    @torch.no_grad()
+    @of_one_moment
+    def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, prior: Prior | None = None) -> Recall:
+        """The k best patterns for each query, with probabilities that allow for a fit that found nothing.
 
-    def _doubted(self, found: Recall) -> Recall:
-        """The same answers, less sure."""
-        return with_doubt(found, self.similarity.doubt, self._log_prior(), len(self))
+        Args:
+            queries, k, observed, prior: As in :meth:`~ahop.memories.base.AssociativeMemory.recall`.
+        """
+        if prior is None and self.prior is not None and bool(self.similarity.doubt > 0):
+            # Doubt gives what is often asked for more, which moves the order, so all patterns are compared.
+            prior = self._indifferent
+        found = super().recall(queries, k, observed=observed, prior=prior)
+        return found if prior is not None else with_doubt(found, self.similarity.doubt, None, len(self))
+
+    def _indifferent(self, part: slice) -> Tensor:
+        return self.patterns.new_ones(part.stop - part.start, len(self))
+
+    def _best(self, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        doubt = self.similarity.doubt.to(scores)
+        if not bool(doubt > 0):
+            return super()._best(scores, k)
+        likely = self.separation.probabilities(scores)
+        likely = likely.lerp(priors(self._log_prior(), len(self), likely).expand_as(likely), doubt)
+        order = scores.sort(dim=-1, descending=True, stable=True).indices
+        best = likely.gather(-1, order).sort(dim=-1, descending=True, stable=True)
+        return order.gather(-1, best.indices[..., :k]), best.values[..., :k]

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
-from ahop._checks import Observed, as_matrix
-from ahop._recall import Recall
-from ahop.memories.context import Prior
+from ahop._checks import as_matrix
 from ahop.memories.doubt import Doubting
-from ahop.memories.moments import of_one_moment
 from ahop.memories.scattered import Scattered
 from ahop.separation import Softmax
 from ahop.similarity.gaussian import Gaussian
@@ -68,14 +63,3 @@ class GaussianHopfield(Scattered, Doubting):
     def __init__(self, patterns: Any, *, spread: Any = None, values: Any = None, prior: Any = None) -> None:
         patterns = as_matrix(patterns, "patterns")
         super().__init__(patterns, Gaussian(patterns.shape[1]), Softmax(), spread=spread, values=values, prior=prior)
-
-    @torch.no_grad()
-    @of_one_moment
-    def recall(self, queries: Any, k: int = 1, *, observed: Observed = None, prior: Prior | None = None) -> Recall:
-        """The k best patterns for each query, with probabilities that allow for a fit that found nothing.
-
-        Args:
-            queries, k, observed, prior: As in :meth:`~ahop.memories.base.AssociativeMemory.recall`.
-        """
-        found = super().recall(queries, k, observed=observed, prior=prior)
-        return found if prior is not None else self._doubted(found)

@@ -75,10 +75,8 @@ class Indexed(Doubting, abstract=True):
             view: The codes; None goes by all scores.
             queries, k, observed, prior: As in :meth:`recall`; a prior is in no codes.
         """
-        if prior is not None:
-            return super().recall(queries, k, observed=observed, prior=prior)
-        if view is not None:
-            # Nor for queries of which values are missing.
+        if prior is None and view is not None:
+            # Nor are there codes for queries of which values are missing.
             with suppress(NoCodesError):
                 return view.recall(queries, k, observed=observed)
-        return self._doubted(super().recall(queries, k, observed=observed))
+        return super().recall(queries, k, observed=observed, prior=prior)
