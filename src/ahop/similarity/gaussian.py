@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -28,11 +28,11 @@ _SHARED = 2.0
 _LEAST, _FIRST = 1e-8, 0.01
 # Values' worth of belief that few queries are as noisy as patterns are spread.
 _PRIOR_COUNT = 4.0
-# Steps of expectation maximisation, at most, and the gain in nats at which they end; halvings of the interval that a
-# root lies in; and what keeps a count of no queries from dividing by zero.
-_STEPS, _TOLERANCE, _HALVINGS, _TINY = 200, 1e-6, 30, 1e-300
-# Queries that are asked how sure it is, and how little a step may gain beside what the null asks for, in nats.
-_MAX_QUERIES, _ROUGH_TOLERANCE = 512, 1e-3
+# Steps of expectation maximisation, at most, and the move, in standard deviations of the noise, at which they end;
+# halvings of the interval that a root lies in; and what keeps a count of no queries from dividing by zero.
+_STEPS, _TOLERANCE, _HALVINGS, _TINY = 200, 1e-3, 30, 1e-300
+# Queries that are asked how sure it is, and the move at which steps end for the null.
+_MAX_QUERIES, _ROUGH_TOLERANCE = 512, 0.02
 # Fewer queries tell no bias that would be worth its own noise.
 _MIN_QUERIES = 8
 
@@ -134,8 +134,8 @@ class Gaussian(Decomposable, Density):
 
     def _learn(self, data: TrainingData, tolerance: float = _TOLERANCE, few: bool = False) -> list[float]:
         """Bias and noise of some data; the bound before each step. Of ``few`` queries, no bias."""
-        learning = _Learning(data.patterns, data.queries, data.origins, data.observed, data.log_prior, few)
-        trace = em.iterate(learning, _STEPS, tolerance)
+        learning = _Learning(data.patterns, data.queries, data.origins, data.observed, data.log_prior, few, tolerance)
+        trace = em.iterate(learning, _STEPS)
         self.bias.copy_(learning.bias)
         self.log_noise.copy_(learning.noise.log() / 2)
         return trace
@@ -170,7 +170,7 @@ class Gaussian(Decomposable, Density):
         return new
 
     @torch.no_grad()
-    def describe(self) -> str:
+    def describe(self, columns: Sequence[str] | None = None) -> str:
         """What happens to queries, in words.
 
         Example:
@@ -203,7 +203,8 @@ class _Learning:
     r"""Bias and noise from queries that are shared out among the patterns they may come from.
 
     Given the shares, the bias is a mean that is weighed by how little patterns scatter, and the noise is where the
-    likelihood has its top. Sums over the queries of each pattern are all that these steps need.
+    likelihood has its top, drawn to that of all dimensions together. That moves as well, so the bound by itself may
+    fall, and the learner rests where bias and noise do. Sums over the queries of each pattern are all that is needed.
     """
 
     def __init__(
@@ -214,7 +215,9 @@ class _Learning:
         observed: Tensor | None,
         log_prior: Tensor | None,
         few: bool,
+        tolerance: float,
     ) -> None:
+        self.tolerance = tolerance
         mean, scatter = mean_and_variance(patterns.double(), queries.shape[-1])
         self.scatter = torch.zeros_like(mean) + scatter
         # Around the patterns' mean, so that a common offset costs no digits.
@@ -257,9 +260,9 @@ class _Learning:
         squares = asked.square() @ (1 / variance).mT - 2 * asked @ (self.mean / variance).mT
         return -0.5 * (squares + seen @ (self.mean.square() / variance + (2 * math.pi * variance).log()).mT)
 
-    def maximise(self, shares: tuple[Tensor, Tensor, Tensor]) -> None:
+    def maximise(self, shares: tuple[Tensor, Tensor, Tensor]) -> bool:
         counts, sums, squares = shares
-        variance = self.scatter + self.noise
+        bias, noise, variance = self.bias, self.noise, self.scatter + self.noise
         # Queries of patterns that scatter much say little of the bias.
         if self.biased:
             self.bias = ((sums - counts * self.mean) / variance).sum(0) / (counts / variance).sum(0).clamp_min(_TINY)
@@ -280,6 +283,8 @@ class _Learning:
 
         common = _root(believed, self.noise, *ends)
         self.noise = _root(lambda noise: slope(noise) + _SHARED * (common - noise) / noise.square(), self.noise, *ends)
+        moves = torch.stack([(self.bias - bias) / self.noise.sqrt(), (self.noise / noise).log() / 2])
+        return float(moves.abs().max()) < self.tolerance
 
 
 def _root(slope: Callable[[Tensor], Tensor], like: Tensor, low: float, high: float) -> Tensor:

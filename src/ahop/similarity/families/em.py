@@ -1,8 +1,8 @@
 """Expectation maximisation (Dempster, Laird and Rubin, 1977), whatever is learned by it.
 
 An iteration shares every query out among what may have brought it about (the E-step), and solves for what is to be
-learned as if those shares were known (the M-step). The log evidence of the queries, together with the log of the
-prior, never falls.
+learned as if those shares were known (the M-step). The log evidence of the queries, together with the log of a
+prior that stays what it is, never falls.
 """
 
 from __future__ import annotations
