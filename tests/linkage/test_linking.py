@@ -264,8 +264,12 @@ def test_where_nothing_was_found_no_row_has_a_match_and_each_says_why(found):
 
 
 def test_what_happened_is_said_in_a_sentence_that_names_a_column(found, monkeypatch):
-    text = "Of 100 values, 2 are lost.\nWhat is kept is noisy.\nMost shifted is column 1."
-    monkeypatch.setattr(type(found.memory.similarity), "describe", lambda self: text)
+    text = "Of 100 values, 2 are lost.\nWhat is kept is noisy.\nMost shifted is {}."
+
+    def describe(self, columns=None):
+        return text.format("column 1" if columns is None else columns[1])
+
+    monkeypatch.setattr(type(found.memory.similarity), "describe", describe)
     told = dict(linkage.lines(found))["what happened"]
     named = f"Most shifted is {found.incoming.columns[1]}."
     assert told == f"{found.memory.report.chosen}. Of 100 values, 2 are lost. {named}"

@@ -145,11 +145,11 @@ def test_known_pairs_alone_show_whether_probabilities_hold(taught, monkeypatch):
 
 
 def test_what_happened_is_said_in_words_with_the_names_of_columns(found, monkeypatch):
-    monkeypatch.setattr(
-        type(found.memory.similarity), "describe", lambda self: "They move column 1 most.\n  Not column 9.\n  So it is."
-    )
-    told = linkage.page(found)
-    assert f"<p>They move {found.incoming.columns[1]} most.</p><p>Not column 9.</p><p>So it is.</p>" in told
+    def describe(self, columns=None):
+        return f"They move {'column 1' if columns is None else columns[1]} most.\n  So it is."
+
+    monkeypatch.setattr(type(found.memory.similarity), "describe", describe)
+    assert f"<p>They move {found.incoming.columns[1]} most.</p><p>So it is.</p>" in linkage.page(found)
 
 
 def test_stored_rows_that_more_rows_asked_for_than_there_is_room_are_named(found):

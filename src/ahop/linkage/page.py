@@ -18,7 +18,7 @@ from ahop._extras import require
 from ahop.learning.report import VERIFIED
 from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
-from ahop.linkage.rows import named
+from ahop.linkage.rows import sentences
 from ahop.linkage.words import lines, right, to_check, verdict
 from ahop.plot.canvas import BLUE, figure
 from ahop.plot.matches import matches_of
@@ -77,7 +77,7 @@ def _learned(linkage: Linkage) -> Iterable[str]:
         return
     names = linkage.incoming.columns
     yield "<h2>What happened to the rows</h2>"
-    yield "".join(f"<p>{escape(text)}</p>" for text in named(linkage.memory.similarity.describe(), names))
+    yield "".join(f"<p>{escape(text)}</p>" for text in sentences(linkage.memory.similarity, names))
     try:
         picture = drawn(lambda ax: plot.corruption(linkage.memory, names, ax=ax), 7.5, 3.4)
     except ValueError:

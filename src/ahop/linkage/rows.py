@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-# A column as descriptions name it, by its place.
-_COLUMN = re.compile(r"\bcolumn (\d+)")
+if TYPE_CHECKING:
+    from ahop.similarity import Corruption
+
 _TRANSLATIONS = {
     "others like them": "made-up rows like them",
     "probabilities are the prior": "no row has a match",
@@ -33,34 +35,28 @@ def in_rows(text: str) -> str:
     """
 
     def word(found: re.Match[str]) -> str:
-        told = _TRANSLATIONS[found[0].lower()]
-        return told.capitalize() if found[0][0].isupper() else told
+        other = _TRANSLATIONS[found[0].lower()]
+        return other.capitalize() if found[0][0].isupper() else other
 
     return _TRANSLATED.sub(word, text)
 
 
-def named(description: str, columns: Sequence[str]) -> list[str]:
-    """What happens to queries, a sentence each, with the names of columns in the place of their numbers.
+def sentences(similarity: Corruption, columns: Sequence[str] | None = None) -> list[str]:
+    """What happens to the rows, a sentence each.
+
+    Args:
+        similarity: What was learned.
+        columns: The names of the columns; None counts them.
 
     Example:
-        >>> named("They move column 1 most, by 0.3.\\nQueries are shifted by 2 on average.", ("weight", "size"))
-        ['They move size most, by 0.3.', 'Incoming rows are shifted by 2 on average.']
+        >>> sentences(ahop.similarity.Nearest(dim=2), ("weight", "size"))
+        ['Incoming rows are compared with stored rows by their Euclidean distance.']
     """
-
-    def name(found: re.Match[str]) -> str:
-        place = int(found[1])
-        return columns[place] if place < len(columns) else found[0]
-
-    return [_COLUMN.sub(name, in_rows(line.strip())) for line in description.splitlines()]
+    return [in_rows(line.strip()) for line in similarity.describe(columns).splitlines()]
 
 
-def briefly(description: str, columns: Sequence[str]) -> str:
-    """Its first sentence, and the first that names a column.
-
-    Example:
-        >>> briefly("Each value's log counts.\\nOf 100 values, 2 are lost.\\nMost shifted is column 1.", ("a", "b"))
-        "Each value's log counts. Most shifted is b."
-    """
-    lines = description.splitlines()
-    shown = dict.fromkeys([*lines[:1], *[line for line in lines if _COLUMN.search(line)][:1]])
-    return " ".join(named("\n".join(shown), columns))
+def briefly(similarity: Corruption, columns: Sequence[str]) -> str:
+    """The first of these sentences, and the first that names a column; arguments as in :func:`sentences`."""
+    lines, counted = sentences(similarity, columns), sentences(similarity)
+    naming = [line for line, other in zip(lines, counted, strict=True) if line != other]
+    return " ".join(dict.fromkeys([*lines[:1], *naming[:1]]))

@@ -86,7 +86,7 @@ def to_check(checks: str | None) -> str:
 
 def _happened(linkage: Linkage) -> str:
     assert linkage.memory.report is not None
-    described = briefly(linkage.memory.similarity.describe(), linkage.incoming.columns)
+    described = briefly(linkage.memory.similarity, linkage.incoming.columns)
     return f"{linkage.memory.report.chosen}. {described}"
 
 

@@ -270,7 +270,7 @@ def landscape(name: str, about: str, found: Landscape) -> str:
 def linkage(found: Linkage) -> str:
     """What was read, what happened, how right the matches are and what else there is."""
     rows = "".join(f"<tr><th>{safe(word)}</th><td>{safe(text)}</td></tr>" for word, text in lines(found))
-    described = words(found.memory.similarity.describe())
+    described = words(found.memory.similarity.describe(found.incoming.columns))
     return f'<table class="told">{rows}</table><h4>What happened to the rows</h4>{described}'
 
 

@@ -306,8 +306,8 @@ class Corruption(Density):
     def curve_unit(self, values: str) -> str:
         return self.model.curve_unit(values)
 
-    def describe(self) -> str:
-        return self.model.describe()
+    def describe(self, columns: Sequence[str] | None = None) -> str:
+        return self.model.describe(columns)
 
     def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
         return self.model.transferred(queries, own, others)

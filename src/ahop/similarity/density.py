@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 import torch
@@ -30,6 +31,20 @@ class Learner(Protocol):
         Returns:
             The fitted likelihood, and a report of the fit.
         """
+
+
+def column_name(columns: Sequence[str] | None, place: int) -> str:
+    """What to call a column.
+
+    Args:
+        columns: The names of all columns; None where they have none.
+        place: Which one.
+
+    Example:
+        >>> column_name(("weight", "size"), 1), column_name(None, 1)
+        ('size', 'column 1')
+    """
+    return f"column {place}" if columns is None else columns[place]
 
 
 class Density(Similarity, abstract=True):
@@ -117,8 +132,12 @@ class Density(Similarity, abstract=True):
         return queries.new_zeros(len(queries))
 
     @abstractmethod
-    def describe(self) -> str:
-        """What happens to queries, in words."""
+    def describe(self, columns: Sequence[str] | None = None) -> str:
+        """What happens to queries, in words: a line a sentence, of which those change with ``columns`` that name one.
+
+        Args:
+            columns: The names of the columns; None counts them.
+        """
 
     @abstractmethod
     def rescaled(self, unit: float, shift: float) -> Density:

@@ -29,7 +29,7 @@ class Reversed(Density):
     def stranger(self, patterns, queries, observed=None):
         return self(patterns.mean(0, keepdim=True), queries, observed).squeeze(1) - self.dim
 
-    def describe(self):
+    def describe(self, columns=None):
         return "Signs are lost, and dimensions in reverse order."
 
     def rescaled(self, unit, shift):

@@ -6,6 +6,7 @@ The whole of a family in one file: its likelihood, how that is learned, and when
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -121,7 +122,7 @@ class Gain(Density):
         return new
 
     @torch.no_grad()
-    def describe(self) -> str:
+    def describe(self, columns: Sequence[str] | None = None) -> str:
         factors, means = self.log_sigma.exp().exp(), self.bias.exp()
         lines = [
             f"Every value is multiplied by a gain, {float(means.mean()):.2g} on average, that varies by a factor of "

@@ -181,13 +181,13 @@ class Transformed(Density):
     def curve_unit(self, values: str) -> str:
         return self.likelihood.curve_unit("in the scale that is compared")
 
-    def describe(self) -> str:
+    def describe(self, columns: Sequence[str] | None = None) -> str:
         """What happens to queries, in words."""
         text = "Values are compared as they are" if SCALES[self.scale].plain else f"Each value's {self.scale} counts"
         text += ", each column in a unit of its own" if isinstance(self.unit, tuple) else ""
         slopes = ("", ", by its slopes", ", by its curvature")[self.derivative]
         own = ", each query in a scale of its own" if self.own_scale else ""
-        return f"{text}{slopes}{own}.\n{self.likelihood.describe()}"
+        return f"{text}{slopes}{own}.\n{self.likelihood.describe(columns)}"
 
     def rescaled(self, unit: float, shift: float) -> Transformed:
         """The same likelihood of values that were multiplied by ``unit`` and then moved by ``shift``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from ahop._blocks import pairwise
 from ahop._precision import holds
 from ahop._queries import Queries
 from ahop.similarity.codes import NoCodesError
-from ahop.similarity.density import Density
+from ahop.similarity.density import Density, column_name
 from ahop.similarity.families import student
 from ahop.similarity.families.correlated import scattered
 from ahop.similarity.families.posterior import Prior, expected
@@ -228,7 +229,7 @@ class Correlated(Density):
         return [shift, noise, ("moved together by", moved, None)]
 
     @torch.no_grad()
-    def describe(self) -> str:
+    def describe(self, columns: Sequence[str] | None = None) -> str:
         """What happens to queries, in words."""
         own, common = self.log_psi.exp(), self.loading.square()
         share = float(common.sum() / (common.sum() + own.sum()))
@@ -237,7 +238,7 @@ class Correlated(Density):
             cause = "hidden cause moves" if self.rank == 1 else "hidden causes move"
             lines.append(f"{self.rank} {cause} many dimensions at once, with {100 * share:.0f} % of all that varies.")
             most = int(common.sum(1).argmax())
-            lines.append(f"They move column {most} most, by {common.sum(1)[most].sqrt():.2g}.")
+            lines.append(f"They move {column_name(columns, most)} most, by {common.sum(1)[most].sqrt():.2g}.")
         else:
             lines.append("Nothing moves several dimensions at once.")
         low, high = float(self.noise.min()), float(self.noise.max())
@@ -250,7 +251,10 @@ class Correlated(Density):
             lines.append(f"Values are scaled by {float(self.gain):.2f}.")
         farthest = int(self.bias.abs().argmax())
         size, shift = float(self.bias.abs().mean()), float(self.bias[farthest])
-        lines.append(f"Values are shifted by {size:.2g} on average, and most in column {farthest}, by {shift:+.2g}.")
+        lines.append(
+            f"Values are shifted by {size:.2g} on average, and most in {column_name(columns, farthest)}, by "
+            f"{shift:+.2g}."
+        )
         if math.isfinite(self.tails):
             lines.append("Some queries lie much farther off than others.")
         return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -231,7 +232,7 @@ class Floor(Density):
         return "share of values"
 
     @torch.no_grad()
-    def describe(self) -> str:
+    def describe(self, columns: Sequence[str] | None = None) -> str:
         """What happens to queries, in words.
 
         Example:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from ahop._queries import Queries
 from ahop.kernels import plain
 from ahop.similarity import codes, reranking
 from ahop.similarity.base import Decomposable
-from ahop.similarity.density import Density
+from ahop.similarity.density import Density, column_name
 from ahop.similarity.families.posterior import Prior, expected
 from ahop.similarity.scatter import mean_and_variance
 
@@ -316,7 +317,7 @@ class Likelihood(Decomposable, Density):
         ]
 
     @torch.no_grad()
-    def describe(self) -> str:
+    def describe(self, columns: Sequence[str] | None = None) -> str:
         """What happens to queries, in words.
 
         Example:
@@ -340,7 +341,8 @@ class Likelihood(Decomposable, Density):
             most = int(self.bias.abs().argmax())
             size = float(self.bias.abs().mean())
             lines.append(
-                f"Values are shifted by {size:.2g} on average, and most in column {most}, by {self.bias[most]:+.2g}."
+                f"Values are shifted by {size:.2g} on average, and most in {column_name(columns, most)}, by "
+                f"{self.bias[most]:+.2g}."
             )
         low, high = self._middle()
         place = " from the shift" if self.shifted else ""

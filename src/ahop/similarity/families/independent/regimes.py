@@ -96,9 +96,9 @@ class Regimes(Density):
         return moved[torch.arange(len(queries), device=queries.device), scores.argmax(-1)]
 
     @torch.no_grad()
-    def describe(self) -> str:
+    def describe(self, columns: Sequence[str] | None = None) -> str:
         """What happens to queries, in words."""
-        parts = [(share, regime.describe().replace("\n", "\n  ")) for share, regime in self.parts()]
+        parts = [(share, regime.describe(columns).replace("\n", "\n  ")) for share, regime in self.parts()]
         return "\n".join(f"Of 100 queries, {100 * share:.0f} suffer this:\n  {text}" for share, text in parts)
 
     def parts(self) -> list[tuple[float, Likelihood]]:  # type: ignore[override]

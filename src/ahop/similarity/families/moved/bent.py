@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -299,12 +299,12 @@ class Bent(Density):
         return [*self.straight.curves(), ("weights of the views", weights, torch.arange(1.0, 1 + len(weights)))]
 
     @torch.no_grad()
-    def describe(self) -> str:
+    def describe(self, columns: Sequence[str] | None = None) -> str:
         """What happens to queries, in words."""
         weights = self.weights / self.weights.sum().clamp_min(_TINY)
         shares = ", ".join(f"{name} {100 * weight:.0f} %" for name, weight in zip(VIEWS, weights.tolist(), strict=True))
         bent = f"The map is bent: {self.landmarks:,} pairs say where it is not linear."
-        return "\n".join([self.straight.describe(), bent, f"Weights of the views: {shares}."])
+        return "\n".join([self.straight.describe(columns), bent, f"Weights of the views: {shares}."])
 
 
 class BentCodes(Codes):
