@@ -7,12 +7,13 @@ At first a turn sees random parts of the scores alone, which leads out of poor o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
 
-from ahop._blocks import block_budget
+from ahop._blocks import parts_of
+from ahop.kernels.best import first_seen, largest
 
 # Neighbours by which hubness is measured.
 _HUB_NEIGHBOURS = 10
@@ -45,7 +46,8 @@ def take_turns(
     best, waited = -math.inf, 0
     for _ in range(_TURNS):
         turned = stored @ rotation.mT
-        near, back_near = (_by_rows(*sides, _nearest_scores) for sides in ((asked, turned), (turned, asked)))
+        there, here = _scores(asked, turned), _scores(turned, asked)
+        near, back_near = (torch.cat([_nearest(part) for part in side()]) for side in (there, here))
         gain = float(near[:, 0].mean() + back_near[:, 0].mean())
         best, waited = (gain, 0) if gain > best + _LEAST_GAIN else (best, waited + 1)
         if waited > _PATIENCE:
@@ -53,9 +55,9 @@ def take_turns(
                 break
             share, waited = min(1.0, 2 * share), 0
         # By CSLS, of which what is the same for all rivals is left out.
-        there = _by_rows(asked, turned, _first(back_near.mean(1) / 2, share, generator))
-        here = _by_rows(turned, asked, _first(near.mean(1) / 2, share, generator))
-        rotation = nearest_rotation(asked.mT @ stored[there] + asked[here].mT @ stored + weight * pins)
+        chosen = _chosen(there, back_near.mean(1) / 2, share, generator)
+        back_chosen = _chosen(here, near.mean(1) / 2, share, generator)
+        rotation = nearest_rotation(asked.mT @ stored[chosen] + asked[back_chosen].mT @ stored + weight * pins)
     return rotation, gain
 
 
@@ -77,8 +79,8 @@ def nearest_rotation(matrix: Tensor) -> Tensor:
 def nearest(asked: Tensor, stored: Tensor) -> Tensor:
     """The item of one side that each of the other is most like by CSLS, ``(n,)``: scores less half of what the item has
     with its nearest, on average."""
-    hubness = _by_rows(stored, asked, _nearest_scores).mean(1) / 2
-    return _by_rows(asked, stored, lambda scores: (scores - hubness).argmax(1))
+    hubness = torch.cat([_nearest(part) for part in _scores(stored, asked)()]).mean(1) / 2
+    return _chosen(_scores(asked, stored), hubness)
 
 
 def directions(items: Tensor) -> Tensor:
@@ -97,26 +99,26 @@ def centroids(items: Tensor, generator: torch.Generator) -> Tensor:
     return found
 
 
-def _by_rows(rows: Tensor, others: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """A function of the scores of each row with all others, block by block: to compute scores once for each side is
-    cheaper than to transpose them."""
-    each = max(1, block_budget(rows) // (4 * len(others) * rows.element_size()))
-    return torch.cat([function(part @ others.mT) for part in rows.split(each)])
+def _scores(rows: Tensor, others: Tensor) -> Callable[[], Iterator[Tensor]]:
+    """The scores of each row with all others, some rows at a time. To compute them once for each side is cheaper than
+    to transpose them, and there is a table for either."""
+    return parts_of(lambda part: rows[part] @ others.mT, len(rows), 4 * len(others) * rows.element_size())
 
 
-def _nearest_scores(scores: Tensor) -> Tensor:
-    return scores.topk(min(_HUB_NEIGHBOURS, scores.shape[1]), 1).values
+def _nearest(scores: Tensor) -> Tensor:
+    return largest(scores, min(_HUB_NEIGHBOURS, scores.shape[1]))
 
 
-def _first(hubness: Tensor, share: float, generator: torch.Generator) -> Callable[[Tensor], Tensor]:
+def _chosen(
+    scores: Callable[[], Iterator[Tensor]],
+    hubness: Tensor,
+    share: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> Tensor:
     """The best of each row, of which only a share is seen: each misses another part of one long row of drawn gaps."""
-
-    def first(scores: Tensor) -> Tensor:
-        scores -= hubness
-        if share < 1:
-            count, width = scores.shape
-            gaps = torch.where(torch.rand(width + count, generator=generator) < share, 0.0, -math.inf)
-            scores += gaps.to(scores).unfold(0, width, 1)[:count]
-        return scores.argmax(1)
-
-    return first
+    chosen = []
+    for part in scores():
+        count = sum(part.shape)
+        seen = torch.rand(count, generator=generator) < share if share < 1 else torch.ones(count, dtype=torch.bool)
+        chosen.append(first_seen(part, hubness, seen.to(part.device)))
+    return torch.cat(chosen)
