@@ -37,7 +37,8 @@ _CHANCE_LEVEL = 1e-3
 
 @dataclass(frozen=True)
 class FitReport:
-    """The way down that was taken, the final loss, how many iterations it took, and whether it had converged.
+    """The way down that was taken, the final loss, how many iterations it took (0 where several runs are behind it and
+    nobody counted), and whether it had converged, as far as it can tell: a given number of steps has no end to reach.
 
     A fit that chooses among kinds of models says more: what it tried, simplest first, what it chose, how often its
     first choice should be right on further queries (``accuracy``), how sure it will be on average (``confidence``), and
@@ -136,7 +137,8 @@ class FitReport:
     def __str__(self) -> str:
         if self.solver and not self.tried:
             end = "" if self.converged else ", and was still improving"
-            went = f"{self.solver}: loss {self.loss:.4g} after {self.iterations} iterations{end}"
+            took = f" after {self.iterations} iterations" if self.iterations else ""
+            went = f"{self.solver}: loss {self.loss:.4g}{took}{end}"
             return went + self._briefly()
         happened = self.chosen if self.found else "nothing was found that is better than chance"
         lines = {

@@ -38,7 +38,7 @@ class Candidate:
         converged: Whether learning came to an end.
         found: Whether what was looked for is there; nobody knows how often answers are right if it is not.
         expected: How often its first choice should be right, where learning it has found that on the way.
-        iterations: How many steps the last run of it took.
+        iterations: How many steps the last run of it took; 0 where nobody counted.
         warning: What its user should hear if it is chosen.
         anew: Learns its family from the beginning, from data of which more origins are known, where few are.
     """
@@ -57,7 +57,7 @@ class Candidate:
     converged: bool = True
     found: bool = True
     expected: float = math.nan
-    iterations: int = 1
+    iterations: int = 0
     warning: str = ""
     anew: Callable[[TrainingData], Density] | None = None
 

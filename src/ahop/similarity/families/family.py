@@ -155,7 +155,7 @@ class Family(ABC):
         measured = data.measured(units)
         found = self.fit(measured, seed)
         loss = evidence(measured, found) + data.log_density_of(units)
-        return units.leave(found), FitReport("em", loss, 1, converged=True)
+        return units.leave(found), FitReport("em", loss, 0, converged=True)
 
 
 FAMILIES: Registry[Family] = Registry("family")

@@ -225,7 +225,7 @@ def _calibrated(
     right = right if math.isnan(chosen.expected) else chosen.expected
     loss, sure = evidence(data, model), _confidence(data, model, math.exp(log_beta))
     confidence = (1 - doubt) * sure + doubt / len(data.patterns)
-    report = FitReport("em", loss, 1, converged=True, accuracy=right, confidence=confidence)
+    report = FitReport("em", loss, 0, converged=True, accuracy=right, confidence=confidence)
     if chosen.held_out is not None:
         report = replace(report, labels=len(chosen.held_out.right), witnesses=chosen.held_out.witnesses)
     elif judged and len(data.known) >= calibration.FEWEST:
@@ -305,4 +305,4 @@ def follow(family: Family, model: Density, data: TrainingData) -> tuple[Density,
     if found is None:
         return None
     loss = evidence(measured, found) + data.log_density_of(units)
-    return units.leave(found), FitReport("em", loss, 1, converged=True)
+    return units.leave(found), FitReport("em", loss, 0, converged=True)

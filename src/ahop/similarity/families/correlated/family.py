@@ -140,7 +140,7 @@ class HiddenCauses(Family):
         else:
             found = family.fit(measured, seed)
         loss = evidence(measured, found) + data.log_density_of(units)
-        return units.leave(found), FitReport("em", loss, 1, converged=True)
+        return units.leave(found), FitReport("em", loss, 0, converged=True)
 
 
 def _some(data: TrainingData) -> int:

@@ -138,7 +138,7 @@ class MovedSpace(Family):
         if not found:
             warn(_not_found(data))
         loss = evidence(measured, learned) + data.log_density_of(units)
-        return units.leave(learned), FitReport("em", loss, 1, converged=True, found=found)
+        return units.leave(learned), FitReport("em", loss, 0, converged=True, found=found)
 
 
 def _not_found(data: TrainingData) -> str:
