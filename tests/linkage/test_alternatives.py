@@ -1,5 +1,6 @@
 import numpy as np
 import torch
+from scipy.optimize import linear_sum_assignment
 
 from ahop import STRANGER
 from ahop.linkage.alternatives import NEAREST, RIDGE, alternatives, beside_answers, nearest
@@ -108,3 +109,27 @@ def test_a_regression_that_answers_judge_has_learned_from_pairs_alone():
     origins[:30] = torch.arange(30)
     (found,) = beside_answers(stored, turned, origins, checked, right, shared=False)
     assert (found.name, found.right, found.labels, found.behind) == (RIDGE, 30, 30, 0)
+
+
+def test_one_to_one_they_give_each_stored_row_away_once_as_the_memory_does():
+    draw = np.random.default_rng(1)
+    stored = draw.normal(size=(80, 4))
+    noisy = stored + 0.3 * draw.normal(size=stored.shape)
+    origins, nobody, spread = torch.arange(80), torch.full((80,), -1), stored.std(0)
+    patterns, queries = (torch.from_numpy((rows - rows.mean(0)) / spread) for rows in (stored, noisy))
+    cosines = torch.cosine_similarity(queries[:, None], patterns, dim=-1)
+    best = torch.from_numpy(linear_sum_assignment(cosines.numpy(), maximize=True)[1])
+    how = {"shared": True, "one_to_one": True}
+    (found,) = alternatives(stored, noisy, nobody, best, **how)
+    assert found.agreement == 1 and found.name == f"{NEAREST}, one to one"
+    together = named(alternatives(stored, noisy, origins, None, **how))
+    apart = named(alternatives(stored, noisy, origins, None, shared=True))
+    assert together[f"{NEAREST}, one to one"].right == int((best == origins).sum()) > apart[NEAREST].right
+    assert together[f"{RIDGE}, one to one"].right > apart[RIDGE].right
+
+
+def test_of_too_many_rows_to_share_each_is_matched_by_itself(monkeypatch):
+    monkeypatch.setattr("ahop.linkage.alternatives._MAX_ASSIGNED_PAIRS", 80 * 80 - 1)
+    stored = DRAW.normal(size=(80, 4))
+    plain = alternatives(stored, stored, torch.arange(80), None, shared=True, one_to_one=True)
+    assert [one.name for one in plain] == [NEAREST, RIDGE]

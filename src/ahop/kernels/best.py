@@ -15,6 +15,8 @@ from ahop.kernels.compiled import compiled, share
 
 # Numbers are taken to be finite where functions are compiled.
 _LOWEST = np.finfo(np.float32).min
+# Values that are read in the time of a term of other kernels.
+_VALUES_A_TERM = 16
 
 
 @compiled
@@ -57,7 +59,7 @@ def largest(table: Tensor, count: int) -> Tensor:
         return table.topk(count, 1).values
     best = torch.full((len(table), count), float(_LOWEST))
     given, found = table.detach().numpy(), best.numpy()
-    share(len(table), lambda first, last, _: _largest(first, last, given, found), table.shape[1])
+    share(len(table), lambda first, last, _: _largest(first, last, given, found), table.shape[1] // _VALUES_A_TERM)
     return best
 
 
@@ -78,5 +80,5 @@ def first_seen(table: Tensor, less: Tensor, seen: Tensor) -> Tensor:
         return (table - less).add_(hidden).argmax(1)
     found = torch.empty(len(table), dtype=torch.long)
     given = [one.detach().contiguous().numpy() for one in (table, less, seen, found)]
-    share(len(table), lambda first, last, _: _first(first, last, *given), table.shape[1])
+    share(len(table), lambda first, last, _: _first(first, last, *given), table.shape[1] // _VALUES_A_TERM)
     return found

@@ -12,6 +12,7 @@ from torch.nn.functional import normalize
 
 from ahop._blocks import split
 from ahop._checks import UNKNOWN
+from ahop.learning.assignment import assigned
 from ahop.learning.chance import few_more_than_chance
 
 NEAREST, RIDGE = "nearest by cosine", "ridge regression"
@@ -19,6 +20,8 @@ NEAREST, RIDGE = "nearest by cosine", "ridge regression"
 _JUDGED_ROWS = 2000
 # Pairs that a regression needs, folds that judge it, and how strongly it may be drawn to zero.
 _MIN_PAIRS, _FOLDS, _STRENGTHS = 10, 5, np.logspace(-3, 4, 8)
+# Pairs of rows up to which all are matched together, and candidates that each then brings.
+_MAX_ASSIGNED_PAIRS, _CANDIDATES = 2**26, 32
 # What is more than chance, in standard errors: two would be passed by four answers that differ, all in one direction.
 _MIN_STANDARD_ERRORS = 2.5
 
@@ -48,7 +51,14 @@ class Alternative:
 
 
 def alternatives(
-    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, first: Tensor | None, *, shared: bool, seed: int = 0
+    stored: np.ndarray,
+    incoming: np.ndarray,
+    origins: Tensor,
+    first: Tensor | None,
+    *,
+    shared: bool,
+    one_to_one: bool = False,
+    seed: int = 0,
 ) -> tuple[Alternative, ...]:
     """The plain alternatives that apply, simplest first.
 
@@ -62,66 +72,89 @@ def alternatives(
             none of them.
         first: What the memory answers ``(n,)``, -1 for none; None where it found nothing to agree on.
         shared: Whether the columns are the same.
+        one_to_one: Whether each stored row is given away once, by the largest sum of cosines (Hungarian method), as the
+            memory does; where rows are too many for that, each is matched by itself.
         seed: For the rows that are judged and for folds.
     """
-    draw = np.random.default_rng(seed)
+    draw, together = np.random.default_rng(seed), one_to_one and len(stored) * len(incoming) <= _MAX_ASSIGNED_PAIRS
     known = np.flatnonzero((origins >= 0).numpy())
     found = []
     # What is known to be none of the stored rows has no match to agree on.
     judged = draw.permutation(known if len(known) else np.flatnonzero((origins == UNKNOWN).numpy()))[:_JUDGED_ROWS]
     if shared and len(judged) and (len(known) or first is not None):
-        choices = by_cosine(stored, incoming, judged)
+        choices = by_cosine(stored, incoming, judged, one_to_one=together)
         if len(known):
-            found.append(Alternative(NEAREST, int((choices == origins[judged]).sum()), len(judged)))
+            found.append(Alternative(_named(NEAREST, together), int((choices == origins[judged]).sum()), len(judged)))
         elif first is not None:
-            found.append(Alternative(NEAREST, agreement=float((choices == first[judged]).double().mean())))
+            found.append(
+                Alternative(_named(NEAREST, together), agreement=float((choices == first[judged]).double().mean()))
+            )
     if _enough(origins, known):
-        found.append(_cross_validated(stored, incoming, origins, known, seed))
+        found.append(_cross_validated(stored, incoming, origins, known, together, seed))
     return tuple(found)
 
 
 def beside_answers(
-    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, checked: Tensor, right: Tensor, *, shared: bool
+    stored: np.ndarray,
+    incoming: np.ndarray,
+    origins: Tensor,
+    checked: Tensor,
+    right: Tensor,
+    *,
+    shared: bool,
+    one_to_one: bool = False,
 ) -> tuple[Alternative, ...]:
     """The same judged by checked answers, each row beside the match that it has; ridge regression learns from pairs
     that were known before.
 
     Args:
-        stored, incoming, origins, shared: As in :func:`alternatives`.
+        stored, incoming, origins, shared, one_to_one: As in :func:`alternatives`.
         checked: The stored row of each incoming one as far as somebody has answered ``(n,)``, -1 where nobody has.
         right: Whether the matches of these rows are right ``(m,)``.
     """
     judged, known = np.flatnonzero((checked != UNKNOWN).numpy()), np.flatnonzero((origins >= 0).numpy())
-    choices = {NEAREST: by_cosine(stored, incoming, judged)} if shared else {}
+    together = one_to_one and len(stored) * len(incoming) <= _MAX_ASSIGNED_PAIRS
+    choices = {NEAREST: by_cosine(stored, incoming, judged, one_to_one=together)} if shared else {}
     if _enough(origins, known):
-        choices[RIDGE] = by_ridge(stored, incoming, origins, known, judged)
+        choices[RIDGE] = by_ridge(stored, incoming, origins, known, judged, one_to_one=together)
     found = []
     for name, chosen in choices.items():
         hits = chosen == checked[judged]
         # As if of one answer more that is undecided: that all were alike is no proof.
         lead = torch.cat([right.double() - hits.double(), torch.zeros(1)])
         behind, ahead = (few_more_than_chance(one, _MIN_STANDARD_ERRORS) for one in (lead, -lead))
-        found.append(Alternative(name, int(hits.sum()), len(judged), behind=int(behind) - int(ahead)))
+        found.append(Alternative(_named(name, together), int(hits.sum()), len(judged), behind=int(behind) - int(ahead)))
     return tuple(found)
 
 
-def by_cosine(stored: np.ndarray, incoming: np.ndarray, judged: np.ndarray) -> Tensor:
+def by_cosine(stored: np.ndarray, incoming: np.ndarray, judged: np.ndarray, *, one_to_one: bool = False) -> Tensor:
     """The nearest stored row by cosine, for the rows ``judged`` of ``incoming``.
 
     Args:
         stored: The stored rows, ``(N, d)``.
         incoming: The incoming rows, ``(n, d)``.
         judged: Which of those to match, ``(m,)``.
+        one_to_one: Whether all incoming rows share the stored ones.
 
     Returns:
-        The stored row of each, ``(m,)``.
+        The stored row of each, ``(m,)``; -1 for one that is left out.
     """
     spread = _spread(stored)
-    return nearest(_rows(stored, stored.mean(0), spread), _rows(incoming[judged], _centre(incoming), spread))
+    patterns, centre = _rows(stored, stored.mean(0), spread), _centre(incoming)
+    if one_to_one:
+        room = torch.ones(len(stored), dtype=torch.long)
+        return _assigned(patterns, _rows(incoming, centre, spread), room)[torch.from_numpy(judged)]
+    return nearest(patterns, _rows(incoming[judged], centre, spread))
 
 
 def by_ridge(
-    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, learned: np.ndarray, judged: np.ndarray
+    stored: np.ndarray,
+    incoming: np.ndarray,
+    origins: Tensor,
+    learned: np.ndarray,
+    judged: np.ndarray,
+    *,
+    one_to_one: bool = False,
 ) -> Tensor:
     """The stored row that a ridge regression leads to, for the rows ``judged``; it learns from the rows ``learned``.
 
@@ -131,14 +164,21 @@ def by_ridge(
         origins: The stored row of each incoming one, ``(n,)``; only those of ``learned`` are used.
         learned: Which incoming rows to learn from.
         judged: Which to match, ``(m,)``.
+        one_to_one: Whether all incoming rows that were not learned from share the stored rows that those leave.
 
     Returns:
-        The stored row of each, ``(m,)``.
+        The stored row of each, ``(m,)``; -1 for one that is left out.
     """
     patterns = _rows(stored, stored.mean(0), _spread(stored))
+    matched = np.setdiff1d(np.arange(len(incoming)), learned) if one_to_one else judged
     centre, spread = _centre(incoming), _spread(incoming)
-    rows, asked = (_rows(incoming[part], centre, spread) for part in (learned, judged))
-    return nearest(patterns, regressed(rows, patterns[origins[learned]], asked))
+    rows, asked = (_rows(incoming[part], centre, spread) for part in (learned, matched))
+    predicted = regressed(rows, patterns[origins[learned]], asked)
+    if not one_to_one:
+        return nearest(patterns, predicted)
+    room = torch.ones(len(stored), dtype=torch.long)
+    room[origins[learned]] = 0
+    return _assigned(patterns, predicted, room)[torch.from_numpy(np.searchsorted(matched, judged))]
 
 
 def nearest(patterns: Tensor, queries: Tensor) -> Tensor:
@@ -146,6 +186,16 @@ def nearest(patterns: Tensor, queries: Tensor) -> Tensor:
     patterns, queries = normalize(patterns, dim=1), normalize(queries, dim=1)
     parts = split(len(queries), len(patterns) * patterns.element_size())
     return torch.cat([(queries[part] @ patterns.mT).argmax(1) for part in parts])
+
+
+def _assigned(patterns: Tensor, queries: Tensor, room: Tensor) -> Tensor:
+    """The row of ``patterns`` for each of ``queries``, with the largest sum of cosines; -1 where there is no room."""
+    patterns, queries = normalize(patterns, dim=1), normalize(queries, dim=1)
+    count = min(_CANDIDATES, len(patterns))
+    parts = split(len(queries), len(patterns) * patterns.element_size())
+    best = [(queries[part] @ patterns.mT).topk(count, 1) for part in parts]
+    worth, columns = (torch.cat(some) for some in zip(*best, strict=True))
+    return assigned(worth.double(), columns, room, lambda rows: (queries[rows] @ patterns.mT).double())
 
 
 def regressed(rows: Tensor, wanted: Tensor, asked: Tensor) -> Tensor:
@@ -165,22 +215,27 @@ def regressed(rows: Tensor, wanted: Tensor, asked: Tensor) -> Tensor:
     return torch.from_numpy(model.predict(asked.cpu().numpy())).to(wanted).reshape(len(asked), -1)
 
 
+def _named(name: str, together: bool) -> str:
+    return f"{name}, one to one" if together else name
+
+
 def _enough(origins: Tensor, known: np.ndarray) -> bool:
     """Whether known pairs are enough for a regression."""
     return len(known) >= _MIN_PAIRS and len(origins[known].unique()) >= _FOLDS
 
 
 def _cross_validated(
-    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, known: np.ndarray, seed: int
+    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, known: np.ndarray, together: bool, seed: int
 ) -> Alternative:
     from sklearn.model_selection import GroupKFold
 
     right = labels = 0
     for learn, judge in GroupKFold(_FOLDS, shuffle=True, random_state=seed).split(known, groups=origins[known]):
         judged = known[judge[: _JUDGED_ROWS // _FOLDS]]
-        right += int((by_ridge(stored, incoming, origins, known[learn], judged) == origins[judged]).sum())
+        chosen = by_ridge(stored, incoming, origins, known[learn], judged, one_to_one=together)
+        right += int((chosen == origins[judged]).sum())
         labels += len(judged)
-    return Alternative(RIDGE, right, labels)
+    return Alternative(_named(RIDGE, together), right, labels)
 
 
 def _centre(rows: np.ndarray) -> np.ndarray:

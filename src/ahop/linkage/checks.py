@@ -124,7 +124,9 @@ def answered(linkage: Linkage, checked: Tensor) -> Linkage:
     # Pairs that are enough have judged them.
     if linkage.judged is None or linkage.judged.labels < VERIFIED:
         tables, right = (linkage.stored.values, linkage.incoming.values), first == checked[now]
-        beside = beside_answers(*tables, linkage.origins, checked, right, shared=linkage.model.shared)
+        beside = beside_answers(
+            *tables, linkage.origins, checked, right, shared=linkage.model.shared, one_to_one=linkage.one_to_one
+        )
     return replace(
         linkage,
         model=replace(linkage.model, memory=memory, judged=Judged(certificate, checked=True)),
