@@ -5,6 +5,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tests.linkage.data import tables
@@ -12,6 +13,7 @@ from tests.linkage.data import tables
 from ahop import linkage
 from ahop.linkage.holdout import Labels
 from ahop.memories.checking import Certificate
+from ahop.tables.table import Table
 
 pytest.importorskip("matplotlib")
 
@@ -191,3 +193,27 @@ def test_a_browser_draws_the_page_without_a_complaint(found, tmp_path):
         wide = window.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         pictures = window.locator("svg").count()
     assert not complaints and wide and pictures >= 3
+
+
+def test_ids_and_columns_are_shown_as_they_stand_and_are_no_formulas():
+    random = np.random.default_rng(0)
+    curves = random.normal(size=(60, 12)).cumsum(1)
+    names = [f"$c_{place}" for place in range(12)]
+
+    def table(rows, ids):
+        return Table.of({"sku": ids, **dict(zip(names, rows.T, strict=True))})
+
+    stored, seen = table(curves, [f"A$_3^${row}" for row in range(60)]), curves + 0.5 * random.normal(size=curves.shape)
+    seen[3, 4] = np.nan
+    linked = linkage.link(stored, table(seen, [f"$\\frac{row}$" for row in range(60)]), verbose=False)
+    page = linkage.page(linked)
+    words = " ".join(Seen(page).words)
+    assert "Which columns decided" in words and "What happened to the rows" in words and "$c_" in page
+
+
+def test_rows_that_miss_values_are_drawn_over_their_matches_as_well(monkeypatch):
+    curves = np.sin(np.linspace(0, 6, 30) + np.linspace(0, 3, 40)[:, None]) * np.linspace(1, 2, 40)[:, None]
+    seen = curves + 0.01 * np.random.default_rng(0).normal(size=curves.shape)
+    seen[::3, 4] = np.nan
+    linked = linkage.link(*(Table.of({f"{n}": column for n, column in enumerate(rows.T)}) for rows in (curves, seen)))
+    assert linked.found and "Drawn over each other" in " ".join(Seen(linkage.page(linked)).words)

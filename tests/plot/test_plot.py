@@ -1,6 +1,7 @@
 import sys
 
 import matplotlib
+import numpy as np
 import pytest
 import torch
 
@@ -178,6 +179,18 @@ def test_a_match_is_the_query_over_its_first_choice_and_the_runner_up():
         for line, row in ((first, PATTERNS[indices[0]]), (second, PATTERNS[indices[1]]), (query, QUERIES[place])):
             assert line.get_ydata() - shift == pytest.approx(row.numpy(), abs=1e-5)
         assert f"pattern {indices[0]}," in ax.get_yticklabels()[[7, 3].index(place)].get_text()
+
+
+def test_a_query_that_misses_values_is_drawn_with_gaps_on_the_scale_of_the_others():
+    lost = QUERIES[:4].clone()
+    lost[1, 2:4] = torch.nan
+    ax = ahop.plot.matches(MEMORY, lost, observed="not-nan", ax=own())
+    second, first, query = (line.get_ydata() for line in ax.lines[3:6])
+    assert np.isnan(query[2:4]).all() and np.isfinite(np.delete(query, [2, 3])).all()
+    assert np.isfinite(first).all() and np.isfinite(second).all()
+    ahop.plot.confidence(MEMORY, lost, observed="not-nan", ax=own())
+    for origins in (None, ORIGINS[:4]):
+        assert len(MEMORY.plot(lost, origins, observed="not-nan").axes) > 1
 
 
 @pytest.mark.parametrize(

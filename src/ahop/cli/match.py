@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,6 +46,7 @@ def match(
     from ahop._checks import within
     from ahop._files import write_atomically
 
+    begun = time.monotonic()
     # What can be refused is refused before the work.
     for share, name in ((require, "--require"), (reject, "--reject")):
         if share is not None:
@@ -75,6 +78,7 @@ def match(
         found = linkage.answered(found, checked)
     elif report is not None:
         found = linkage.with_reliability(found)
+    found = replace(found, seconds=time.monotonic() - begun)
     asked, to_fill = (None, None) if ask is None else (linkage.asked(found, ask), str(checks))
     shown = None if report is None else linkage.page(found, require, asked, to_fill)
     tables.write(found.table(), out, incoming.decimal)

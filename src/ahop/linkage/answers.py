@@ -56,7 +56,9 @@ def answers(
             # What is known is taken: the others share what is left.
             room = torch.ones(len(memory), dtype=torch.long)
             room[origins[origins >= 0]] = 0
-            found = memory.match(asked, room, observed=observed, reject=reject)
+            with progress("answering", show=verbose) as bar:
+                bar.advance(f"{len(open):,} rows together, one to one")
+                found = memory.match(asked, room, observed=observed, reject=reject)
             alone, strained = first.index_copy(0, open, found.alone), found.strained
             first[open], second[open] = found.indices, found.second
             sure[open], less[open] = found.probabilities.double(), found.second_probabilities.double()

@@ -55,7 +55,7 @@ class Linkage:
         reject: The share of genuine rows that may be refused, or None.
         alternatives: What is plainer, and how it does.
         notes: What was left out, filled in or warned of, in sentences.
-        seconds: How long it took.
+        seconds: How long learning and matching took.
         judged: How often matches are right, by known pairs of these rows that were held out, or None.
         earlier: How right the matches of the batch were that a given model learned from, or None.
         certificate: What checked answers prove, or None.

@@ -20,7 +20,7 @@ from ahop.linkage.html import document, grid
 from ahop.linkage.linking import Linkage
 from ahop.linkage.rows import sentences
 from ahop.linkage.words import lines, right, to_check, verdict
-from ahop.plot.canvas import BLUE, figure
+from ahop.plot.canvas import BLUE, figure, plain
 from ahop.plot.matches import matches_of
 from ahop.plot.reliability import reliability_of
 from ahop.similarity.families.order import order_of
@@ -158,7 +158,7 @@ def _doubtful(linkage: Linkage) -> Iterable[str]:
         if linkage.one_to_one:
             yield "<p>One to one, a match may be the less likely of the two: the other one went to another row.</p>"
         yield from explained
-    if linkage.model.shared and order_of(linkage.memory.patterns) and not bool(queries[rows].isnan().any()):
+    if linkage.model.shared and order_of(linkage.memory.patterns):
         yield "<h3>Drawn over each other</h3>"
         shown = rows[:_CURVES]
         yield drawn(lambda ax: _curves(linkage, queries, shown, ax), 8.0, 1.4 + 0.9 * len(shown))
@@ -183,7 +183,7 @@ def _why(linkage: Linkage, query: torch.Tensor, row: int) -> str:
     def draw(ax: Axes) -> None:
         names = linkage.incoming.columns
         plot.evidence(linkage.memory, query, names, pair=(first, second), observed="not-nan", ax=ax)
-        ax.set_xlabel(f"nats for {linkage.stored_id(first)} against {linkage.stored_id(second)}")
+        ax.set_xlabel(plain(f"nats for {linkage.stored_id(first)} against {linkage.stored_id(second)}"))
 
     try:
         return f"<p>{escape(str(linkage.incoming.ids[row]))}</p>\n{drawn(draw, 6.5, 4.0)}"

@@ -349,10 +349,10 @@ class AssociativeMemory(Stored):
         """Write the memory into ``folder``; :func:`ahop.load` reads it back. See :mod:`ahop.memories.storage`."""
         storage.save(copy.copy(self), folder)
 
-    def plot(self, queries: Any = None, origins: Any = None) -> Figure:
+    def plot(self, queries: Any = None, origins: Any = None, *, observed: Observed = None) -> Figure:
         """A first look at the memory, as a matplotlib figure: see :func:`ahop.plot.first_look`."""
         # What draws knows of memories, and none of them of it.
-        drawn: Figure = import_module("ahop.plot").first_look(self, queries, origins)
+        drawn: Figure = import_module("ahop.plot").first_look(self, queries, origins, observed=observed)
         return drawn
 
     # --- the steps of the walk, for networks to replace --------------------------------------------------

@@ -11,12 +11,14 @@ from ahop._queries import Queries
 from ahop.memories.base import AssociativeMemory
 
 
-def as_rows(memory: AssociativeMemory, queries: Any) -> Tensor:
-    """Complete queries ``(n, d)``, at least one."""
-    return _asked(memory, queries, None).rows
+def as_rows(memory: AssociativeMemory, queries: Any, observed: Observed = None) -> Queries:
+    """Queries ``(n, d)``, at least one.
 
-
-def _asked(memory: AssociativeMemory, queries: Any, observed: Observed) -> Queries:
+    Args:
+        memory: What they are for.
+        queries: ``(n, d)``.
+        observed: Which of their entries to trust, as in :meth:`ahop.AssociativeMemory.recall`.
+    """
     asked = as_queries(queries, memory.patterns, observed, memory.query_dim)
     if asked.rows.ndim != 2 or not len(asked):
         raise ValueError(f"queries must be a non-empty matrix, one row each, got shape {tuple(asked.rows.shape)}")
@@ -31,7 +33,7 @@ def first_choices(memory: AssociativeMemory, queries: Any, observed: Observed = 
         queries: ``(n, d)``.
         observed: Which entries of the queries to trust, as in :meth:`ahop.AssociativeMemory.recall`.
     """
-    asked = _asked(memory, queries, observed)
+    asked = as_rows(memory, queries, observed)
     found = memory.recall(asked.rows, observed=asked.observed)
     return found.indices[:, 0].cpu(), found.probabilities[:, 0].double().cpu(), found.verified
 

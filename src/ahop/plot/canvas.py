@@ -85,6 +85,11 @@ def name_columns(ax: Axes, names: Sequence[str]) -> None:
     ax.set_xticks(range(len(names))[some], list(names)[some], rotation=turned)
 
 
+def plain(text: Any) -> str:
+    """A text as it stands: matplotlib takes what is between two dollar signs for a formula."""
+    return str(text).replace("$", r"\$")
+
+
 def as_names(names: Sequence[str] | None, count: int) -> list[str]:
     """The names of the columns: those that were given, one each, or their numbers."""
     if names is None:
@@ -92,4 +97,4 @@ def as_names(names: Sequence[str] | None, count: int) -> list[str]:
     if isinstance(names, str) or len(names) != count:
         came = f"the text {names!r}" if isinstance(names, str) else str(len(names))
         raise ValueError(f"names must be {count}, one for each column of the queries; got {came}")
-    return [str(name) for name in names]
+    return [plain(name) for name in names]

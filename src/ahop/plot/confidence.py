@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ahop._checks import integer
+from ahop._checks import Observed, integer
 from ahop.memories.base import AssociativeMemory
 from ahop.plot.answers import first_choices
 from ahop.plot.canvas import BLUE, axes, ink
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def confidence(memory: AssociativeMemory, queries: Any, bins: int = 20, *, ax: Axes | None = None) -> Axes:
+def confidence(
+    memory: AssociativeMemory, queries: Any, bins: int = 20, *, observed: Observed = None, ax: Axes | None = None
+) -> Axes:
     """A histogram of how probable first choices are; it needs no origins.
 
     Its mean, a dashed line, is the share of first choices that should be right, if the probabilities hold. The title
@@ -23,10 +25,11 @@ def confidence(memory: AssociativeMemory, queries: Any, bins: int = 20, *, ax: A
         memory: Any memory.
         queries: ``(n, d)``.
         bins: How many bars of equal width between 0 and 1.
+        observed: As in :meth:`~ahop.memories.base.AssociativeMemory.scores`.
         ax: Where to draw; None makes a figure (:mod:`ahop.plot`).
     """
     bins = integer(bins, "bins", 1)
-    _, sure, verified = first_choices(memory, queries)
+    _, sure, verified = first_choices(memory, queries, observed)
     ax = axes(ax)
     mean = float(sure.mean())
     ax.hist(sure.numpy(), bins, range=(0, 1), color=BLUE, alpha=0.8)

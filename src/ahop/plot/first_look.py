@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ahop._checks import as_queries
+from ahop._checks import Observed, as_queries
 from ahop.memories.base import AssociativeMemory
 from ahop.plot.canvas import figure
 from ahop.plot.confidence import confidence
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _WAYS = 12
 
 
-def first_look(memory: AssociativeMemory, queries: Any = None, origins: Any = None) -> Figure:
+def first_look(
+    memory: AssociativeMemory, queries: Any = None, origins: Any = None, *, observed: Observed = None
+) -> Figure:
     """What there is to see of a memory, side by side; ``memory.plot`` is the same.
 
     Of a memory that learns a likelihood it is the corruption; with queries also how sure it is of its answers, and with
@@ -33,6 +35,7 @@ def first_look(memory: AssociativeMemory, queries: Any = None, origins: Any = No
         memory: Any memory.
         queries: ``(n, d)``, or None.
         origins: The pattern that each came from, ``(n,)``; None if unknown.
+        observed: As in :meth:`~ahop.memories.base.AssociativeMemory.scores`; an energy takes complete queries.
     """
     if origins is not None and queries is None:
         raise ValueError("queries must be given with origins, got None")
@@ -42,10 +45,11 @@ def first_look(memory: AssociativeMemory, queries: Any = None, origins: Any = No
     elif queries is None:
         pictures = [partial(corruption, memory)]
     elif origins is None:
-        pictures = [partial(corruption, memory), partial(confidence, memory, queries)]
+        pictures = [partial(corruption, memory), partial(confidence, memory, queries, observed=observed)]
     else:
-        judged = [partial(picture, memory, queries, origins) for picture in (reliability, risk_coverage)]
-        pictures = [partial(corruption, memory), *judged]
+        judged = (reliability, risk_coverage)
+        pictures = [partial(corruption, memory)]
+        pictures += [partial(picture, memory, queries, origins, observed=observed) for picture in judged]
     with figure(len(pictures), 4.6, 4.0) as drawn:
         for picture, ax in zip(pictures, drawn.axes, strict=True):
             picture(ax=ax)

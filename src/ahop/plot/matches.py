@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from ahop._checks import as_tensor
+from ahop._checks import Observed, as_tensor
 from ahop.memories.base import AssociativeMemory
 from ahop.plot.answers import as_rows
-from ahop.plot.canvas import BLUE, GREY, ORANGE, as_names, axes, legend, name_columns
+from ahop.plot.canvas import BLUE, GREY, ORANGE, as_names, axes, legend, name_columns, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +27,7 @@ def matches(
     rows: Sequence[int] | None = None,
     names: Sequence[str] | None = None,
     *,
+    observed: Observed = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Queries (orange, dashed) over their first choice (blue) and the runner-up (faint), as curves.
@@ -38,23 +40,26 @@ def matches(
         queries: ``(n, d)``.
         rows: Which of them; the first four when None.
         names: Of the columns; their numbers when None.
+        observed: As in :meth:`~ahop.memories.base.AssociativeMemory.scores`; curves have gaps where values are missing.
         ax: Where to draw; None makes a figure (:mod:`ahop.plot`).
     """
     dim = memory.patterns.shape[1]
     if memory.query_dim != dim:
         raise ValueError(f"memory must have queries as wide as its patterns, got {memory.query_dim} for {dim} values")
-    asked = as_rows(memory, queries)
+    asked = as_rows(memory, queries, observed)
     places = torch.arange(min(_ROWS, len(asked))) if rows is None else as_tensor(rows, "rows", whole=True).reshape(-1)
     whole = bool(len(places)) and not places.is_floating_point()
     if not whole or not 0 <= int(places.min()) <= int(places.max()) < len(asked):
         raise ValueError(f"rows must be at least one row of the queries, from 0 to {len(asked) - 1}; got {rows!r}")
-    found = memory.recall(asked[places], min(2, len(memory)))
+    shown = asked[places]
+    found = memory.recall(shown.rows, min(2, len(memory)), observed=shown.observed)
     first = zip(places.tolist(), found.indices[:, 0].tolist(), found.probabilities[:, 0].tolist(), strict=True)
     told = [
         f"query {place}\n{f'pattern {index}, {100 * sure:.0f} %' if index >= 0 else 'a stranger'}"
         for place, index, sure in first
     ]
-    return matches_of(memory.patterns, asked[places], found.indices, told, names, ax=ax)
+    lost = torch.zeros_like(shown.rows, dtype=torch.bool) if shown.observed is None else ~shown.observed
+    return matches_of(memory.patterns, shown.rows.masked_fill(lost, math.nan), found.indices, told, names, ax=ax)
 
 
 def matches_of(
@@ -71,7 +76,7 @@ def matches_of(
 
     Args:
         patterns: ``(N, d)``.
-        queries: ``(n, d)``.
+        queries: ``(n, d)``, NaN where a value is missing.
         found: The pattern and the runner-up of each ``(n, k)``, -1 for none; k is 1 or 2.
         told: What stands beside each.
         names: Of the columns; their numbers when None.
@@ -81,7 +86,7 @@ def matches_of(
     labels, lines = as_names(names, patterns.shape[1]), patterns[found.clamp_min(0)].detach().cpu()
     asked, reached = queries.detach().cpu(), (found >= 0).tolist()
     ax = axes(ax, 6.0, 0.8 + 0.9 * len(asked))
-    everything = torch.cat([lines.flatten(), asked.flatten()])
+    everything = torch.cat([lines.flatten(), asked[asked.isfinite()]])
     step = 1.1 * float(everything.max() - everything.min()) or 1.0
     middle = float(everything.max() + everything.min()) / 2
     styles = (BLUE, "-", 1.0, first), (GREY, "-", 0.7, "runner-up")
@@ -91,7 +96,7 @@ def matches_of(
             up = (values - middle - row * step).tolist()
             known = {text.get_label() for text in ax.lines}
             ax.plot(up, line, color=colour, alpha=alpha, linewidth=1.2, label=None if label in known else label)
-    ax.set_yticks([-row * step for row in range(len(asked))], told)
+    ax.set_yticks([-row * step for row in range(len(asked))], [plain(text) for text in told])
     if names is not None:
         name_columns(ax, labels)
     else:
