@@ -22,14 +22,17 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 PAGES = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if BLOCK.search(path.read_text())]
 # Pages whose fits take seconds.
 LONG = {
+    "docs/questions.md",
     "docs/results/zoo.md",
     "docs/science/ceiling.md",
     "docs/science/likelihood.md",
     *(
         f"docs/guides/{name}.md"
         for name in (
+            "bags",
             "changed-embeddings",
             "many-patterns",
+            "missing-values",
             "sensors",
             "spectra",
             "strangers",

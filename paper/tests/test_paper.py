@@ -17,6 +17,7 @@ def invoke(*arguments):
     return CliRunner().invoke(app, ["paper", *arguments], env={"COLUMNS": "300"})
 
 
+@pytest.mark.slow
 def test_small_parts_are_made_once(tmp_path):
     asked = ("--folder", str(tmp_path), "--only", "claims.json,clouds.png")
     first = invoke(*asked)

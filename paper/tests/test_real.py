@@ -67,6 +67,7 @@ def test_all_but_a_few_labels_are_unknown():
         assert int(data.origins[(data.queries == query).all(1)]) == origin
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_ended(monkeypatch, tmp_path):
     monkeypatch.setattr(datasets, "load", small)
     out, config = tmp_path / "real.json", real.Config(("gas",), ("distance", "L1"), runs=2)

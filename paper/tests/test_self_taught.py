@@ -33,6 +33,7 @@ def test_a_map_is_found_into_a_wider_space():
     assert right(self_taught.translated(patterns, queries, seed=0), queries) > 0.95
 
 
+@pytest.mark.slow
 def test_a_few_pairs_show_the_way_where_a_map_is_not_found_without():
     patterns, some = drawn(400, 8), torch.arange(10)
     queries = patterns @ torch.linalg.qr(drawn(8, 8, seed=1)).Q + 0.4 * drawn(400, 8, seed=2)

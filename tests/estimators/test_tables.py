@@ -186,6 +186,7 @@ def test_members_take_turns_with_the_held_out_part(monkeypatch):
         assert (labels[held] == "rich").mean() == pytest.approx((labels == "rich").mean(), abs=0.05)
 
 
+@pytest.mark.slow
 def test_probabilities_are_calibrated():
     draw = np.random.default_rng(0)
     rows = draw.uniform(-1, 1, (3000, 2))

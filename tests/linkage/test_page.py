@@ -96,6 +96,7 @@ def test_strangers_and_rows_that_were_matched_twice_are_named(found):
     assert "matched more than once" in told and str(found.stored.ids[int(indices[0])]) in told
 
 
+@pytest.mark.slow
 def test_probabilities_are_held_against_labels_where_there_are_enough(found):
     checked = found.indices.index_fill(0, torch.arange(20, 30), -1)
     told = " ".join(Seen(linkage.page(linkage.answered(found, checked))).words)

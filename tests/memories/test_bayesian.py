@@ -191,7 +191,7 @@ def test_a_learned_likelihood_can_be_one_more_base():
     [
         pytest.param(PATTERNS, marks=pytest.mark.slow),
         PATTERNS[:1],
-        PATTERNS[:2].repeat(5, 1),
+        pytest.param(PATTERNS[:2].repeat(5, 1), marks=pytest.mark.slow),
         torch.ones(4, 3),
         pytest.param(PATTERNS * 0 + torch.eye(32)[0], marks=pytest.mark.slow),
     ],
@@ -207,8 +207,8 @@ def test_little_or_strange_data_give_finite_answers(patterns, labelled):
 
 
 def test_it_is_saved_with_what_it_learned(tmp_path):
-    seen = WORLDS["published"].sample(PATTERNS, 200)
-    memory = BayesianHopfield(PATTERNS).fit(*seen)
+    seen = WORLDS["published"].sample(PATTERNS[:30], 60)
+    memory = BayesianHopfield(PATTERNS[:30]).fit(*seen)
     memory.save(tmp_path)
     assert torch.equal(ahop.load(tmp_path).scores(seen.queries), memory.scores(seen.queries))
 
@@ -329,6 +329,7 @@ def test_answers_do_not_depend_on_budget_or_batch():
     assert whole.indices[:50].equal(exact)
 
 
+@pytest.mark.slow
 def test_exact_recall_takes_no_short_way(monkeypatch):
     patterns = torch.rand(600, 16, generator=torch.Generator().manual_seed(0)) * 2 - 1
     world = Mixed(0.5, 0.5, 0.5)

@@ -252,7 +252,6 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=40)
 @given(st.data())
 def test_a_recipe_of_any_kind_makes_a_memory_or_is_refused_in_one_line(whole, data):
     folder, before = whole

@@ -66,6 +66,7 @@ def test_known_strangers_teach_nothing(taught, alone):
     assert torch.equal(taught.recall(QUERIES).probabilities, alone.recall(QUERIES).probabilities)
 
 
+@pytest.mark.slow
 def test_strangers_that_are_marked_are_refused_more_often_than_those_that_nobody_knows(taught):
     unmarked = BayesianHopfield(PATTERNS).fit(QUERIES, ORIGINS.masked_fill(~GENUINE, -1), hidden_causes=0)
     _, queries, origins = world(seed=1)

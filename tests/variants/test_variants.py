@@ -196,6 +196,7 @@ def test_a_function_can_fill_masks_when_its_density_is_known():
         Masked(0.5, fill=draw).log_likelihood(PATTERNS, PATTERNS)
 
 
+@pytest.mark.slow
 def test_no_fixed_memory_beats_the_oracle():
     patterns = torch.rand(300, 32, generator=torch.Generator().manual_seed(0)) * 2 - 1
     world = Mixed(0.4, 0.4, 0.4)

@@ -77,6 +77,7 @@ def test_without_labels_it_holds_in_two_hundred_worlds(block):
     assert len(names) <= 3 and mean < 0.03, names
 
 
+@pytest.mark.slow
 def test_where_all_patterns_have_labels_what_was_learned_of_each_counts():
     """Three patterns tell no map from one of them to the next; many queries of each do tell which is which."""
     generator = torch.Generator().manual_seed(0)
