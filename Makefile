@@ -42,9 +42,9 @@ test: setup
 	$(PYTEST)
 
 # What takes long, or needs a database, a cluster or a browser. Each law of the mathematics in it is tested in small by
-# `make test` as well. What is skipped is said in the end, and why.
+# `make test` as well. What is skipped is said in the end, and why; with SLOW_MINUTES=40, whatever has not begun by then.
 test-slow: .venv/installed-for-slow
-	$(PYTEST) -m slow -rs
+	$(PYTEST) -m slow -rs $(if $(SLOW_MINUTES),--minutes $(SLOW_MINUTES))
 
 .venv/installed-for-slow: .venv/installed
 	$(PIP_INSTALL) -c constraints.txt -e '.[dev,slow]' -e paper

@@ -1,6 +1,7 @@
 """What doctests and tests share."""
 
 import gc
+import time
 from uuid import uuid4
 
 import pytest
@@ -24,6 +25,21 @@ def pytest_collection_finish():
     """From now on garbage is what tests leave behind."""
     gc.enable()
     gc.freeze()
+
+
+_BEGUN = time.monotonic()
+
+
+def pytest_addoption(parser):
+    """How long a run may begin tests."""
+    parser.addoption("--minutes", type=float, help="skip tests that have not begun after so many minutes")
+
+
+def pytest_runtest_setup(item):
+    """A machine that is several times slower than usual runs what it can, and says how many tests it left out."""
+    minutes = item.config.getoption("minutes")
+    if minutes is not None and time.monotonic() > _BEGUN + 60 * minutes:
+        pytest.skip(f"not begun within {minutes:g} minutes")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from ahop_paper import self_taught
