@@ -1,4 +1,4 @@
-r"""The energy that retrieval descends, and descent on it.
+r"""The energy that retrieval descends, descent on it, and the basins that it leads into.
 
 Energy belongs to the parts of a network. With scores s of the similarity and :math:`\Psi^\star` of the separation,
 
@@ -33,6 +33,10 @@ from torch import Tensor
 
 from ahop.separation import Separation
 from ahop.similarity import Similarity, Unified
+
+# As shares of the diagonal of a box: how far a state may go in a step, how near to each other states end that are in
+# the same well, and how little a state moves that rests. Fewer states together make no well.
+_STRIDE, _NEAR, _MOVED, _FEWEST = 0.02, 0.03, 2e-4, 4
 
 
 class Energetic(Protocol):
@@ -117,3 +121,44 @@ def descend(memory: Energetic, queries: Tensor, steps: int = 50, *, stride: floa
             state = torch.where(better[..., None], trial, state)
             size = torch.where(better, size * 1.2, size * 0.5)
     return state
+
+
+def basins(memory: Energetic, starts: Tensor, steps: int = 80, *, most: int = 64) -> tuple[Tensor, Tensor]:
+    """Where states come to rest that fill a box, and the basins of these wells: from where states roll into each.
+
+    A well is where several states meet that have moved: on flat ground each stays by itself, and where there is no
+    lowest point they leave the box.
+
+    Args:
+        memory: Any memory with an energy.
+        starts: States that fill the box, ``(n, d)``.
+        steps: Steps of their descent (:func:`descend`).
+        most: Wells that are looked for, at most.
+
+    Returns:
+        The wells ``(w, d)``, lowest first, and the number of the one that each state rolls into, ``(n,)``; -1 for none.
+
+    Example:
+        >>> memory = ahop.ModernHopfield([[-1.0, 0.0], [1.0, 0.0]], beta=8.0)
+        >>> side = torch.linspace(-1.5, 1.5, 10)
+        >>> wells, found = basins(memory, torch.cartesian_prod(side, side))
+        >>> len(wells), (found >= 0).all().item()
+        (2, True)
+    """
+    low, high = starts.amin(0), starts.amax(0)
+    size = float((high - low).norm())
+    ends = descend(memory, starts, steps, stride=_STRIDE * size).to(starts)
+    with torch.no_grad():
+        depths = memory.energy(ends)
+    found = torch.full((len(ends),), -1, device=starts.device)
+    inside = ((ends >= low) & (ends <= high)).all(1)
+    left = inside & ((ends - starts).norm(dim=1) > _MOVED * size)
+    wells = [ends[:0]]
+    while bool(left.any()) and len(wells) <= most:
+        lowest = depths.masked_fill(~left, torch.inf).argmin()
+        near = ((ends - ends[lowest]).norm(dim=1) < _NEAR * size) & (found < 0)
+        left = left & ~near
+        if int(near.sum()) >= _FEWEST:
+            found[near] = len(wells) - 1
+            wells.append(ends[lowest, None])
+    return torch.cat(wells), found

@@ -1,4 +1,5 @@
 import copy
+import math
 import warnings
 
 import numpy as np
@@ -158,6 +159,33 @@ def test_it_counts_once_whatever_the_temperature():
         found = ModernHopfield(torch.zeros(2, 3), beta=beta).recall(noise(2, 3), 2, prior=prior)
         assert found.indices.tolist() == [[1, 0], [0, 1]]
         torch.testing.assert_close(found.probabilities, torch.tensor([[0.75, 0.25], [0.9, 0.1]]))
+
+
+@pytest.mark.parametrize("name", ["m-hop", "s-hop", "distance"])
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_a_step_in_a_context_goes_down_the_energy_that_has_this_context(name, share):
+    patterns, queries = noise(30, 4).double(), noise(9, 4, seed=1).double()
+    memory = {
+        "m-hop": lambda: ModernHopfield(patterns, beta=2.0),
+        "s-hop": lambda: ahop.SparseHopfield(patterns, beta=2.0),
+        "distance": lambda: ahop.AssociativeMemory(patterns, "distance", ahop.separation.Softmax(2.0)),
+    }[name]()
+    allowed = some(9, 30, share=share)
+    prior = allowed if name == "s-hop" else allowed * noise(9, 30, seed=4).double().exp()
+    state = queries.requires_grad_()
+    energy = memory.energy(state, prior=prior)
+    (slope,) = torch.autograd.grad(energy.sum(), state)
+    # Half the slope of a squared distance leads to the mean of the patterns.
+    step = state - slope / (2 if name == "distance" else 1)
+    torch.testing.assert_close(memory.retrieve(queries.detach(), prior=prior), step.detach())
+    for row in range(9):
+        alone = memory.energy(queries[row].detach(), prior=prior[row])
+        torch.testing.assert_close(alone, energy[row].detach())
+    if name != "s-hop":
+        # What all patterns have in common is said once by the prior.
+        asked = queries.detach()
+        indifferent = memory.energy(asked, prior=torch.ones(9, 30))
+        torch.testing.assert_close(indifferent, memory.energy(asked) + math.log(30) / 2.0)
 
 
 def test_it_multiplies_the_prior_of_the_memory():

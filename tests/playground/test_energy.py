@@ -30,19 +30,6 @@ def test_without_a_lowest_point_everything_rolls_away():
     assert not len(found.wells) and found.without == 1 and found.own == 0
 
 
-def test_states_that_stay_on_flat_ground_make_no_well():
-    starts = torch.cartesian_prod(*[torch.linspace(-1, 1, 24)] * 2)
-    ends, wells = starts.clone(), torch.tensor([[0.9, 0.9], [-0.9, -0.9]])
-    ends[:40], ends[40:60] = wells[0], wells[1]
-    depths = torch.zeros(576)
-    depths[:40] = -1.0
-    depths[40:60] = -2.0
-    found, basins = energy.grouped(starts, ends, depths)
-    assert found.equal(wells.flip(0))
-    assert basins[:40].eq(1).all() and basins[40:60].eq(0).all()
-    assert int((basins >= 0).sum()) < 90
-
-
 def test_a_picture_counts_its_wells_and_says_what_rolls_into_none():
     text = views.landscape("distance", "distance, softmax", energy.landscape("distance"))
     assert text.count("<circle") == text.count("<path") == 6

@@ -254,7 +254,7 @@ def test_the_energy_of_two_dimensions_is_drawn_as_it_is_and_every_way_goes_downh
     patterns, starts = noise(5, 2), noise(4, 2, seed=1)
     memory = ahop.ModernHopfield(patterns, beta=4.0)
     ax = ahop.plot.energy(memory, starts, ax=own())
-    stored, *ways, asked = ax.lines
+    stored, *ways, asked, _ = ax.lines
     assert stored.get_xydata() == pytest.approx(patterns.numpy())
     assert asked.get_xydata() == pytest.approx(starts.numpy())
     for start, way in zip(starts, ways, strict=True):
@@ -299,10 +299,20 @@ def test_the_shade_is_strongest_where_the_energy_is_lowest(memory, wells):
     assert float((found - wells).norm(dim=1).min()) < 0.1
 
 
+def test_the_boundary_of_two_basins_lies_halfway_between_their_patterns():
+    ax = ahop.plot.energy(ahop.ModernHopfield(PAIR, beta=8.0), ax=own())
+    dashed = [lines for lines in ax.collections if any(style[1] for style in lines.get_linestyles())]
+    places = np.concatenate([path.vertices for lines in dashed for path in lines.get_paths()])
+    assert np.abs(places[:, 0]).max() < 0.1 and np.ptp(places[:, 1]) > 0.2
+    assert "basins" in [text.get_text() for text in ax.get_legend().get_texts()]
+    alone = ahop.plot.energy(ahop.ModernHopfield(PAIR, beta=0.5), ax=own())
+    assert "basins" not in [text.get_text() for text in alone.get_legend().get_texts()]
+
+
 def test_a_query_that_no_pattern_reaches_stays_where_the_energy_is_flat():
     memory = parts(PAIR, "distance", ahop.separation.Epanechnikov(4.0))
     ax = ahop.plot.energy(memory, [[0.0, 1.5], [0.9, 0.3]], ax=own())
-    _, stranger, near, _ = (torch.tensor(line.get_xydata()).float() for line in ax.lines)
+    _, stranger, near, *_ = (torch.tensor(line.get_xydata()).float() for line in ax.lines)
     assert bool((stranger == stranger[0]).all()) and float((near[-1] - PAIR[0]).norm()) < 0.1
     assert float(ax.images[0].get_array()[-1, 0, 3]) == 0
 

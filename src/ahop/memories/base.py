@@ -245,17 +245,32 @@ class AssociativeMemory(Stored):
 
     @differentiable_on_demand
     @of_one_moment
-    def energy(self, queries: Any) -> Tensor:
+    def energy(self, queries: Any, *, prior: Prior | None = None) -> Tensor:
         r"""The energy of each query, ``(...)``; lower is closer to what is stored.
 
         .. math:: E(x) = \mathrm{bowl}(x) - \Psi^\star(s(\Xi, x))
 
         It belongs to the parts: :math:`\Psi^\star` to the separation, the bowl to the similarity where that separation
         needs one, so that the same parts have the same energy in every network. See :mod:`ahop.energy`.
+
+        Args:
+            queries: ``(..., d)``.
+            prior: As in :meth:`recall`: each query then has an energy of its own, which :meth:`retrieve` with the same
+                prior descends.
         """
-        queries = as_queries(queries, self.patterns, None, self.query_dim).rows
+        asked = as_queries(queries, self.patterns, None, self.query_dim)
+        if prior is None:
+            return self._energy(asked.rows, self.scores(asked.rows))
+        flat, shape = asked.flat(), asked.rows.shape[:-1]
+        energy = single(flat.rows).new_zeros(len(flat))
+        for group in in_context(self, prior, shape):
+            some, here = group.restrict(self), flat[group.rows]
+            energy = energy.index_copy(0, group.rows, some._energy(here.rows, some._scores(here)).to(energy))
+        return energy.reshape(shape)
+
+    def _energy(self, queries: Tensor, scores: Tensor) -> Tensor:
         state = queries if self.modulation is None else self.modulation(single(queries))
-        energy = parts_energy(self.similarity, self.separation, state, self.scores(queries))
+        energy = parts_energy(self.similarity, self.separation, state, scores)
         if not bool(torch.isfinite(energy).all()):
             raise ValueError(f"queries must be closer to zero: their energy does not fit {energy.dtype}")
         return energy

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ahop.energy import Energetic, descend
+from ahop.energy import Energetic, basins
 from ahop.memories import (
     AdaptiveHopfield,
     AssociativeMemory,
@@ -26,10 +26,8 @@ PATTERNS = torch.tensor([[-1.0, -0.6], [-0.7, 0.7], [0.1, 0.1], [0.4, -0.9], [0.
 LEAST_BETA, MOST_BETA, BETA = 0.5, 30.0, 8.0
 # How far the picture goes, and how many states along a side roll down.
 REACH, SIDE = 1.8, 48
-# Steps of a descent, how far one may go, and how near to each other states end that are in the same well.
-_STEPS, _STRIDE, _NEAR = 80, 0.1, 0.15
-# A state that moves less rests; and fewer states together make no well.
-_MOVED, _FEWEST, _MOST_WELLS = 1e-3, 4, 12
+# How near a well is to a pattern that has it for its own; and wells that have a colour.
+_NEAR, _MOST_WELLS = 0.15, 12
 # Of those that learn: queries of each pattern, which are blurred sideways.
 _QUERIES, _BLUR = 30, (0.3, 0.06)
 # The sum of a memory that keeps no patterns; small, for it is asked often.
@@ -107,32 +105,5 @@ def landscape(name: str, beta: float = BETA) -> Landscape:
     starts = torch.cartesian_prod(side.flip(0), side).flip(1)
     with torch.no_grad():
         heights = memory.energy(starts).double().reshape(SIDE, SIDE)
-    ends = descend(memory, starts, _STEPS, stride=_STRIDE).to(starts)
-    with torch.no_grad():
-        depths = memory.energy(ends)
-    wells, basins = grouped(starts, ends, depths)
-    return Landscape(heights, wells, basins.reshape(SIDE, SIDE))
-
-
-def grouped(starts: Tensor, ends: Tensor, depths: Tensor) -> tuple[Tensor, Tensor]:
-    """Wells ``(w, 2)``, lowest first, and the one that each state ``(n, 2)`` ended in, ``(n,)``; -1 for none.
-
-    A well is where several states meet that have moved: on flat ground each stays by itself, and without a lowest
-    point they leave the picture.
-
-    Args:
-        starts: Where states began, ``(n, 2)``.
-        ends: Where they came to rest, ``(n, 2)``.
-        depths: The energy there, ``(n,)``.
-    """
-    basins = torch.full((len(ends),), -1)
-    left = (ends.abs() <= REACH).all(1) & ((ends - starts).norm(dim=1) > _MOVED)
-    wells = [ends[:0]]
-    while bool(left.any()) and len(wells) <= _MOST_WELLS:
-        lowest = depths.masked_fill(~left, torch.inf).argmin()
-        near = ((ends - ends[lowest]).norm(dim=1) < _NEAR) & (basins < 0)
-        left = left & ~near
-        if int(near.sum()) >= _FEWEST:
-            basins[near] = len(wells) - 1
-            wells.append(ends[lowest, None])
-    return torch.cat(wells), basins
+    wells, found = basins(memory, starts, most=_MOST_WELLS)
+    return Landscape(heights, wells, found.reshape(SIDE, SIDE))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ahop._checks import as_matrix, as_queries, stored_as
 from ahop._component import single
-from ahop.energy import Energetic, descend
+from ahop.energy import Energetic, basins, descend
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.fourier import FourierHopfield
 from ahop.plot.canvas import BLUE, GREY, ORANGE, axes, legend
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Points along a side, room around what is drawn, levels, and how strong the shade of the lowest is.
 _POINTS, _ROOM, _LEVELS = 80, 0.15, 14
+# Every second of these points rolls down to say which basin it is in.
+_EVERY = 2
 _STRONGEST = 0.6
 # A descent is drawn in so many strokes, of so many steps each, none of them longer than this part of the picture.
 _STROKES, _STEPS, _STRIDE = 40, 3, 0.02
@@ -52,9 +54,10 @@ def plane_of(patterns: Tensor) -> Plane:
 def energy(
     memory: AssociativeMemory | FourierHopfield, queries: Any = None, *, patterns: Any = None, ax: Axes | None = None
 ) -> Axes:
-    """The energy as a map, with the patterns in their basins and, if there are queries, their ways downhill.
+    """The energy as a map, with the patterns and, if there are queries, their ways downhill.
 
-    Of two dimensions it is drawn as it is; of more on the plane of the patterns' first two principal components,
+    Of two dimensions it is drawn as it is, with the boundaries of its basins (:func:`ahop.energy.basins`), across which
+    states roll into another well; of more on the plane of the patterns' first two principal components,
     through their mean. Patterns and queries that lie off this plane are drawn where they fall on it, and need not lie
     in a dip of it. The stronger the shade, the lower the energy. Between any two lines lies as much of the plane, so
     that deep wells leave the slopes to be seen.
@@ -90,9 +93,11 @@ def energy(
         ax.plot(*way.T.numpy(), color=ORANGE, linewidth=1, alpha=0.8)
     if starts is not None:
         ax.plot(*ways[0].T.numpy(), "x", color=ORANGE, markersize=5, label="queries")
+    if dim == 2:
+        _draw_basins(ax, memory, grid[::_EVERY, ::_EVERY])
     names = ("first value", "second value") if dim == 2 else ("first principal component", "second")
     ax.set(xlabel=names[0], ylabel=names[1], xlim=(left, right), ylim=(bottom, top))
-    legend(ax, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    legend(ax, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     return ax
 
 
@@ -126,6 +131,18 @@ def _draw(ax: Axes, across: Tensor, up: Tensor, height: Tensor) -> None:
     if len(values) > 1:
         grid = across.numpy(), up.numpy(), height.numpy()
         ax.contour(*grid, levels.tolist(), colors=GREY, linewidths=0.6, linestyles="solid")
+
+
+def _draw_basins(ax: Axes, memory: Energetic, grid: Tensor) -> None:
+    """The boundaries between the basins of states ``(s, s, 2)``."""
+    wells, found = basins(memory, grid.flatten(0, 1))
+    places, owners = grid.cpu().numpy(), found.reshape(grid.shape[:2]).cpu()
+    for well in range(len(wells)):
+        own = (owners == well).double().numpy()
+        if own.min() < own.max():
+            ax.contour(places[..., 0], places[..., 1], own, [0.5], colors=BLUE, linewidths=1.0, linestyles="dashed")
+    if len(wells) > 1:
+        ax.plot([], [], "--", color=BLUE, linewidth=1.0, label="basins")
 
 
 def _ways(memory: Energetic, plane: Plane, starts: Tensor, stride: float) -> Tensor:
