@@ -121,7 +121,13 @@ def warning(count: int, labels: int = 0) -> str:
 
 
 def surrogates(patterns: Tensor, generator: torch.Generator, keep_values: bool) -> Tensor:
-    """As many patterns ``(N, d)`` that are like these in covariance or, with ``keep_values``, in every column."""
+    """As many patterns ``(N, d)``, none of them stored, that are like the stored ones.
+
+    Args:
+        patterns: The stored ones, ``(N, d)``.
+        generator: Draws the neighbours that patterns are mixed with.
+        keep_values: Whether every column keeps its own values; without, means and covariances are alike.
+    """
     count = len(patterns)
     mean, scale = patterns.mean(0), patterns.std(0)
     # Columns that do not vary have no say.
