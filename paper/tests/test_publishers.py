@@ -137,7 +137,7 @@ def test_archives_that_are_made_to_do_harm_are_refused_in_one_line(tmp_path, mon
     (tmp_path / "deep.zip").write_bytes(inside)
     with pytest.raises(ValueError, match=r"b\.zip lies in 3 archives, one in another"):
         publishers.prepare("adult", [tmp_path / "deep.zip"])
-    monkeypatch.setattr("ahop_paper.publishers.given._MOST", 2**20)
+    monkeypatch.setattr("ahop_paper.publishers.given._MAX_BYTES", 2**20)
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("adult.data", bytes(2**21))
     with pytest.raises(ValueError, match=r"adult\.data has 2,097,152 bytes; at most 1,048,576 are read"):
@@ -145,7 +145,7 @@ def test_archives_that_are_made_to_do_harm_are_refused_in_one_line(tmp_path, mon
     whole = (tmp_path / "bomb.zip").read_bytes()
     for place in (60, 200):
         (tmp_path / "cut.zip").write_bytes(whole[:place] + b"?????" + whole[place + 5 :])
-        monkeypatch.setattr("ahop_paper.publishers.given._MOST", 2**22)
+        monkeypatch.setattr("ahop_paper.publishers.given._MAX_BYTES", 2**22)
         with pytest.raises(ValueError, match=r"cut\.zip is damaged: [^\n]+$"):
             publishers.prepare("adult", [tmp_path / "cut.zip"])
 

@@ -110,7 +110,9 @@ def test_a_world_and_a_model_join_by_registering_themselves(monkeypatch):
     def nearest(patterns, seen, world, seed):
         return AssociativeMemory(patterns, "distance", "argmax")
 
-    models["oracle"] = retrieval.Model(lambda patterns, seen, world, seed: Oracle(patterns, world), "Oracle", False)
+    models["oracle"] = retrieval.Model(
+        lambda patterns, seen, world, seed: Oracle(patterns, world), "Oracle", ceiling=True
+    )
     config = worlds.Config(models=retrieval.Config().models, patterns=4, dim=3, samples=4, queries=5, runs=1)
     assert (config.worlds, config.models) == (("still",), ("nearest",))
     assert tables.worlds(worlds.run(config)) == Grid(["world", "the nearest pattern"], [["still", "1.000"]])

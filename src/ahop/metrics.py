@@ -54,7 +54,13 @@ def retrieval_accuracy(memory: AssociativeMemory, samples: Samples, *, steps: in
 
 
 def retrieval_error(memory: AssociativeMemory, samples: Samples, *, steps: int | None = 1) -> float:
-    """The mean squared difference, per dimension, of the readout from the pattern a query came from."""
+    """The mean squared difference, per dimension, of the readout from the pattern a query came from.
+
+    Args:
+        memory: Any memory.
+        samples: Queries and origins.
+        steps: As in :meth:`~ahop.memories.base.AssociativeMemory.retrieve`.
+    """
     return evaluate(memory, samples, steps=steps).error
 
 
@@ -62,6 +68,12 @@ def epsilon_retrieval(memory: AssociativeMemory, samples: Samples, epsilon: floa
     """The share of queries whose readout lies within ``epsilon`` of *some* stored pattern.
 
     The customary measure: it tells whether a memory was retrieved, not whether it was the right one.
+
+    Args:
+        memory: Any memory.
+        samples: Queries and origins; only the queries count.
+        epsilon: The largest distance that is near enough.
+        steps: As in :meth:`~ahop.memories.base.AssociativeMemory.retrieve`.
     """
     near = 0.0
     for readout, _ in _answers(memory, samples, steps):
@@ -70,7 +82,13 @@ def epsilon_retrieval(memory: AssociativeMemory, samples: Samples, epsilon: floa
 
 
 def top_k_accuracy(memory: AssociativeMemory, samples: Samples, k: int = 5) -> float:
-    """The share of queries whose origin is among the k patterns recalled first."""
+    """The share of queries whose origin is among the k patterns recalled first.
+
+    Args:
+        memory: Any memory.
+        samples: Queries and origins.
+        k: How many first choices count.
+    """
     queries, origins = Samples(*samples)
     found = memory.recall(queries, k).indices
     origins = as_origins(origins, len(found), len(memory)).to(found.device)
@@ -109,6 +127,11 @@ def fraction_of_ceiling(memory: AssociativeMemory, oracle: AssociativeMemory, sa
 
     Not of the soft readout: where the true posterior is spread over many patterns, its mean lies near none of
     them, and a memory that is too sure of itself would seem to beat the ceiling.
+
+    Args:
+        memory: Any memory.
+        oracle: The Oracle, which knows the corruption.
+        samples: Queries and origins.
     """
     ceiling = first_choice_accuracy(oracle, samples)
     if ceiling == 0:

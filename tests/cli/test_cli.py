@@ -59,7 +59,7 @@ def test_the_command_says_where_the_original_is_and_on_what_terms(name):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["adult", "bank"], "one data set can be told of at a time, got adult bank"),
+        (["adult", "bank"], "one data set can be described at a time, got adult bank"),
         (["nope"], "unknown data set 'nope'; known: "),
     ],
 )

@@ -74,7 +74,7 @@ def test_codes_that_mix_dimensions_refuse_masks_and_the_memory_goes_around(monke
     observed[:, 0] = False
     with pytest.raises(ValueError, match="observed is not supported by Whitened"):
         memory.index().recall(queries, observed=observed)
-    monkeypatch.setattr("ahop.memories.indexed._MANY", 1)
+    monkeypatch.setattr("ahop.memories.indexed._MIN_INDEXED_PATTERNS", 1)
     assert memory.recall(queries, observed=observed).indices.equal(
         memory.recall_exactly(queries, observed=observed).indices
     )
@@ -85,7 +85,7 @@ def test_a_noise_too_sharp_for_codes_is_scored_exactly(monkeypatch):
     memory.similarity.model.log_sigma.data.fill_(-9.0)
     with pytest.raises(NoCodesError, match="too sharp"):
         memory.index()
-    monkeypatch.setattr("ahop.memories.indexed._MANY", 1)
+    monkeypatch.setattr("ahop.memories.indexed._MIN_INDEXED_PATTERNS", 1)
     assert memory.recall(queries).indices.equal(memory.recall_exactly(queries).indices)
 
 
@@ -135,7 +135,7 @@ def test_codes_are_made_anew_when_the_memory_learns_or_changes(change):
 def test_large_memories_recall_by_their_index_and_answers_are_the_same(monkeypatch):
     memory, queries = memory_of("likelihood")
     exact = memory.recall(queries, k=3)
-    monkeypatch.setattr("ahop.memories.indexed._MANY", 1)
+    monkeypatch.setattr("ahop.memories.indexed._MIN_INDEXED_PATTERNS", 1)
     for batch in (1, 7, 50):
         parts = [memory.recall(some, k=3) for some in queries.split(batch)]
         assert torch.cat([part.indices for part in parts]).equal(exact.indices)

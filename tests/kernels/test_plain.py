@@ -13,7 +13,7 @@ from ahop.kernels.cuda_text import parameters
 from ahop.similarity import Likelihood
 
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-NUMBERS = {"fold": {"GROUP": 32}, "mixture": {"ASKED": 4, "CHOSEN": 1}}
+NUMBERS = {"fold": {"GROUP": 32}, "mixture": {"QUERIES_PER_THREAD": 4, "CHOSEN": 1}}
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs a CUDA compiler")

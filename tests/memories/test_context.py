@@ -345,7 +345,7 @@ def test_where_a_query_tells_nothing_its_prior_does():
 
 
 def test_no_index_is_made_for_it(monkeypatch):
-    monkeypatch.setattr(indexed, "_MANY", 10)
+    monkeypatch.setattr(indexed, "_MIN_INDEXED_PATTERNS", 10)
     memory = BayesianHopfield(noise(30, 8))
     memory.recall(noise(3, 8), prior=some(3, 30))
     assert memory._index is None

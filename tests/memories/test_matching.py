@@ -109,7 +109,7 @@ def test_candidates_of_an_index_give_what_all_scores_give(monkeypatch, learned, 
     exact = memory.match(queries, reject=reject)
     with memory_budget(2**20):
         scanned = memory.match(queries, reject=reject)
-    monkeypatch.setattr("ahop.memories.indexed._MANY", 100)
+    monkeypatch.setattr("ahop.memories.indexed._MIN_INDEXED_PATTERNS", 100)
     with memory_budget(2**20):
         listed = memory.match(queries, reject=reject)
     for found in (scanned, listed):

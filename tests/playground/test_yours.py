@@ -101,7 +101,7 @@ def test_a_method_that_cannot_take_part_says_why_and_the_others_go_on(found, mon
 
 
 def test_what_takes_long_with_many_stored_values_stays_out(found, monkeypatch):
-    monkeypatch.setattr(yours, "_MANY", 79)
+    monkeypatch.setattr(yours, "_MAX_SLOW_VALUES", 79)
     monkeypatch.setattr(yours, "METHODS", methods("a-hop"))
     (row,) = yours.rows(found, yours.split(ORIGINS))
     assert row.problem == "left out: it takes long with more than 79 stored values"

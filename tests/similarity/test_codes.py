@@ -52,7 +52,7 @@ def test_scoring_takes_the_fast_way_when_terms_are_many(memory, monkeypatch):
         exact = memory.similarity(PATTERNS, queries)
         monkeypatch.setattr(similarity_codes, "_MANY_TERMS", 1)
         assert similarity_codes.approximate(memory.similarity.model, PATTERNS, len(queries)) is not None
-        monkeypatch.setattr(reranking, "_EXACT", 5)
+        monkeypatch.setattr(reranking, "_RERANKED_PATTERNS", 5)
         fast = memory.similarity(PATTERNS, queries)
     best = exact.topk(3).indices
     torch.testing.assert_close(fast.gather(1, best), exact.gather(1, best), rtol=1e-5, atol=1e-3)

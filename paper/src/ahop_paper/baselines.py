@@ -24,7 +24,7 @@ METRICS: dict[str, Score] = {"distance": Distance(), "L1": Manhattan(), "cosine"
 # What one of them learns from.
 NOTHING, ALONE, BOTH = "nothing", "queries alone", "queries and origins"
 # A choice is settled by so many of the pairs held out, at most.
-_HELD = 500
+_MAX_SELECTION_PAIRS = 500
 
 
 class Compared(NamedTuple):
@@ -71,7 +71,7 @@ def tuned(
     items = items[torch.randperm(len(items), generator=torch.Generator().manual_seed(seed))]
     held = torch.isin(origins, items[: max(1, len(items) // 5)])
     asked, wanted = queries[held], origins[held]
-    some = torch.randperm(len(asked), generator=torch.Generator().manual_seed(seed))[:_HELD]
+    some = torch.randperm(len(asked), generator=torch.Generator().manual_seed(seed))[:_MAX_SELECTION_PAIRS]
 
     def right(option: tuple[Any, ...]) -> int:
         found = make(patterns, queries[~held], origins[~held], *option)

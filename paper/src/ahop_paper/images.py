@@ -167,8 +167,8 @@ def train(model: str, seed: int, config: Config, show: bool = True) -> dict[str,
     pixels = images.float() / 255
     spread = (pixels.mean((0, 1, 2)), pixels.std((0, 1, 2)))
     del pixels
-    if model == "k-hop":
-        kernels = part_patterns(network, vision.prepare(images[: recipe.batch], *spread))
+    if kernels := network.kernels():
+        part_patterns(network, vision.prepare(images[: recipe.batch], *spread))
         # As published, kernels rest after their own stage. With one token they would learn from rounding errors alone.
         for kernel in kernels:
             kernel.requires_grad_(config.protocol != "published")
@@ -187,7 +187,7 @@ def train(model: str, seed: int, config: Config, show: bool = True) -> dict[str,
     return {"model": model, "seed": seed, **figures}
 
 
-def build(model: str, config: Config, photos: Photos) -> vision.ImageTransformer | vision.PublishedNetwork:
+def build(model: str, config: Config, photos: Photos) -> vision.Network:
     """The network of a protocol for images of this size.
 
     Args:
@@ -201,18 +201,15 @@ def build(model: str, config: Config, photos: Photos) -> vision.ImageTransformer
     return vision.PublishedNetwork(model, size, classes)
 
 
-def part_patterns(
-    network: vision.ImageTransformer | vision.PublishedNetwork, images: Tensor, steps: int = 50
-) -> list[nn.Parameter]:
+def part_patterns(network: vision.Network, images: Tensor, steps: int = 50) -> None:
     """The first stage of a k-hop: its kernels learn to move stored patterns apart, and nothing else learns."""
-    kernels = [value for name, value in network.named_parameters() if name.endswith("phi")]
+    kernels = network.kernels()
     optimizer = torch.optim.SGD(kernels, lr=0.1)
     for _ in range(steps):
         loss = network.separation_loss(images)
         optimizer.zero_grad()
         loss.backward(inputs=kernels)
         optimizer.step()
-    return kernels
 
 
 def schedule(done: float, recipe: Recipe) -> float:
@@ -228,7 +225,7 @@ class Step:
 
     def __init__(
         self,
-        network: nn.Module,
+        network: vision.Network,
         recipe: Recipe,
         images: Tensor,
         labels: Tensor,
@@ -240,11 +237,9 @@ class Step:
         self.graphic = images.is_cuda
         self.half = _in_half(images.device)
         self.rate = torch.tensor(0.0, device=images.device)
-        named = [(name, value) for name, value in network.named_parameters() if value.requires_grad]
-        inner = [value for name, value in named if name.startswith("blocks") and "association" not in name]
-        matrices = [value for value in inner if value.ndim == 2]
+        matrices = [value for value in network.inner_matrices() if value.requires_grad]
         known = {id(value) for value in matrices}
-        others = [value for _, value in named if id(value) not in known]
+        others = [value for value in network.parameters() if value.requires_grad and id(value) not in known]
         self.muon = Muon(matrices, self.rate, recipe.decay)
         self.adam = torch.optim.AdamW(
             others, lr=self.rate, weight_decay=recipe.decay, capturable=self.graphic, fused=self.graphic or None

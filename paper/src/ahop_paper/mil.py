@@ -73,7 +73,7 @@ class Config:
     """What a run does; ``settings`` are those of the estimator that are not its defaults, the same for all models."""
 
     data: tuple[str, ...] = DATA
-    models: tuple[str, ...] = tuple(model for model in POOLINGS if model != "monotone")
+    models: tuple[str, ...] = tuple(name for name, own in POOLINGS.items() if not own.get("monotone"))
     runs: int = 5
     seed: int = 0
     folds: int = 5

@@ -313,7 +313,7 @@ PARTS = (
     Part("worlds.json", "how close to the ceiling", worlds, _worlds(worlds.Config()), 5, resumable=True),
     Part("worlds-untuned.json", "worlds that nobody tuned on", worlds, _worlds(_UNTUNED), 5, resumable=True),
     Part("worlds-128.json", "the same from few queries", worlds, _worlds(_FEW), resumable=True),
-    Part("real.json", "corruption that no software made", real, _real, 5, resumable=True),
+    Part("real.json", "real corruption", real, _real, 5, resumable=True),
     Part("zoo.json", "every memory, side by side", zoo, _zoo, 2, resumable=True),
     Part(
         "blends.json",

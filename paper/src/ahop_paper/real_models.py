@@ -32,7 +32,7 @@ LABELS: dict[str, float] = {
     BOTH: math.inf,
 }
 # What a-hop learns from, at most: it is slow.
-_MOST = 2048
+_MAX_ADAPTIVE_PAIRS = 2048
 
 
 def every_set(name: str, data: Measured) -> bool:
@@ -300,7 +300,7 @@ for _count, _learns in _PAIRS:
 
 @model("a-hop", learns=BOTH, for_data=lambda name, data: one_space(name, data) and not of("embeddings")(name, data))
 def _adaptive(data: Measured, seed: int) -> AssociativeMemory:
-    return AdaptiveHopfield(data.patterns).fit(*pairs(data, seed, _MOST))
+    return AdaptiveHopfield(data.patterns).fit(*pairs(data, seed, _MAX_ADAPTIVE_PAIRS))
 
 
 @model("b-hop*", learns=ALONE, ours=True)

@@ -22,9 +22,9 @@ from ahop_paper import provenance
 # Some libraries take whole numbers of 31 bits, and seeds are counted up from the first.
 MOST_SEED = 10**9
 # What tells the parts of a run apart.
-_WHICH = ("data", "check", "world", "model", "way", "split", "seed", "trial")
+_PART_KEYS = ("data", "check", "world", "model", "way", "split", "seed", "trial")
 # Of that, what makes parts repetitions of each other.
-_AGAIN = ("split", "seed", "trial")
+_REPETITION_KEYS = ("split", "seed", "trial")
 # The fingerprint of the code that makes a row, from what the row says of itself.
 CodeOf = Callable[[dict[str, Any]], str]
 
@@ -145,11 +145,11 @@ def _is_of_now(one: dict[str, Any], code: CodeOf) -> bool:
 def _cell(one: dict[str, Any]) -> str:
     """What a part shares with its repetitions; a trial, a choice and a test of a model are told apart by their keys."""
     keys = sorted(key for key in one if key not in ("sitting", "code"))
-    return repr(([one.get(key) for key in _WHICH if key not in _AGAIN], keys))
+    return repr(([one.get(key) for key in _PART_KEYS if key not in _REPETITION_KEYS], keys))
 
 
 def _names(parts: Sequence[dict[str, Any]], most: int = 3) -> str:
-    names = [" ".join(str(one[key]) for key in _WHICH if one.get(key) is not None) for one in parts[:most]]
+    names = [" ".join(str(one[key]) for key in _PART_KEYS if one.get(key) is not None) for one in parts[:most]]
     return ", ".join(names) + (f" and {len(parts) - most} more" if len(parts) > most else "")
 
 
@@ -191,7 +191,7 @@ def join(
         for one, sitting in zip(done, made, strict=True):
             one["sitting"] = sittings.index(sitting)
             # A trial, a choice and a test of the same model are told apart by what they hold.
-            which = repr(([one.get(key) for key in _WHICH], sorted(one)))
+            which = repr(([one.get(key) for key in _PART_KEYS], sorted(one)))
             before, other = parts.setdefault(which, (one, path))
             # Whenever it was done.
             if {**before, "sitting": None} != {**one, "sitting": None}:

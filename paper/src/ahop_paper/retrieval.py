@@ -49,7 +49,9 @@ class Setting(NamedTuple):
 class Config:
     """What a run of the benchmark does; the defaults are the paper's."""
 
-    models: tuple[str, ...] = field(default_factory=lambda: tuple(name for name in MODELS if name != "oracle"))
+    models: tuple[str, ...] = field(
+        default_factory=lambda: tuple(name for name, one in MODELS.items() if not one.ceiling)
+    )
     data: str = "synthetic"
     patterns: int = 2048
     dim: int = 64
@@ -139,6 +141,7 @@ class Model(NamedTuple):
         ours: Whether it is this library's own.
         labels: Whether it may learn from labels.
         variant_of: The network that it is, learned in another way; the paper has figures of that one.
+        ceiling: Whether it knows the corruption, so that others are measured by it.
     """
 
     prepare: Builder
@@ -146,6 +149,7 @@ class Model(NamedTuple):
     ours: bool = False
     labels: bool = True
     variant_of: str | None = None
+    ceiling: bool = False
 
 
 MODELS: Registry[Model] = Registry("model")
@@ -158,20 +162,21 @@ def model(
     ours: bool = False,
     labels: bool = True,
     variant_of: str | None = None,
+    ceiling: bool = False,
 ) -> Callable[[Builder], Builder]:
     """Register a memory for the benchmark.
 
     Args:
         name: Its name.
         title: What tables call it; the name by default.
-        ours, labels, variant_of: As in :class:`Model`.
+        ours, labels, variant_of, ceiling: As in :class:`Model`.
 
     Returns:
         A decorator for what builds it, from patterns, samples, the world they come from and a seed.
     """
 
     def join(build: Builder) -> Builder:
-        MODELS.add(name, Model(build, title or name, ours, labels, variant_of))
+        MODELS.add(name, Model(build, title or name, ours, labels, variant_of, ceiling))
         return build
 
     return join
@@ -224,9 +229,13 @@ def _unlabelled(patterns: Tensor, train: Samples, world: Variant, seed: int) -> 
 model("b-hop", ours=True)(_usual("b-hop"))
 
 
-@model("oracle", "Oracle")
+@model("oracle", "Oracle", ceiling=True)
 def _oracle(patterns: Tensor, train: Samples, world: Variant, seed: int) -> AssociativeMemory:
     return Oracle(patterns, world)
+
+
+# What others are measured by.
+CEILING = next(name for name, one in MODELS.items() if one.ceiling)
 
 
 def require_models(models: Sequence[str]) -> None:
@@ -345,7 +354,7 @@ def run(
         (seed, setting, models, config)
         for seed in range(config.seed, config.seed + config.runs)
         for setting in config.settings
-        if (models := [model for model in _models(config) if (setting, model, seed) not in known])
+        if (models := [model for model in with_ceiling(config.models) if (setting, model, seed) not in known])
     ]
     with progress("retrieval", len(left)) as bar:
         for found in each(score, left, workers, until):
@@ -378,9 +387,9 @@ def score(seed: int, setting: Setting, models: Sequence[str], config: Config) ->
     return found
 
 
-def _models(config: Config) -> list[str]:
-    """The Oracle always takes part: others are measured by it."""
-    return [*(model for model in config.models if model != "oracle"), "oracle"]
+def with_ceiling(models: Sequence[str]) -> tuple[str, ...]:
+    """The models, the one that the others are measured by last: it always takes part."""
+    return (*(model for model in models if model != CEILING), CEILING)
 
 
 def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) -> dict[str, Any]:
@@ -394,12 +403,12 @@ def summary(config: Config, head: dict[str, Any], done: list[dict[str, Any]]) ->
     found = {(tuple(one["intensities"]), one["model"], one["seed"]): one for one in done}
     rows = []
     for setting in config.settings:
-        for model in _models(config):
+        for model in with_ceiling(config.models):
             seeds = [seed for seed in range(config.seed, config.seed + config.runs) if (setting, model, seed) in found]
             if not seeds:
                 continue
             runs = [found[setting, model, seed] for seed in seeds]
-            ceilings = [max(found[setting, "oracle", seed]["first_choice"], 1e-9) for seed in seeds]
+            ceilings = [max(found[setting, CEILING, seed]["first_choice"], 1e-9) for seed in seeds]
             shares = [one["first_choice"] / ceiling for one, ceiling in zip(runs, ceilings, strict=True)]
             row: dict[str, Any] = {"setting": str(setting), "intensities": list(setting), "model": model}
             row |= {key: spread([one[key] for one in runs]) for key in Evaluation._fields}

@@ -29,6 +29,7 @@ class Model:
         votes: How many of the best settings the final model is made of, as ``{"vote": [settings, ...]}``; with one it
             is made of those alone.
         library: What it comes from, where that is an extra.
+        tuned: Whether it has settings to choose from; one that has none takes a single trial.
         search: Whose trials it takes its settings from, where these are not its own.
         ours: Whether it is a memory, to be compared with the best of the others.
     """
@@ -39,6 +40,7 @@ class Model:
     grown: Callable[[Any], Settings] = lambda model: {}
     votes: int = 1
     library: str | None = None
+    tuned: bool = True
     search: str | None = None
     ours: bool = False
 

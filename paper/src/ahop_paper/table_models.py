@@ -100,14 +100,15 @@ def _default() -> Model:
 
         return HopfieldClassifier(random_state=seed, device=device).fit(frame, labels)
 
-    return Model("`HopfieldClassifier()`", lambda draw: {}, fit, ours=True)
+    return Model("`HopfieldClassifier()`", lambda draw: {}, fit, tuned=False, ours=True)
+
+
+# What a trial may draw. Adaptive networks are narrow, since each pair of a query and a case is sorted.
+WIDTHS = {"adaptive": (16, 32), "euclidean": (64, 128, 256)}
 
 
 def _voting(title: str, usual: Settings, similarities: Sequence[str], members: int) -> Model:
-    """All training rows as cases; a vote of the best settings, several networks each, which learn from all rows.
-
-    Adaptive networks are narrow, since each pair of a query and a case is sorted.
-    """
+    """All training rows as cases; a vote of the best settings, several networks each, which learn from all rows."""
 
     def settings(draw: Draw | None) -> Settings:
         if draw is None:
@@ -116,7 +117,7 @@ def _voting(title: str, usual: Settings, similarities: Sequence[str], members: i
         blocks = one_of(draw, 0, 0, 1, 2)
         return {
             "similarity": similarity,
-            "width": one_of(draw, 16, 32) if similarity == "adaptive" else one_of(draw, 64, 128, 256),
+            "width": one_of(draw, *WIDTHS[similarity]),
             "frequency_scale": log(draw, 0.03, 1.0),
             "blocks": blocks,
             "dropout": float(draw.uniform(0.1, 0.5)) if blocks else 0.0,

@@ -195,8 +195,7 @@ def likeliest(tried: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _trials(model: str, config: Config) -> int:
-    # The one without settings has nothing to be tuned.
-    return 1 if model == "default" else config.trials
+    return config.trials if MODELS[model].tuned else 1
 
 
 def compare(

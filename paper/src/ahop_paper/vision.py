@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn import functional
 
 from ahop.modulation import Kernel
 from ahop.nn import Hopfield
+from ahop.nn.association import Association
 from ahop.similarity import Adaptive
 
 MODELS = ("m-hop", "s-hop", "k-hop", "a-hop", "a-hop-1")
@@ -30,7 +32,23 @@ def layer(model: str, width: int, heads: int) -> Hopfield:
     return Hopfield(width, num_heads=heads, **options[model])
 
 
-class PublishedNetwork(nn.Module):
+class Network(nn.Module, ABC):
+    """A classifier of images with Hopfield layers."""
+
+    @abstractmethod
+    def separation_loss(self, images: Tensor) -> Tensor:
+        """How close the stored patterns of a k-hop lie to each other in its kernel's space, the mean over layers."""
+
+    def kernels(self) -> list[nn.Parameter]:
+        """What the layers of a k-hop learn apart from all else; nothing in other networks."""
+        return [module.phi for module in self.modules() if isinstance(module, Kernel)]
+
+    def inner_matrices(self) -> list[nn.Parameter]:
+        """The matrices of linear maps within blocks, which Muon is for; nothing in a network without blocks."""
+        return []
+
+
+class PublishedNetwork(Network):
     """The network of the paper's protocol: a learned state looks at the patches of an image, and a linear map decides.
 
     With patches of 32 x 32 an image of CIFAR is one patch. One stored pattern has all the weight whatever the
@@ -57,11 +75,10 @@ class PublishedNetwork(nn.Module):
         return self.head(self.hopfield((tokens, self.state, tokens)).squeeze(1))
 
     def separation_loss(self, images: Tensor) -> Tensor:
-        """How close the stored patterns of a k-hop lie to each other in its kernel's space."""
         return _separation(self.hopfield, self.embedding(patches(images, self.patch)))
 
 
-class ImageTransformer(nn.Module):
+class ImageTransformer(Network):
     """A small vision transformer: patches of 4 x 4, learned positions, blocks of Hopfield attention and an MLP.
 
     The classifier reads the mean of all tokens. About 2.25 million parameters.
@@ -102,13 +119,18 @@ class ImageTransformer(nn.Module):
         return self.head[1](self.head[0](tokens).mean(1))
 
     def separation_loss(self, images: Tensor) -> Tensor:
-        """As in :class:`PublishedNetwork`, the mean over blocks."""
         tokens, losses = self.embedding(patches(images, self.patch)) + self.positions, []
         for block in self.blocks:
             assert isinstance(block, _Block)
             losses.append(_separation(block.attention, block.before_attention(tokens)))
             tokens = block(tokens)
         return torch.stack(losses).mean()
+
+    def inner_matrices(self) -> list[nn.Parameter]:
+        associations = [module for module in self.blocks.modules() if isinstance(module, Association)]
+        # A similarity or a kernel learns there: that is no linear map of tokens.
+        excluded = {id(value) for one in associations for value in one.parameters()}
+        return [value for value in self.blocks.parameters() if value.ndim == 2 and id(value) not in excluded]
 
 
 class _Block(nn.Module):

@@ -42,7 +42,7 @@ from ahop.variants import (
 from ahop_paper import lineage
 from ahop_paper import report as reports
 from ahop_paper.parallel import each
-from ahop_paper.retrieval import BASELINES, builder, prepare, require_models, scored
+from ahop_paper.retrieval import BASELINES, CEILING, builder, prepare, require_models, scored, with_ceiling
 from ahop_paper.spread import spread
 
 Done = dict[str, Any]
@@ -217,7 +217,7 @@ class Config:
     @property
     def with_oracle(self) -> tuple[str, ...]:
         """The models, the Oracle last."""
-        return (*(model for model in self.models if model != "oracle"), "oracle")
+        return with_ceiling(self.models)
 
 
 def run(
@@ -300,7 +300,7 @@ def summary(config: Config, head: dict[str, Any], done: list[Done]) -> dict[str,
         found.setdefault((one["world"], one["model"]), {})[one["seed"]] = one
     rows = []
     for name in config.worlds:
-        ceiling = found.get((name, "oracle"), {})
+        ceiling = found.get((name, CEILING), {})
         for model in config.with_oracle:
             runs = found.get((name, model), {})
             cells = [runs[seed] for seed in config.seeds if seed in runs and seed in ceiling]

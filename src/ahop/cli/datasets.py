@@ -16,7 +16,7 @@ from ahop.cli.moved import is_now
 def show_datasets(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="A data set to tell more of."),
+        typer.Argument(metavar="NAME", help="A data set to describe."),
     ] = None,
 ) -> None:
     """List the data sets; with a name, say where the original is, its licence and size, and how to get it."""
@@ -26,9 +26,9 @@ def show_datasets(
         case ["prepare", *_]:
             raise is_now("datasets prepare", "prepare")
         case [name]:
-            _tell(name)
+            _describe(name)
         case _:
-            raise ValueError(f"one data set can be told of at a time, got {' '.join(words)}")
+            raise ValueError(f"one data set can be described at a time, got {' '.join(words)}")
 
 
 def _list() -> None:
@@ -44,7 +44,7 @@ def _list() -> None:
     console.print('ahop datasets NAME says more. Load one with ahop.datasets.load("digits").', highlight=False)
 
 
-def _tell(name: str) -> None:
+def _describe(name: str) -> None:
     from ahop import datasets
 
     entry = datasets.ENTRIES.named(name)

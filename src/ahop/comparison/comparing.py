@@ -89,7 +89,7 @@ def _memory(name: str, seed: int, fold: Fold) -> tuple[Tensor, Tensor]:
     memory = create(name, fold.patterns)
     if not isinstance(memory, AssociativeMemory):
         raise ValueError("it keeps no patterns to choose from")
-    if isinstance(memory, KernelHopfield) and memory.loss == "separation":
+    if isinstance(memory, KernelHopfield) and memory.learns_from_patterns:
         memory.fit()
     elif memory.learns:
         options = {"seed": seed, "verbose": False} if isinstance(memory, BayesianHopfield) else {}

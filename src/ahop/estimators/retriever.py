@@ -94,7 +94,7 @@ class HopfieldRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"options must be arguments of {self.model!r}: {error}") from error
         if queries is not None:
             memory = memory.fit(queries, origins, observed="not-nan" if self.missing else None)
-        elif isinstance(memory, KernelHopfield) and memory.loss == "separation":
+        elif isinstance(memory, KernelHopfield) and memory.learns_from_patterns:
             # The one network that learns from the stored rows alone.
             memory = memory.fit()
         self.memory_ = memory

@@ -15,7 +15,7 @@ from ahop.kernels import cuda, cuda_text
 
 _THREADS = 128
 # Queries that a thread takes at once where all are scored with the same patterns.
-_ASKED = 4
+_QUERIES_PER_THREAD = 4
 # Rows of a grid that a GPU has at most.
 _MOST_ROWS = 65535
 
@@ -52,7 +52,7 @@ def scores(
     Shape:
         ``(Q, N)``, or ``(Q, C)``.
     """
-    columns, each = (len(patterns), _ASKED) if chosen is None else (chosen.shape[1], 1)
+    columns, each = (len(patterns), _QUERIES_PER_THREAD) if chosen is None else (chosen.shape[1], 1)
     table = queries.new_empty(len(queries), columns)
     if not table.numel():
         return table
@@ -70,7 +70,8 @@ def scores(
     }
     sizes = {"columns": columns, "dims": patterns.shape[1], "kinds": len(gain), "query_count": len(queries)}
     grid = -(-columns // _THREADS), min(_MOST_ROWS, -(-len(queries) // each))
-    _launch("mixture", {"ASKED": each, "CHOSEN": int(chosen is not None)}, grid, given | {"out": table} | sizes)
+    numbers = {"QUERIES_PER_THREAD": each, "CHOSEN": int(chosen is not None)}
+    _launch("mixture", numbers, grid, given | {"out": table} | sizes)
     return table
 
 

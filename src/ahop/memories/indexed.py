@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ahop.index.view import View
 
 # Patterns from which on a recall goes by the index.
-_MANY = 2**16
+_MIN_INDEXED_PATTERNS = 2**16
 
 
 class Indexed(Doubting, abstract=True):
@@ -59,7 +59,7 @@ class Indexed(Doubting, abstract=True):
 
     def _codes(self) -> View | None:
         """The index as it is now, where patterns are many and have one."""
-        by_index = len(self) >= _MANY and self.patterns.dtype != torch.float64 and self.spread is None
+        by_index = len(self) >= _MIN_INDEXED_PATTERNS and self.patterns.dtype != torch.float64 and self.spread is None
         if by_index and type(self)._scores is AssociativeMemory._scores:
             # No dot products can stand for some likelihoods.
             with suppress(NoCodesError):

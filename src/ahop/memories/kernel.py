@@ -43,6 +43,11 @@ class KernelHopfield(AssociativeMemory):
         super().__init__(patterns, Dot(), separation, modulation=kernel, values=values, prior=prior)
         self.loss, self.features = choice(loss, "loss", ("separation", "retrieval")), features
 
+    @property
+    def learns_from_patterns(self) -> bool:
+        """Whether :meth:`fit` learns from the stored patterns alone, and takes no account of queries."""
+        return self.loss == "separation"
+
     def fit(  # type: ignore[override]
         self,
         queries: Any = None,
@@ -61,7 +66,7 @@ class KernelHopfield(AssociativeMemory):
             steps, rate: Of Adam.
             seed: For what is held out, or drawn of very many patterns.
         """
-        if self.loss == "separation":
+        if self.learns_from_patterns:
             queries = origins = None
         elif queries is None or origins is None:
             raise ValueError("queries and origins must both be given to fit the retrieval loss")

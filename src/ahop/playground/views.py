@@ -26,7 +26,13 @@ _ROWS, _COLUMNS, _FAR = 50, 150, 4.0
 
 
 def image(address: str, about: str, size: str = "") -> str:
-    """A picture with square pixels."""
+    """A picture with square pixels.
+
+    Args:
+        address: Where it is, as a URL.
+        about: What it shows, for those who cannot see it.
+        size: A further class of the style sheet.
+    """
     return f'<img class="pixels {size}" src="{address}" alt="{safe(about)}">'
 
 

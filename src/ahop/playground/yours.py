@@ -29,7 +29,7 @@ from ahop.playground.sent import File, UploadError
 from ahop.tables import as_csv
 
 # Stored values from which on what takes long stays out.
-_MANY = 256_000
+_MAX_SLOW_VALUES = 256_000
 # Queries that a half needs, and those that are taken of a large one: to learn from, and to score.
 _LEAST, _LEARNED, _SCORED = 10, 2000, 1000
 _BINS = 5
@@ -183,8 +183,8 @@ def _queries(found: Linkage) -> tuple[Tensor, Any]:
 def _require_able(method: Method, found: Linkage) -> None:
     if not method.maps and not found.model.shared:
         raise ValueError("the two tables have no columns in common")
-    if method.slow and found.stored.values.size > _MANY:
-        raise ValueError(f"left out: it takes long with more than {_MANY:,} stored values")
+    if method.slow and found.stored.values.size > _MAX_SLOW_VALUES:
+        raise ValueError(f"left out: it takes long with more than {_MAX_SLOW_VALUES:,} stored values")
 
 
 def _fit(memory: AssociativeMemory, queries: Tensor, origins: Tensor | None, observed: Any) -> None:

@@ -234,10 +234,10 @@ class Corruption(Density):
             return math.inf
         if not int(self.genuine_count):
             known = int(self.known)
-            if 0 < known < familiarity.FEWEST:
+            if 0 < known < familiarity.MIN_QUERIES:
                 raise ValueError(
                     f"reject must be None: the threshold is learned from held-out queries, which takes at least "
-                    f"{familiarity.FEWEST} queries, and fit was given {known}"
+                    f"{familiarity.MIN_QUERIES} queries, and fit was given {known}"
                 )
             raise ValueError("reject must be None before fit, which learns the threshold")
         place = int((int(self.genuine_count) + 1) * share)

@@ -23,9 +23,9 @@ from ahop.similarity.families.training import TrainingData
 from ahop.similarity.scatter import mean_and_variance
 
 # Noise that dimensions share counts as much as so many queries, for few of them to be no surer than they may.
-_SHARED = 2.0
+_SHARED_NOISE_QUERIES = 2.0
 # The least noise beside what queries vary by, and beside the first guess.
-_LEAST, _FIRST = 1e-8, 0.01
+_LEAST_NOISE_SHARE, _FIRST_NOISE_SHARE = 1e-8, 0.01
 # Values' worth of belief that few queries are as noisy as patterns are spread.
 _PRIOR_COUNT = 4.0
 # Steps of expectation maximisation, at most, and the move, in standard deviations of the noise, at which they end;
@@ -231,12 +231,13 @@ class _Learning:
         # To begin with, what the mean and the variance of queries have beside those of patterns.
         self.bias = (self.seen * self.queries).sum(0) / count * self.biased
         varies = (self.seen * (self.queries - self.bias)).square().sum(0) / count
-        self.least = _LEAST * (float(varies.mean() + self.scatter.mean()) + float(self.mean.square().mean())) or _LEAST
+        scale = float(varies.mean() + self.scatter.mean()) + float(self.mean.square().mean())
+        self.least = _LEAST_NOISE_SHARE * scale or _LEAST_NOISE_SHARE
         # Few queries are as noisy as patterns are spread, as far as nothing else is known.
         spread = float(self.mean.square().mean())
         self.belief = _PRIOR_COUNT * spread if few else 0.0
         own = self.mean.square().mean(0) + self.scatter.mean(0)
-        self.noise = (varies - own).clamp_min(_FIRST * float(varies.mean())).clamp_min(self.least)
+        self.noise = (varies - own).clamp_min(_FIRST_NOISE_SHARE * float(varies.mean())).clamp_min(self.least)
 
     def expect(self) -> tuple[float, tuple[Tensor, Tensor, Tensor]]:
         """How many values each pattern has in each dimension, their sums and the sums of their squares, ``(N, d)``."""
@@ -282,7 +283,12 @@ class _Learning:
             return (slope(noise).sum() + few).expand_as(noise)
 
         common = _root(believed, self.noise, *ends)
-        self.noise = _root(lambda noise: slope(noise) + _SHARED * (common - noise) / noise.square(), self.noise, *ends)
+
+        def shrunk(noise: Tensor) -> Tensor:
+            """For each dimension by itself, drawn to what is common."""
+            return slope(noise) + _SHARED_NOISE_QUERIES * (common - noise) / noise.square()
+
+        self.noise = _root(shrunk, self.noise, *ends)
         moves = torch.stack([(self.bias - bias) / self.noise.sqrt(), (self.noise / noise).log() / 2])
         return float(moves.abs().max()) < self.tolerance
 

@@ -19,7 +19,7 @@ from ahop._blocks import split
 
 Table = Callable[[Tensor], Tensor]
 # How many of the best are scored exactly, and how many more than are asked for.
-_EXACT = 64
+_RERANKED_PATTERNS = 64
 
 
 _exact_alone: ContextVar[bool] = ContextVar("exact_alone", default=False)
@@ -71,7 +71,7 @@ def table(similarity: TwoStage, patterns: Tensor, queries: Tensor) -> Tensor | N
     if approximate is None:
         return None
     scores = approximate(queries)
-    candidates = scores.topk(min(_EXACT, len(patterns)), sorted=False).indices
+    candidates = scores.topk(min(_RERANKED_PATTERNS, len(patterns)), sorted=False).indices
     return scores.scatter_(1, candidates, _exact(similarity, patterns, queries, candidates))
 
 

@@ -283,7 +283,7 @@ def test_copies_of_a_dimension_make_nobody_surer(labelled):
 @pytest.mark.slow
 def test_many_queries_have_halves_that_both_learn(monkeypatch):
     """Where some queries are left out, each half still has its share of the others."""
-    monkeypatch.setattr(independent, "_WORK", 8 * 16 * 64)
+    monkeypatch.setattr(independent, "_ITERATION_VALUES", 8 * 16 * 64)
     seen = Mixed(0.1, 0.2, 0.0).sample(PATTERNS, 300)
     memory = BayesianHopfield(PATTERNS).fit(seen.queries, hidden_causes=0)
     assert right(memory, *seen) > 0.9 and memory.report.accuracy > 0.9

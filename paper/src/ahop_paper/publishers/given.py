@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 _TAR = (".tgz", ".tar.gz", ".tar")
 # Archives in archives, and bytes of one file in them; what goes beyond was made to do harm.
-_DEEPEST, _MOST = 3, 2**31
+_MAX_DEPTH, _MAX_BYTES = 3, 2**31
 # What archives are refused with that are cut short, altered, locked, or packed in a way that Python does not know.
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, RuntimeError)
 
@@ -65,7 +65,7 @@ def _open(path: PurePosixPath, content: bytes, depth: int = 0) -> Iterator[tuple
     if path.suffix != ".zip" and not path.name.endswith(_TAR):
         yield path, content
         return
-    if depth == _DEEPEST:
+    if depth == _MAX_DEPTH:
         raise ValueError(f"{path} lies in {depth} archives, one in another; unpack them first")
     try:
         if path.suffix == ".zip":
@@ -86,8 +86,8 @@ def _open(path: PurePosixPath, content: bytes, depth: int = 0) -> Iterator[tuple
 
 
 def _require_small(name: str, size: int) -> None:
-    if size > _MOST:
-        raise ValueError(f"{name} has {size:,} bytes; at most {_MOST:,} are read")
+    if size > _MAX_BYTES:
+        raise ValueError(f"{name} has {size:,} bytes; at most {_MAX_BYTES:,} are read")
 
 
 def _expand(content: bytes, name: str) -> bytes:

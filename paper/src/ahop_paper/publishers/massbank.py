@@ -11,7 +11,7 @@ from ahop_paper.publishers.registry import CONVERTERS
 
 LICENCES = ("CC BY", "CC0", "dl-de/by-2-0")
 # Nominal masses, and the least number of them that a spectrum has peaks at.
-MASSES, FEWEST = 700, 3
+MASSES, MIN_PEAKS = 700, 3
 FULL = 9999
 
 
@@ -88,6 +88,6 @@ def _read(text: str, laboratory: str) -> _Record | None:
     if not strengths.any():
         return None
     relative = np.rint(strengths / strengths.max() * FULL).astype(np.uint16)
-    if np.count_nonzero(relative) < FEWEST:
+    if np.count_nonzero(relative) < MIN_PEAKS:
         return None
     return _Record(fields["INCHIKEY"][:14], fields["ACCESSION"], laboratory, relative)

@@ -108,7 +108,14 @@ def lay_out(uploaded: Any) -> None:
 
 
 def task_of(kind: str, uploaded: Pictures | None, index: Any, *rest: Any) -> Task:
-    """What the pieces of the page say."""
+    """What the pieces of the page say.
+
+    Args:
+        kind: The set of pictures.
+        uploaded: The user's own pictures, if any.
+        index: The place of the chosen picture.
+        rest: The sliders, what was painted, whether the picture is taken out of the memory, and the seed.
+    """
     *sliders, paint, forget, seed = rest
     pictures = widgets.chosen(kind, uploaded)
     painted = paint_of(paint, pictures.patterns.shape[1])

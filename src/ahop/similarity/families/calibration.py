@@ -32,7 +32,7 @@ from ahop.similarity.families.validation import HeldOut, beside_rivals, fit_doub
 _MAX_QUERIES, _RIVALS = 256, 1024
 # Labels that tell how sure to be, at least; and the level of the confidence interval up to whose lower end they prove a
 # model right: one standard error, as too modest is wrong as well.
-FEWEST, _PROVED = 5, 0.68
+MIN_LABELS, _PROOF_LEVEL = 5, 0.68
 
 
 def _some(count: int, most: int, generator: torch.Generator, device: torch.device) -> Tensor:
@@ -108,7 +108,7 @@ class HeldOutLabels(NamedTuple):
     @classmethod
     def by(cls, found: Tensor, origins: Tensor) -> HeldOutLabels | None:
         """From whether each was found, and its origin, ``(l,)``; None where they are too few to tell."""
-        if len(found) < FEWEST:
+        if len(found) < MIN_LABELS:
             return None
         return cls(int(found.sum()), len(found), independent(found, origins))
 
@@ -171,7 +171,7 @@ def from_held_out(held_out: HeldOut, expected: float) -> tuple[float, float]:
     """
     log_beta, doubt = fit_doubt(held_out.scores, held_out.log_beta)
     share, count = held_out.accuracy if math.isnan(expected) else expected, held_out.witnesses
-    least, _ = clopper_pearson(round(share * count), count, _PROVED)
+    least, _ = clopper_pearson(round(share * count), count, _PROOF_LEVEL)
     log_beta, doubt = _proved(held_out.scores, log_beta, doubt, least)
     return _no_surer(lambda at: (1 - doubt) * _sureness(held_out.scores, at), share, log_beta - 12.0, log_beta), doubt
 
@@ -189,7 +189,7 @@ def from_answers(scores: Tensor, found: bool = True) -> tuple[float, float]:
     if not found:
         share = float(right.double().mean())
         return _no_surer(lambda at: (1 - doubt) * _sureness(scores, at), share, log_beta - 12.0, log_beta), doubt
-    least, _ = clopper_pearson(int(right.sum()), len(right), _PROVED)
+    least, _ = clopper_pearson(int(right.sum()), len(right), _PROOF_LEVEL)
     return _proved(scores, log_beta, doubt, least)
 
 

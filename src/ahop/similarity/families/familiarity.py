@@ -22,7 +22,7 @@ from ahop.similarity.families.training import TrainingData
 
 # Queries that are kept to tell strangers by, or how far sets must reach, at most; the fewest of which some can be held
 # out; and the fewest whose origin is known, or unknown, that tell anything of strangers.
-KEPT, FEWEST, _FEWEST_OF_EITHER = 512, 4, 10
+KEPT, MIN_QUERIES, _MIN_QUERIES_OF_EITHER = 512, 4, 10
 # By how much more often than not genuine queries must look familiar beside strange ones to be told from them; standard
 # errors by which there must be strangers, and the largest share of them.
 _MIN_LEAD, _MIN_STANDARD_ERRORS, _MAX_SHARE = 0.25, 3.0, 0.99
@@ -40,7 +40,7 @@ def genuine_and_strange(data: TrainingData, model: Density, halved: Halves, beta
         halved: Models of each half of the queries, and the rows of the other half.
         beta: The inverse temperature that the model will have.
     """
-    if len(data.queries) < FEWEST:
+    if len(data.queries) < MIN_QUERIES:
         return data.queries.new_empty(2, 0)
     if not halved:
         return _familiarity(model, data.part(data.rows[:KEPT]), beta)
@@ -57,7 +57,7 @@ def share_of_strangers(every: TrainingData, data: TrainingData, halved: Halves, 
         halved, beta: As in :func:`genuine_and_strange`.
     """
     nobody = (every.all_origins < 0).nonzero().squeeze(1)
-    if not halved or min(len(nobody), len(every.queries) - len(nobody)) < _FEWEST_OF_EITHER:
+    if not halved or min(len(nobody), len(every.queries) - len(nobody)) < _MIN_QUERIES_OF_EITHER:
         return 0.0
     genuine, strange, unknown = [data.queries.new_empty(0)], [data.queries.new_empty(0)], [data.queries.new_empty(0)]
     for place, (model, rows) in enumerate(halved):

@@ -228,7 +228,7 @@ def _calibrated(
     report = FitReport("em", loss, 0, converged=True, accuracy=right, confidence=confidence)
     if chosen.held_out is not None:
         report = replace(report, labels=len(chosen.held_out.right), witnesses=chosen.held_out.witnesses)
-    elif judged and len(data.known) >= calibration.FEWEST:
+    elif judged and len(data.known) >= calibration.MIN_LABELS:
         witnesses = len(data.all_origins[data.known].unique()) if found is None else found.witnesses
         report = replace(report, labels=len(data.known), witnesses=witnesses)
     far = calibration.far_behind(halved, data) if chosen.held_out is None else behind(chosen.held_out.scores)
@@ -279,7 +279,7 @@ def _halved(data: TrainingData, chosen: Candidate, seed: int) -> familiarity.Hal
 
     Nothing where the model cannot be fitted again, or there is too little.
     """
-    if chosen.refit is None or len(data.queries) < familiarity.FEWEST:
+    if chosen.refit is None or len(data.queries) < familiarity.MIN_QUERIES:
         return []
     one, other = halves_by_origin(data.all_origins, seed)
     return [(chosen.refit(one), other), (chosen.refit(other), one)]

@@ -17,7 +17,7 @@ from ahop.similarity.families.views import View
 # Utility that is too little to prefer a richer model for.
 _UTILITY_TOLERANCE = 2e-3
 # So few pairs can choose nothing, and so few hardly.
-FEWEST, _FEW = 8, 20
+MIN_PAIRS, _FEW_PAIRS = 8, 20
 # Of more values than this, what takes long is tried last: it is skipped where nothing can be better any more.
 _MANY_VALUES = 2**17
 
@@ -31,7 +31,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         seed: Seed of what is drawn.
         bar: Shows what is being learned.
     """
-    if data.same_width and len(data.queries) < FEWEST:
+    if data.same_width and len(data.queries) < MIN_PAIRS:
         one = plain_distance(data)
         return Outcome(one, [one.trial])
     if len(data.all_origins.unique()) < 2:
@@ -95,7 +95,7 @@ class Comparison:
     @property
     def few(self) -> bool:
         """Whether so few pairs are held out that a choice goes by chance."""
-        return sum(len(rows) for _, rows in self.validation.parts) < _FEW
+        return sum(len(rows) for _, rows in self.validation.parts) < _FEW_PAIRS
 
     @property
     def decided(self) -> bool:

@@ -181,7 +181,13 @@ def judged(validation: CrossValidation, form: Form, against: HeldOut | None = No
 
 
 def fit_rows(validation: CrossValidation, rows: Tensor, form: Form) -> Correlated:
-    """Fit one form to some of a validation's queries."""
+    """Fit one form to some of a validation's queries.
+
+    Args:
+        validation: Where the queries and their origins are.
+        rows: Indices of the queries to learn from.
+        form: What is learned, and with which rank.
+    """
     some = validation.data.part(rows)
     return fit_pairs(some.queries.double(), some.patterns[some.origins].double(), form)
 

@@ -368,7 +368,12 @@ def trust(model: Floor, cells: Cells, rows: Tensor, scores: Tensor, generator: t
 
 @torch.no_grad()
 def by_evidence(cells: Cells, rows: Tensor, origins: Tensor, log_prior: Tensor, seed: int) -> Floor:
-    """As many regimes as explain queries better that were not learned from, by more than chance."""
+    """As many regimes as explain queries better that were not learned from, by more than chance.
+
+    Args:
+        cells, rows, origins, log_prior: As in :func:`fit_queries`.
+        seed: Seed of the hold-out split and of the fits.
+    """
     learn, judge = holdout_split(len(rows), seed, rows.device)
 
     def judged(regimes: int) -> Tensor:

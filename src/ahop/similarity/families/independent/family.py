@@ -20,9 +20,9 @@ from ahop.similarity.families.validation import Completed, CrossValidation, Held
 from ahop.similarity.families.views import View
 
 # Values of queries from which on a refinement takes so long that it should have a chance.
-_LONG = 2**15
+_SLOW_REFINEMENT_VALUES = 2**15
 # Standard errors by which one is so far behind without refinements that none will help.
-_HOPELESS = 6.0
+_HOPELESS_STANDARD_ERRORS = 6.0
 
 
 @register
@@ -76,7 +76,8 @@ class Independent(Family):
     ) -> Candidate:
         """With all refinements, unless residuals are correlated and it is clearly behind with the first of them."""
         rough = learning.from_pairs(Problem(data, seed, self.regimes))
-        if leader is not None and data.queries.numel() > _LONG and residuals.are_correlated(data.gaps, seed):
+        slow = data.queries.numel() > _SLOW_REFINEMENT_VALUES
+        if leader is not None and slow and residuals.are_correlated(data.gaps, seed):
             fit = refinement.refined(rough, first=True)
             held_out = validation.evaluate(fit.relearned, leader)
             if held_out.hopeless(leader):
@@ -92,7 +93,7 @@ class Independent(Family):
         if leader is not None:
             blurry = completed.blurred(data, seed)
             ours = completed.completed(blurry, fit.on(blurry).relearned, seed)
-            if leader.beats(ours, _HOPELESS):
+            if leader.beats(ours, _HOPELESS_STANDARD_ERRORS):
                 return replace(self._candidate(fit, data), completed=ours)
         return self._candidate(refinement.of_either_start(refinement.refined(fit), runner_up), data)
 

@@ -29,20 +29,20 @@ from ahop.similarity.families.independent.terms import Evidence, Shrinkage
 from ahop.similarity.families.training import TrainingData
 
 # Patterns that stand for all of them in the share-out of an unlabelled query, and the share that may be left out.
-_CANDIDATES = 64
-_LEFT_OUT = 1e-3
+_MAX_CANDIDATES = 64
+_NEGLIGIBLE_SHARE = 1e-3
 # Values (queries x candidates x dimensions) that an iteration looks at.
-_WORK = 2**21
+_ITERATION_VALUES = 2**21
 # Values (queries x patterns x dimensions) that a look for candidates takes, and queries that it is for at least.
-_LOOKED_UP, _FEWEST = 2**28, 384
+_SEARCH_VALUES, _MIN_SEARCH_QUERIES = 2**28, 384
 # Queries on which starts are compared, and from which a model is learned anew that is only to be judged.
-_TRIED = 256
+_TRIAL_QUERIES = 256
 # Fewer queries hardly tell a bias.
-_FEW = 32
+_MIN_BIAS_QUERIES = 32
 # Where unlabelled learning starts, with more noise or with more losses: the share of lost values, and the noise in
 # units of the patterns' spread.
-_NOISY = ((0.3, 0.7), (0.5, 1.0))
-_LOSSY = ((0.8, 0.15),)
+_NOISY_STARTS = ((0.3, 0.7), (0.5, 1.0))
+_LOSSY_STARTS = ((0.8, 0.15),)
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Problem:
     def enough(self) -> int:
         """Queries that can be learned from without labels, and looked up among all patterns, in a bounded time."""
         count, dim = self.data.patterns.shape
-        return min(_WORK // (8 * dim), max(_FEWEST, _LOOKED_UP // (count * dim)))
+        return min(_ITERATION_VALUES // (8 * dim), max(_MIN_SEARCH_QUERIES, _SEARCH_VALUES // (count * dim)))
 
     def thinned(self, most: int) -> Problem:
         """The same with queries left out by chance when there are more than so many."""
@@ -128,7 +128,7 @@ class Problem:
         """Queries beside the patterns that are likeliest to be their origins under what is known now."""
         patterns, queries, log_prior = self.data.patterns, self.data.queries, self.data.log_prior
         similarity, chosen, needed = self.similarity(state), [], []
-        most = min(len(patterns), max(8, min(_CANDIDATES, _WORK // queries.numel())))
+        most = min(len(patterns), max(8, min(_MAX_CANDIDATES, _ITERATION_VALUES // queries.numel())))
         for part in split(len(queries), len(patterns) * patterns.element_size()):
             some = self.data.part(part)
             scores = similarity(patterns, some.queries, some.observed)
@@ -136,7 +136,7 @@ class Problem:
             left = torch.softmax(best.values, -1).flip(-1).cumsum(-1).flip(-1)
             chosen.append(best.indices)
             # Each query keeps as many as it needs for little to be left out, the likeliest among them.
-            needed.append(left > _LEFT_OUT)
+            needed.append(left > _NEGLIGIBLE_SHARE)
         indices, kept = torch.cat(chosen), torch.cat(needed)
         if self.data.origins is not None:
             known = self.data.origins >= 0
@@ -233,9 +233,9 @@ class Fit:
         """
         if self.problem.kept is not None:
             rows = torch.isin(self.problem.kept, rows).nonzero().squeeze(1)
-        fewer = replace(self.problem, data=self.problem.data.part(rows[:_TRIED]), kept=None)
+        fewer = replace(self.problem, data=self.problem.data.part(rows[:_TRIAL_QUERIES]), kept=None)
         off = 2 * fewer.spread**2 / len(fewer.data.queries)
-        starts = [(1.0, 0.0), (1.0, off)] + ([(0.0, 0.0)] if len(rows) < _FEW else [])
+        starts = [(1.0, 0.0), (1.0, off)] + ([(0.0, 0.0)] if len(rows) < _MIN_BIAS_QUERIES else [])
         states = []
         for biased, wider in starts:
             state = copy.deepcopy(self.state)
@@ -269,9 +269,9 @@ def from_queries(problem: Problem, advance: Callable[[], None]) -> tuple[Fit, St
         The fit, and the state of the start that came second.
     """
     problem = problem.thinned(problem.enough)
-    some = problem.thinned(_TRIED)
+    some = problem.thinned(_TRIAL_QUERIES)
     # A start that takes most values for lost, and starts that take them for noisy, end in different places.
-    lossy, noisy = _starts(some, _LOSSY), _starts(some, _NOISY)
+    lossy, noisy = _starts(some, _LOSSY_STARTS), _starts(some, _NOISY_STARTS)
     if some.data.observed is None:
         noisy.append(_unlike(some))
     finalists = [_ranked(some, _ranked(some, kind, 2, advance)[:2], 3, advance)[0] for kind in (lossy, noisy)]

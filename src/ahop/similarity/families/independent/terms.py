@@ -28,7 +28,7 @@ from ahop.similarity.scatter import mean_and_variance
 
 _TINY = 1e-12
 # How much likelier kept than lost a value may be, as a logarithm: a float32 holds its exponential.
-_MOST = 80.0
+_MAX_LOG_ODDS = 80.0
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Evidence:
         if (compiled := self._compiled(likelihood, lost)) is not None:
             return compiled
         lost = lost[self.owner]
-        odds = (likelihood.kept(self.candidates, self.queries[self.owner]) - lost).clamp_max_(_MOST).exp_()
+        odds = (likelihood.kept(self.candidates, self.queries[self.owner]) - lost).clamp_max_(_MAX_LOG_ODDS).exp_()
         whole = odds.sum(0).add_(1)
         total = lost + whole.log()
         if self.observed is not None:
