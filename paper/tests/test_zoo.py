@@ -256,8 +256,24 @@ def test_a_ratio_is_that_of_times_by_turns_and_the_first_turns_are_left_out(monk
         return work
 
     monkeypatch.setattr(zoo_costs.time, "process_time", lambda: clock[0])
-    assert zoo_costs.ratio(takes("one", 6.0), takes("other", 2.0), "cpu") == pytest.approx(3.0)
+    assert zoo_costs.ratio(takes("one", 6.0), takes("other", 2.0), "cpu") == (3.0, (3.0, 3.0), 2.0)
     assert order == ["one", "other"] * (zoo_costs.LEFT_OUT + zoo_costs.FEWEST)
+
+
+def test_a_ratio_lies_between_the_quartiles_of_its_turns(monkeypatch):
+    clock, seconds = [0.0], iter([1.0] * 3 + [0.1, 0.2, 0.3, 0.4, 0.5] * 50)
+
+    def one():
+        clock[0] += next(seconds)
+
+    def other():
+        clock[0] += 0.1
+
+    monkeypatch.setattr(zoo_costs.time, "process_time", lambda: clock[0])
+    monkeypatch.setattr(zoo_costs, "REPETITIONS", 5)
+    monkeypatch.setattr(zoo_costs, "ENOUGH", 100.0)
+    found = zoo_costs.ratio(one, other, "cpu")
+    assert (found.times, *found.quartiles, found.beside) == pytest.approx((3.0, 2.0, 4.0, 0.1))
 
 
 def test_costs_are_those_of_one_thread_and_leave_the_number_as_it_was(threads, monkeypatch):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -122,22 +122,39 @@ def cost(model: Model, counts: tuple[int, ...], device: str) -> list[dict[str, A
             stored = patterns[:count].to(device)
             made.store(stored[len(memory) :])
             recall = partial(memory.recall, queries)
-            times = ratio(recall, partial(torch.matmul, asked, stored.T), device)
-            found.append({"patterns": count, "times": times, "bytes": _peak(recall, device) / BATCH})
+            took = ratio(recall, partial(torch.matmul, asked, stored.T), device)
+            row = {
+                "patterns": count,
+                "times": took.times,
+                "quartiles": took.quartiles,
+                "bytes": _peak(recall, device) / BATCH,
+            }
+            # An absolute time means something on one kind of machine alone.
+            found.append({**row, "product_seconds": took.beside} if torch.device(device).type == "cuda" else row)
     return found
 
 
-def ratio(one: Callable[[], Any], other: Callable[[], Any], device: str) -> float:
+class Ratio(NamedTuple):
+    """How many times as long one takes as the other: the median of all turns and between which quartiles half of them
+    lie; and the median of what the other takes, in seconds."""
+
+    times: float
+    quartiles: tuple[float, float]
+    beside: float
+
+
+def ratio(one: Callable[[], Any], other: Callable[[], Any], device: str) -> Ratio:
     """How many times as long ``one`` takes; by turns, so that what else the machine does is felt by both alike.
 
-    The median of the turns after the first few.
+    The first few turns do not count.
     """
     for _ in range(LEFT_OUT):
         one(), other()
     turns: list[tuple[float, float]] = []
     while len(turns) < REPETITIONS and (len(turns) < FEWEST or sum(map(sum, turns)) < ENOUGH):
         turns.append((_timed(one, device), _timed(other, device)))
-    return statistics.median(took / beside for took, beside in turns)
+    low, middle, high = statistics.quantiles((took / beside for took, beside in turns), n=4, method="inclusive")
+    return Ratio(middle, (low, high), statistics.median(beside for _, beside in turns))
 
 
 def _timed(work: Callable[[], Any], device: str) -> float:

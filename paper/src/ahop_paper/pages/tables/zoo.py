@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import fmean
+from statistics import fmean, median
 
 from ahop.learning.report import beats_chance
 from ahop_paper.pages.markdown import Grid, Report, bold, figure, plain
@@ -107,17 +107,27 @@ def _held(runs: list[int], most: int) -> str:
 @shown("zoo-costs", "zoo-costs")
 @shown("zoo-costs-cuda", "zoo-costs-cuda")
 def zoo_costs(report: Report) -> Grid:
-    """The time of a query, in that of its dot products with all patterns, and extra KiB; the cheapest first."""
+    """The time of a query, in that of its dot products with all patterns, and extra KiB; the cheapest first.
+
+    Beside a median stand the quartiles, where they were noted, and above all the time of the dot products themselves.
+    """
     counts = report["config"]["counts"]
     rows = sorted(report["rows"], key=lambda row: row["costs"][-1]["times"])
     lines = [[_title(row["model"]), *(cell for one in row["costs"] for cell in _cost(one))] for row in rows]
+    if all("product_seconds" in one for row in rows for one in row["costs"]):
+        products = (median(row["costs"][place]["product_seconds"] for row in rows) for place in range(len(counts)))
+        lines.insert(
+            0, ["dot products alone", *(cell for one in products for cell in (f"1 = {1e6 * one:,.0f} µs", ""))]
+        )
     heads = [f"{count:,} patterns: {unit}" for count in counts for unit in ("time", "KiB")]
     return Grid(["", *heads], lines)
 
 
 def _cost(one: Row) -> tuple[str, str]:
-    kib = one["bytes"] / 1024
-    return plain(one["times"]), "< 1" if kib < 1 else f"{kib:,.0f}"
+    kib, times = one["bytes"] / 1024, plain(one["times"])
+    if "quartiles" in one:
+        times += " ({} to {})".format(*map(plain, one["quartiles"]))
+    return times, "< 1" if kib < 1 else f"{kib:,.0f}"
 
 
 def _worlds(report: Report) -> list[Row]:
