@@ -1,5 +1,6 @@
 """A row belongs to the code of its loader, its model and its measure, and to no other."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -194,6 +195,21 @@ def test_a_family_that_joins_by_being_there_voids_the_rows_that_may_choose_it(co
 def test_a_change_in_an_experiment_voids_the_rows_that_use_it(file, old, new, rows, copy, before):
     replace(copy / "paper/src/ahop_paper" / file, old, new)
     assert changed(before) == rows
+
+
+def test_what_private_things_are_called_and_what_errors_say_voids_nothing(copy, before):
+    learning, checks = (
+        copy / "src/ahop" / file for file in ("similarity/families/correlated/learning.py", "_checks.py")
+    )
+    text = learning.read_text()
+    assert "_PATIENCE" in text and "_WAITS" not in text
+    learning.write_text(text.replace("_PATIENCE", "_WAITS"))
+    said = checks.read_text()
+    assert "must be between" in said
+    checks.write_text(said.replace("must be between", "has to lie between"))
+    assert changed(before) == set()
+    learning.write_text(re.sub(r"(?m)^(.*_PATIENCE.*= )", r"\g<1>1 + ", text))
+    assert changed(before) == FITTED
 
 
 def test_a_change_of_a_loader_voids_the_rows_of_its_data(copy, before):

@@ -2,12 +2,14 @@
 
 In the experiments and in the data sets what counts is single definitions, so that one more beside them changes nothing.
 In the library it is files. A package that only hands names on is looked through, and a part that is called by its name,
-as in ``similarity="dot"``, counts as if it were imported.
+as in ``similarity="dot"``, counts as if it were imported. What private things are called, and what errors and warnings
+say, does not count.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
@@ -221,7 +223,32 @@ def _texts(folder: Path) -> list[str]:
 
 @cache
 def _digest(node: ast.AST) -> str:
-    return provenance.hashed(repr(provenance.bare(node)))
+    """A hash of a piece of code, whatever it calls what is private to it, and says in errors and warnings."""
+    return provenance.hashed(repr(provenance.bare(_Nameless().visit(copy.deepcopy(node)))))
+
+
+class _Nameless(ast.NodeTransformer):
+    """Numbers private names in the order in which they come, and leaves out what errors and warnings say."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, str] = {}
+
+    def visit(self, node: ast.AST) -> Any:
+        for field in ("id", "attr", "name", "asname", "arg"):
+            name = getattr(node, field, None)
+            if isinstance(name, str) and name.startswith("_") and not name.startswith("__"):
+                setattr(node, field, self.numbers.setdefault(name, f"_{len(self.numbers)}"))
+        return super().visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        if isinstance(node.exc, ast.Call):
+            node.exc.args = []
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id == "warn":
+            node.args = node.args[1:]
+        return self.generic_visit(node)
 
 
 @cache
