@@ -46,6 +46,7 @@ DEFINITIONS = (
         "scores == scores.amax(-1, keepdim=True)",
         (
             EPANECHNIKOV + "test_the_corners_of_a_square_are_kept_and_nine_new_memories_emerge",
+            EPANECHNIKOV + "test_for_some_reach_every_pattern_is_kept_and_further_memories_emerge_between_them",
             EPANECHNIKOV + "test_a_stored_pattern_is_an_exact_fixed_point_if_all_others_are_out_of_its_reach",
             EPANECHNIKOV + "test_states_come_to_rest_at_memories_and_nowhere_else",
         ),
@@ -98,14 +99,37 @@ DEFINITIONS = (
         "src/ahop/separation/sparse.py",
         "normmax_bisect(self._tempered(scores)[0], alpha=self.alpha, dim=-1)",
         "normmax_bisect(self._tempered(scores)[0], alpha=2, dim=-1)",
-        (REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",),
+        (
+            REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
+        ),
+    ),
+    Mutant(
+        "sparsemax is penalised by its whole square",
+        "src/ahop/separation/sparse.py",
+        "(weights.square().sum(-1) - 1) / 2",
+        "weights.square().sum(-1) - 1",
+        (
+            REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
+        ),
+    ),
+    Mutant(
+        "entmax has another entropy than its weights maximise",
+        "src/ahop/separation/sparse.py",
+        "(self.alpha * (self.alpha - 1))",
+        "self.alpha",
+        (ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",),
     ),
     Mutant(
         "normmax is penalised by a power of its norm",
         "src/ahop/separation/sparse.py",
         "(weights**self.alpha).sum(-1) ** (1 / self.alpha) - 1",
         "(weights**self.alpha).sum(-1) - 1",
-        (REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",),
+        (
+            REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
+        ),
     ),
     Mutant(
         "a set of k has the weight of one",
@@ -125,6 +149,7 @@ DEFINITIONS = (
         (
             SUBSETS + "test_weights_are_probabilities_that_sum_to_k_and_respect_the_order_of_scores",
             SUBSETS + "test_a_recall_says_of_each_pattern_whether_it_is_in_the_set",
+            SUBSETS + "test_noisy_sums_of_patterns_are_given_back_as_sets_at_rest_and_softmax_gives_none",
         ),
     ),
     Mutant(
@@ -132,7 +157,10 @@ DEFINITIONS = (
         "src/ahop/separation/subsets.py",
         "(weights.square().sum(-1) - self.k) / 2",
         "weights.square().sum(-1) - self.k",
-        (SUBSETS + "test_weights_are_the_gradient_of_the_conjugate",),
+        (
+            SUBSETS + "test_weights_are_the_gradient_of_the_conjugate",
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
+        ),
     ),
     Mutant(
         "the energy of a dot product has no bowl",
@@ -142,6 +170,7 @@ DEFINITIONS = (
         (
             ENERGY + "test_energies_of_continuous_networks_never_rise",
             ENERGY + "test_energies_of_sparse_weights_and_of_sets_never_rise",
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
         ),
     ),
     Mutant(
@@ -152,6 +181,7 @@ DEFINITIONS = (
         (
             REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",
             GAUSSIAN + "test_means_beside_deviations_are_the_published_memory_of_gaussians_without_correlations",
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
         ),
     ),
     Mutant(
@@ -171,13 +201,27 @@ DEFINITIONS = (
             LOSS + "test_its_gradient_is_the_weights_less_the_target",
         ),
     ),
+    Mutant(
+        "distances are not squared",
+        "src/ahop/similarity/fixed.py",
+        "return 0 - squared_distances(patterns, queries, observed)",
+        "return 0 - squared_distances(patterns, queries, observed).sqrt()",
+        (
+            EPANECHNIKOV + "test_its_energy_is_that_of_the_paper",
+            EPANECHNIKOV + "test_with_softmax_no_memory_emerges_as_long_as_every_pattern_is_kept",
+            GAUSSIAN + "test_means_beside_deviations_are_the_published_memory_of_gaussians_without_correlations",
+        ),
+    ),
     # --- memories ---------------------------------------------------------------------------------------------
     Mutant(
         "f-hop draws its frequencies for another temperature",
         "src/ahop/memories/fourier.py",
         "math.sqrt(self.beta) * frequencies",
         "self.beta * frequencies",
-        (FOURIER + "test_the_error_falls_as_the_root_of_the_features",),
+        (
+            FOURIER + "test_the_error_falls_as_the_root_of_the_features",
+            FOURIER + "test_the_same_features_have_a_worse_sum_the_larger_beta_and_in_the_end_a_useless_one",
+        ),
     ),
     Mutant(
         "f-hop steps along the gradient of its log density, not of its energy",
