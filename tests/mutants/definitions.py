@@ -6,6 +6,7 @@ EPANECHNIKOV = "tests/separation/test_epanechnikov.py::"
 REGULARISED = "tests/separation/test_regularised.py::"
 SUBSETS = "tests/separation/test_subsets.py::"
 LOSS = "tests/separation/test_loss.py::"
+GRADIENT = "tests/separation/test_separation.py::test_weights_are_the_gradient_of_the_conjugate"
 ENERGY = "tests/test_energy.py::"
 CONTEXT = "tests/memories/test_context.py::"
 FOURIER = "tests/memories/test_fourier.py::"
@@ -101,6 +102,7 @@ DEFINITIONS = (
         "normmax_bisect(self._tempered(scores)[0], alpha=2, dim=-1)",
         (
             REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",
+            GRADIENT,
             ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
         ),
     ),
@@ -111,6 +113,7 @@ DEFINITIONS = (
         "weights.square().sum(-1) - 1",
         (
             REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",
+            GRADIENT,
             ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
         ),
     ),
@@ -119,7 +122,10 @@ DEFINITIONS = (
         "src/ahop/separation/sparse.py",
         "(self.alpha * (self.alpha - 1))",
         "self.alpha",
-        (ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",),
+        (
+            GRADIENT,
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
+        ),
     ),
     Mutant(
         "normmax is penalised by a power of its norm",
@@ -128,6 +134,7 @@ DEFINITIONS = (
         "(weights**self.alpha).sum(-1) - 1",
         (
             REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",
+            GRADIENT,
             ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
         ),
     ),
