@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import ahop
 from ahop.energy import descend, unified_step
-from ahop.separation import Entmax, KSubsets, Normmax, Softmax
+from ahop.separation import Entmax, KSubsets, Normmax, Softmax, Sparsemax
 from ahop.similarity import Unified
 
 SLACK = 1e-9
@@ -48,6 +48,19 @@ def test_energies_of_sparse_weights_and_of_sets_never_rise(seed):
     for separation in (Normmax(1.3, 0.1), Normmax(3.0), KSubsets(3, 10.0)):
         memory = ahop.AssociativeMemory(patterns, "dot", separation)
         falls(memory, 3 * noise(4, 5, seed=seed + 1), memory.retrieve, times=4)
+
+
+@pytest.mark.parametrize(
+    "separation", [Softmax(1.7), Sparsemax(0.4), Entmax(1.3, 0.6), Normmax(1.3, 0.3), KSubsets(3, 0.4)], ids=repr
+)
+def test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it(separation):
+    patterns, states = noise(7, 5), noise(20, 5, seed=1).requires_grad_()
+    memory = ahop.AssociativeMemory(patterns, "dot", separation.double())
+    (slope,) = torch.autograd.grad(memory.energy(states).sum(), states)
+    torch.testing.assert_close(memory.retrieve(states), states - slope, atol=1e-6, rtol=0)
+    # Blends, of which a gradient says more than of exact weights.
+    weights = memory.weights(states)
+    assert ((weights > 0.01) & (weights < 0.99)).any(1).double().mean() > 0.7
 
 
 @given(seed=st.integers(0, 9999), count=st.integers(1, 12), dim=st.integers(1, 15))

@@ -33,8 +33,22 @@ def test_the_error_falls_as_the_root_of_the_features():
     assert many / few == pytest.approx(1 / 4, rel=0.3)
 
 
-def test_a_step_is_the_gradient_of_the_energy_as_autograd_has_it():
-    patterns, beta = noise(5, 4), 2.0
+@pytest.mark.parametrize("beta", [1.0, 4.0, 16.0])
+def test_the_same_features_have_a_worse_sum_the_larger_beta_and_in_the_end_a_useless_one(beta):
+    """It is wrong by what its features are, whatever beta, but away from patterns it falls exponentially with beta."""
+    wrong = []
+    for seed in range(3):
+        patterns = 0.3 * noise(200, 8, seed=seed)
+        queries = patterns[:50] + 0.3 * noise(50, 8, seed=seed + 1)
+        found = made(patterns, features=2000, beta=beta, seed=seed).energy(queries)
+        wrong.append((beta * (exact(patterns, queries, beta) - found)).expm1().abs())
+    least, most = {1.0: (0, 0.05), 4.0: (0.05, 0.3), 16.0: (1.5, math.inf)}[beta]
+    assert least < torch.cat(wrong).median().item() < most
+
+
+@pytest.mark.parametrize("beta", [0.3, 2.0, 16.0])
+def test_a_step_is_the_gradient_of_the_energy_as_autograd_has_it(beta):
+    patterns = noise(5, 4)
     memory = made(patterns, beta=beta)
     state = (patterns + 0.1 * noise(5, 4, seed=1)).requires_grad_()
     (slope,) = torch.autograd.grad(memory.energy(state).sum(), state)

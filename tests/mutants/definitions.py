@@ -4,11 +4,17 @@ from tests.mutants.mutant import Mutant
 
 EPANECHNIKOV = "tests/separation/test_epanechnikov.py::"
 REGULARISED = "tests/separation/test_regularised.py::"
+SUBSETS = "tests/separation/test_subsets.py::"
+LOSS = "tests/separation/test_loss.py::"
+GRADIENT = "tests/separation/test_separation.py::test_weights_are_the_gradient_of_the_conjugate"
+ENERGY = "tests/test_energy.py::"
 CONTEXT = "tests/memories/test_context.py::"
+FOURIER = "tests/memories/test_fourier.py::"
 GAUSSIAN = "tests/memories/test_gaussian.py::"
 SCATTERED = "tests/memories/test_oracle.py::test_a_pattern_that_scatters_is_as_likely_as_the_mean_over_where_it_may_be"
 SPREAD = "tests/memories/test_scattered.py::"
 SEQUENCE = "tests/memories/test_sequence.py::"
+TRANSFORMER = "tests/nn/test_transformer.py::"
 
 DEFINITIONS = (
     # --- separations ------------------------------------------------------------------------------------------
@@ -20,6 +26,8 @@ DEFINITIONS = (
         (
             EPANECHNIKOV + "test_the_reach_is_what_its_docstring_says",
             EPANECHNIKOV + "test_its_energy_is_that_of_the_paper",
+            EPANECHNIKOV + "test_a_stored_pattern_is_an_exact_fixed_point_if_all_others_are_out_of_its_reach",
+            EPANECHNIKOV + "test_states_come_to_rest_at_memories_and_nowhere_else",
         ),
     ),
     Mutant(
@@ -27,14 +35,22 @@ DEFINITIONS = (
         "src/ahop/separation/epanechnikov.py",
         "return shares((self._heights(scores) > 0).to(scores.dtype))",
         "return shares(self._heights(scores))",
-        (EPANECHNIKOV + "test_its_step_goes_down_the_gradient_and_its_energy_never_rises",),
+        (
+            EPANECHNIKOV + "test_its_step_goes_down_the_gradient_and_its_energy_never_rises",
+            EPANECHNIKOV + "test_states_come_to_rest_at_memories_and_nowhere_else",
+        ),
     ),
     Mutant(
         "the nearest within reach is alone, so that no new memory emerges",
         "src/ahop/separation/epanechnikov.py",
         "self._heights(scores) > 0",
         "scores == scores.amax(-1, keepdim=True)",
-        (EPANECHNIKOV + "test_the_corners_of_a_square_are_kept_and_nine_new_memories_emerge",),
+        (
+            EPANECHNIKOV + "test_the_corners_of_a_square_are_kept_and_nine_new_memories_emerge",
+            EPANECHNIKOV + "test_for_some_reach_every_pattern_is_kept_and_further_memories_emerge_between_them",
+            EPANECHNIKOV + "test_a_stored_pattern_is_an_exact_fixed_point_if_all_others_are_out_of_its_reach",
+            EPANECHNIKOV + "test_states_come_to_rest_at_memories_and_nowhere_else",
+        ),
     ),
     Mutant(
         "a query that no pattern reaches has an answer",
@@ -51,6 +67,32 @@ DEFINITIONS = (
         (
             REGULARISED + "test_margins_are_those_that_are_published",
             REGULARISED + "test_from_the_margin_on_weights_are_exact_and_before_it_they_are_not",
+            REGULARISED + "test_one_step_retrieves_a_pattern_exactly_where_it_leads_by_the_margin",
+            LOSS + "test_it_is_zero_once_the_target_leads_by_the_margin_and_not_before",
+        ),
+    ),
+    Mutant(
+        "normmax has another margin",
+        "src/ahop/separation/sparse.py",
+        "** (1 / self.alpha) - 1\n\n    @property\n    def margin(self) -> float:\n        return 1.0",
+        "** (1 / self.alpha) - 1\n\n    @property\n    def margin(self) -> float:\n        return 1 / self.alpha",
+        (
+            REGULARISED + "test_margins_are_those_that_are_published",
+            REGULARISED + "test_from_the_margin_on_weights_are_exact_and_before_it_they_are_not",
+            REGULARISED + "test_one_step_retrieves_a_pattern_exactly_where_it_leads_by_the_margin",
+            LOSS + "test_it_is_zero_once_the_target_leads_by_the_margin_and_not_before",
+        ),
+    ),
+    Mutant(
+        "sets have another margin",
+        "src/ahop/separation/subsets.py",
+        "    def margin(self) -> float:\n        return 1.0",
+        "    def margin(self) -> float:\n        return 0.5",
+        (
+            REGULARISED + "test_margins_are_those_that_are_published",
+            REGULARISED + "test_from_the_margin_on_weights_are_exact_and_before_it_they_are_not",
+            REGULARISED + "test_one_step_retrieves_a_pattern_exactly_where_it_leads_by_the_margin",
+            LOSS + "test_it_is_zero_once_the_target_leads_by_the_margin_and_not_before",
         ),
     ),
     Mutant(
@@ -58,14 +100,43 @@ DEFINITIONS = (
         "src/ahop/separation/sparse.py",
         "normmax_bisect(self._tempered(scores)[0], alpha=self.alpha, dim=-1)",
         "normmax_bisect(self._tempered(scores)[0], alpha=2, dim=-1)",
-        (REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",),
+        (
+            REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",
+            GRADIENT,
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
+        ),
+    ),
+    Mutant(
+        "sparsemax is penalised by its whole square",
+        "src/ahop/separation/sparse.py",
+        "(weights.square().sum(-1) - 1) / 2",
+        "weights.square().sum(-1) - 1",
+        (
+            REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",
+            GRADIENT,
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
+        ),
+    ),
+    Mutant(
+        "entmax has another entropy than its weights maximise",
+        "src/ahop/separation/sparse.py",
+        "(self.alpha * (self.alpha - 1))",
+        "self.alpha",
+        (
+            GRADIENT,
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
+        ),
     ),
     Mutant(
         "normmax is penalised by a power of its norm",
         "src/ahop/separation/sparse.py",
         "(weights**self.alpha).sum(-1) ** (1 / self.alpha) - 1",
         "(weights**self.alpha).sum(-1) - 1",
-        (REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",),
+        (
+            REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",
+            GRADIENT,
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
+        ),
     ),
     Mutant(
         "a set of k has the weight of one",
@@ -73,8 +144,51 @@ DEFINITIONS = (
         "budget=self.k, dim=-1",
         "budget=1, dim=-1",
         (
-            "tests/separation/test_subsets.py"
-            "::test_weights_are_probabilities_that_sum_to_k_and_respect_the_order_of_scores",
+            SUBSETS + "test_weights_are_probabilities_that_sum_to_k_and_respect_the_order_of_scores",
+            SUBSETS + "test_weights_are_the_gradient_of_the_conjugate",
+        ),
+    ),
+    Mutant(
+        "what is read out of a set is its mean",
+        "src/ahop/separation/subsets.py",
+        "return torch.where(exact, (leads >= 0).to(weights.dtype), weights)",
+        "return torch.where(exact, (leads >= 0).to(weights.dtype), weights) / self.k",
+        (
+            SUBSETS + "test_weights_are_probabilities_that_sum_to_k_and_respect_the_order_of_scores",
+            SUBSETS + "test_a_recall_says_of_each_pattern_whether_it_is_in_the_set",
+            SUBSETS + "test_noisy_sums_of_patterns_are_given_back_as_sets_at_rest_and_softmax_gives_none",
+        ),
+    ),
+    Mutant(
+        "sets are penalised by their whole square",
+        "src/ahop/separation/subsets.py",
+        "(weights.square().sum(-1) - self.k) / 2",
+        "weights.square().sum(-1) - self.k",
+        (
+            SUBSETS + "test_weights_are_the_gradient_of_the_conjugate",
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
+        ),
+    ),
+    Mutant(
+        "the energy of a dot product has no bowl",
+        "src/ahop/energy.py",
+        "return energy if bowl is None else energy + bowl",
+        "return energy",
+        (
+            ENERGY + "test_energies_of_continuous_networks_never_rise",
+            ENERGY + "test_energies_of_sparse_weights_and_of_sets_never_rise",
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
+        ),
+    ),
+    Mutant(
+        "the energy of softmax is that of another temperature",
+        "src/ahop/separation/tempered.py",
+        "torch.logsumexp(gaps, dim=-1) / self.beta + best",
+        "torch.logsumexp(gaps, dim=-1) + best",
+        (
+            REGULARISED + "test_no_other_weights_have_a_higher_regularised_score",
+            GAUSSIAN + "test_means_beside_deviations_are_the_published_memory_of_gaussians_without_correlations",
+            ENERGY + "test_a_step_with_dot_products_is_one_along_the_gradient_of_the_energy_as_autograd_has_it",
         ),
     ),
     Mutant(
@@ -82,9 +196,27 @@ DEFINITIONS = (
         "src/ahop/separation/loss.py",
         "separation.conjugate(leads) + regulariser - (target * leads).sum(-1)",
         "separation.conjugate(leads) - (target * leads).sum(-1)",
+        (LOSS + "test_a_loss_is_zero_where_the_weights_are_the_target_and_above_zero_elsewhere",),
+    ),
+    Mutant(
+        "a loss is the cross-entropy whatever its separation",
+        "src/ahop/separation/loss.py",
+        "separation.conjugate(leads) + regulariser",
+        "torch.logsumexp(leads, -1) + regulariser",
         (
-            "tests/separation/test_loss.py"
-            "::test_a_loss_is_zero_where_the_weights_are_the_target_and_above_zero_elsewhere",
+            LOSS + "test_it_is_zero_once_the_target_leads_by_the_margin_and_not_before",
+            LOSS + "test_its_gradient_is_the_weights_less_the_target",
+        ),
+    ),
+    Mutant(
+        "distances are not squared",
+        "src/ahop/similarity/fixed.py",
+        "return 0 - squared_distances(patterns, queries, observed)",
+        "return 0 - squared_distances(patterns, queries, observed).sqrt()",
+        (
+            EPANECHNIKOV + "test_its_energy_is_that_of_the_paper",
+            EPANECHNIKOV + "test_with_softmax_no_memory_emerges_as_long_as_every_pattern_is_kept",
+            GAUSSIAN + "test_means_beside_deviations_are_the_published_memory_of_gaussians_without_correlations",
         ),
     ),
     # --- memories ---------------------------------------------------------------------------------------------
@@ -93,14 +225,34 @@ DEFINITIONS = (
         "src/ahop/memories/fourier.py",
         "math.sqrt(self.beta) * frequencies",
         "self.beta * frequencies",
-        ("tests/memories/test_fourier.py::test_the_error_falls_as_the_root_of_the_features",),
+        (
+            FOURIER + "test_the_error_falls_as_the_root_of_the_features",
+            FOURIER + "test_the_same_features_have_a_worse_sum_the_larger_beta_and_in_the_end_a_useless_one",
+        ),
+    ),
+    Mutant(
+        "f-hop steps along the gradient of its log density, not of its energy",
+        "src/ahop/memories/fourier.py",
+        "/ (self.beta * found[:, None])",
+        "/ found[:, None]",
+        (FOURIER + "test_a_step_is_the_gradient_of_the_energy_as_autograd_has_it",),
     ),
     Mutant(
         "q-hop takes what came before for what comes next",
         "src/ahop/memories/sequence.py",
         "torch.cat([patterns[1:], patterns[-1:]])",
         "torch.cat([patterns[:1], patterns[:-1]])",
-        (SEQUENCE + "test_a_sequence_is_replayed_from_a_damaged_hint_and_its_end_stays",),
+        (
+            SEQUENCE + "test_a_sequence_is_replayed_from_a_damaged_hint_and_its_end_stays",
+            SEQUENCE + "test_a_step_is_the_sum_of_the_definition",
+        ),
+    ),
+    Mutant(
+        "powers forget the sign of a score",
+        "src/ahop/separation/fixed.py",
+        "scores / scores.abs().amax(-1, keepdim=True)",
+        "scores.abs() / scores.abs().amax(-1, keepdim=True)",
+        (SEQUENCE + "test_a_step_is_the_sum_of_the_definition",),
     ),
     Mutant(
         "q-hop is not pushed on once it has dwelt",
@@ -198,13 +350,30 @@ DEFINITIONS = (
         "src/ahop/nn/transformer.py",
         "linear(asked, self.query.weight.T) + linear(asking, self.key.weight.T)",
         "linear(asked, self.query.weight.T)",
-        ("tests/nn/test_transformer.py::test_a_step_is_the_gradient_of_the_energy_as_autograd_has_it",),
+        (TRANSFORMER + "test_a_step_is_the_gradient_of_the_energy_as_autograd_has_it",),
     ),
     Mutant(
         "an energy transformer asks itself",
         "src/ahop/nn/transformer.py",
         "blocked = torch.eye(length, dtype=torch.bool, device=tokens.device)",
         "blocked = torch.zeros(length, length, dtype=torch.bool, device=tokens.device)",
-        ("tests/nn/test_transformer.py::test_the_energy_is_the_formula",),
+        (TRANSFORMER + "test_the_energy_is_the_formula",),
+    ),
+    Mutant(
+        "tokens are pushed away from the patterns that they look up",
+        "src/ahop/nn/transformer.py",
+        "return attention + linear(self._looked_up(normal, padding), self.patterns.T)",
+        "return attention - linear(self._looked_up(normal, padding), self.patterns.T)",
+        (
+            TRANSFORMER + "test_a_step_is_the_gradient_of_the_energy_as_autograd_has_it",
+            TRANSFORMER + "test_the_energy_falls_at_every_step",
+        ),
+    ),
+    Mutant(
+        "the norm of an energy transformer is the gradient of another spread",
+        "src/ahop/nn/transformer.py",
+        "tokens.var(-1, correction=0)",
+        "tokens.var(-1, correction=1)",
+        (TRANSFORMER + "test_the_norm_is_the_gradient_of_its_lagrangian",),
     ),
 )

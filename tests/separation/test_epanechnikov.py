@@ -24,16 +24,23 @@ def noise(*shape, seed=0):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
+def means_of_sets(patterns):
+    """The mean of every set of patterns, and which patterns are in each."""
+    sets = torch.tensor(list(itertools.product([False, True], repeat=len(patterns)))[1:])
+    return sets.to(patterns) @ patterns / sets.sum(1, keepdim=True), sets
+
+
+def crowd(count, dim, seed):
+    """Patterns in a box, and how far the nearest two are apart."""
+    patterns = torch.rand(count, dim, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return patterns, torch.pdist(patterns).min().item()
+
+
 def memories(patterns, reach):
     """All local minima of the energy: means of some patterns that these reach, and no others do."""
-    found = []
-    for size in range(1, len(patterns) + 1):
-        for some in itertools.combinations(range(len(patterns)), size):
-            mean = patterns[list(some)].mean(0)
-            near = (patterns - mean).norm(dim=1) < reach
-            if near.nonzero().squeeze(1).tolist() == list(some):
-                found.append(mean)
-    return torch.stack(found)
+    means, sets = means_of_sets(patterns)
+    near = (patterns - means[:, None]).norm(dim=-1) < reach
+    return means[(near == sets).all(1)]
 
 
 def within(points, others):
@@ -105,6 +112,46 @@ def test_states_come_to_rest_at_memories_and_nowhere_else(seed, reach):
     rest = memory.retrieve(starts, steps=None)
     assert bool(within(rest[known], expected).all())
     torch.testing.assert_close(rest[~known], starts[~known])
+
+
+@pytest.mark.parametrize("dim", [2, 4])
+@pytest.mark.parametrize("count", [4, 6, 8, 10])
+def test_for_some_reach_every_pattern_is_kept_and_further_memories_emerge_between_them(count, dim):
+    for seed in range(3):
+        patterns, nearest = crowd(count, dim, seed)
+        emerged = []
+        # Beyond a half of the least distance, there is the middle of these two. Up to its 0.86, no other reaches it.
+        for share in (0.4, 0.6, 0.85, 0.99):
+            memory, expected = memory_of(patterns, share * nearest), memories(patterns, share * nearest)
+            assert bool(within(patterns, expected).all())
+            torch.testing.assert_close(memory.retrieve(expected), expected)
+            rest = memory.retrieve(expected + 1e-4 * nearest * noise(len(expected), dim, seed=seed), steps=None)
+            assert within(rest, expected).double().mean() > 0.9
+            emerged.append(int((~within(expected, patterns)).sum()))
+        assert emerged[0] == 0 and min(emerged[1:]) > 0
+        lost = memory_of(patterns, 1.01 * nearest)
+        assert (lost.retrieve(patterns) != patterns).any(1).sum() >= 2
+
+
+@pytest.mark.parametrize("dim", [2, 4])
+@pytest.mark.parametrize("count", [4, 6, 8, 10])
+def test_with_softmax_no_memory_emerges_as_long_as_every_pattern_is_kept(count, dim):
+    for seed in range(3):
+        patterns, nearest = crowd(count, dim, seed)
+        means, sets = means_of_sets(patterns)
+        means = means[sets.sum(1) <= 3]
+        starts = torch.cat([patterns, means + 0.01 * nearest * noise(*means.shape, seed=seed)])
+        kept, emerged = [], []
+        for width in (0.1, 0.2, 0.3, 0.4, 0.45, 0.7, 1.0, 1.5):
+            memory = ahop.AssociativeMemory(patterns, "distance", Softmax(1 / (2 * (width * nearest) ** 2)))
+            rest = memory.retrieve(starts, steps=None, tolerance=1e-6, max_steps=5000)
+            # Gaussians keep no pattern exactly: a tenth of the way to the nearest other is near enough.
+            near = 0.1 * nearest
+            kept.append(bool(((rest[:count] - patterns).norm(dim=1) < near).all()))
+            emerged.append(bool((torch.cdist(rest, patterns) > near).all(1).any()))
+        assert kept[:4] == [True] * 4 and not any(kept[5:])
+        assert not any(emerged[:4]) and emerged[5:].count(True) >= 2
+        assert not any(all(both) for both in zip(kept, emerged, strict=True))
 
 
 def test_a_stranger_has_no_probability_and_stays_where_it_is():

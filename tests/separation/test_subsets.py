@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ahop
-from ahop.separation import KSubsets, Sparsemax
+from ahop.separation import KSubsets, Softmax, Sparsemax
 
 
 def score_vectors(least):
@@ -63,6 +63,31 @@ def test_a_recall_says_of_each_pattern_whether_it_is_in_the_set():
     found = memory.recall(patterns[1] + patterns[3], k=3)
     assert sorted(found.indices[:2].tolist()) == [1, 3] and found.probabilities.tolist() == [1.0, 1.0, 0.0]
     torch.testing.assert_close(memory.retrieve(patterns[1] + patterns[3]), patterns[1] + patterns[3])
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_noisy_sums_of_patterns_are_given_back_as_sets_at_rest_and_softmax_gives_none(k):
+    """Without noise, a large beta of softmax stays at the mean of two, which is no minimum of its energy."""
+
+    def draw(*shape, seed):
+        return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+    for seed in range(3):
+        patterns = torch.nn.functional.normalize(draw(40, 200, seed=seed), dim=1)
+        chosen = draw(20, 40, seed=seed + 10).topk(k).indices.sort().values
+        sums = patterns[chosen].sum(1)
+        queries = sums + 0.03 * draw(20, 200, seed=seed + 20)
+        memory = ahop.AssociativeMemory(patterns, "dot", KSubsets(k, 8.0).double())
+        rest = memory.retrieve(queries, steps=None)
+        whole = (memory.recall(rest, k=k).indices.sort().values == chosen).all(1)
+        assert whole.double().mean() > 0.9
+        torch.testing.assert_close(rest[whole], sums[whole])
+        for beta in (1.0, 4.0, 16.0, 64.0):
+            plain = ahop.AssociativeMemory(patterns, "dot", Softmax(beta).double())
+            rest = plain.retrieve(queries, steps=None, max_steps=5000)
+            # At one pattern or at a blur of many: not even the direction of the sum is left.
+            assert bool((torch.cosine_similarity(rest, sums) < 0.9).all())
+            assert (plain.recall(rest, k=k).indices.sort().values == chosen).all(1).double().mean() < 0.4
 
 
 def test_a_pattern_that_the_prior_rules_out_is_in_no_set():
