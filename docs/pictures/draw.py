@@ -33,7 +33,7 @@ def as_text(path: Path) -> None:
 def as_pixels(path: Path) -> None:
     """The picture that was drawn last, as PNG."""
     file = io.BytesIO()
-    plt.savefig(file, dpi=62, transparent=True)
+    plt.savefig(file, dpi=58, transparent=True)
     few = Image.open(file).quantize(64, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
 

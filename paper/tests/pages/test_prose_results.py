@@ -237,10 +237,10 @@ def how_sure():
         gaps = certainty(way)
         name = max(gaps, key=gaps.get)
         surest[name] = points(gaps[name]).removeprefix("0")
-    assert list(surest) == ["log-normal gains", "MS2", "gas"]
+    assert list(surest) == ["log-normal gains", "text models", "gas"]
     answers, few, many = surest.values()
     return (
-        f"by {answers} points at most after twenty checked answers (gains), {few} with twenty labels (MS2) and {many}"
+        f"by {answers} points at most after twenty checked answers (gains), {few} with twenty labels (text models) and {many}"
         " with a hundred (gas)"
     )
 
