@@ -6,6 +6,7 @@ import ahop
 from ahop._queries import Queries
 from ahop.comparison import comparing
 from ahop.comparison.plain import BASELINES, Fold
+from ahop.linkage.alternatives import regressed
 from ahop.memories import BayesianHopfield
 from ahop.memories.names import known_names
 
@@ -27,7 +28,13 @@ def named(found):
 
 def test_baselines_come_first_then_b_hop_then_the_other_memories_and_each_query_judges_once(few):
     found = ahop.compare(PATTERNS, QUERIES, ORIGINS)
-    assert [row.name for row in found.rows] == [*(one.name for one in BASELINES), "b-hop", "hop", "m-hop"]
+    assert [row.name for row in found.rows] == [
+        *(one.name for one in BASELINES),
+        "b-hop",
+        "b-hop, no labels",
+        "hop",
+        "m-hop",
+    ]
     assert all(len(row.right) == 24 for row in found.judged)
     by_name = named(found)
     assert by_name["b-hop"].accuracy > by_name["nearest by L2"].accuracy and by_name["b-hop"].confidence > 0
@@ -39,14 +46,15 @@ def test_no_memory_is_judged_by_an_origin_that_it_has_learned_from(few, monkeypa
     ahop.compare(PATTERNS, QUERIES, ORIGINS)
     origin = {row.numpy().tobytes(): int(place) for row, place in zip(QUERIES, ORIGINS, strict=True)}
     fits = watch.of("fit")
-    assert len(fits) == 2
+    # Without labels as with them.
+    assert len(fits) == 4
     judged = []
     for fit in fits:
         recall = next(call for call in watch.after(fit) if call.what == "recall")
         learned, asked = ({origin[row] for row in rows(call.queries.numpy())} for call in (fit, recall))
         apart(learned, asked)
         judged += sorted(asked)
-    assert sorted(judged) == list(range(12))
+    assert sorted(judged) == sorted(2 * list(range(12)))
 
 
 def test_patterns_that_are_stored_twice_count_as_one(monkeypatch):
@@ -121,3 +129,25 @@ def test_what_cannot_be_compared_is_refused():
         ahop.compare(PATTERNS, QUERIES, ORIGINS - 1)
     with pytest.raises(ValueError, match="origins must include at least 2 patterns, for some to be held out; got 1"):
         ahop.compare(PATTERNS, QUERIES, 0 * ORIGINS)
+
+
+def test_csls_takes_from_each_pattern_how_near_it_is_to_queries():
+    draw = torch.Generator().manual_seed(3)
+    patterns, queries = torch.randn(40, 6, generator=draw), torch.randn(30, 6, generator=draw)
+    origins = torch.arange(20)
+    fold = Fold(patterns, Queries(queries[:20]), origins, Queries(queries[20:]))
+    plain, corrected = (one.answer for one in BASELINES if one.name.startswith("ridge regression"))
+    centre = patterns.mean(0)
+    predicted = regressed(queries[:20], patterns[origins], queries[20:]) - centre
+    cosines = torch.cosine_similarity(predicted[:, None], (patterns - centre)[None], dim=-1)
+    hubness = cosines.topk(10, 0).values.mean(0)
+    assert plain(fold).equal(cosines.argmax(1)) and corrected(fold).equal((2 * cosines - hubness).argmax(1))
+    assert not plain(fold).equal(corrected(fold))
+
+
+def test_without_labels_b_hop_learns_from_the_same_queries_and_no_origins(few, monkeypatch):
+    watch = Watch(monkeypatch).on(BayesianHopfield, "fit", lambda self, *_, **__: self)
+    ahop.compare(PATTERNS, QUERIES, ORIGINS)
+    with_labels, without = watch.of("fit")[:2], watch.of("fit")[2:]
+    assert all(one.queries.equal(other.queries) for one, other in zip(with_labels, without, strict=True))
+    assert all(one.origins is None for one in without) and all(one.origins is not None for one in with_labels)

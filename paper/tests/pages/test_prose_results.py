@@ -240,8 +240,8 @@ def how_sure():
     assert list(surest) == ["log-normal gains", "text models", "gas"]
     answers, few, many = surest.values()
     return (
-        f"by {answers} points at most after twenty checked answers (gains), {few} with twenty labels (text models) and {many}"
-        " with a hundred (gas)"
+        f"by {answers} points at most after twenty checked answers (gains), {few} with twenty labels (text models) and"
+        f" {many} with a hundred (gas)"
     )
 
 

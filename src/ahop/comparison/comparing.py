@@ -36,8 +36,10 @@ def compare(
     """Every memory and baseline, by how often it finds origins that were held out.
 
     Baselines are the nearest pattern by L2, by cosine, by the cosine of rows around the mean of their side and by
-    correlation, and the cosine after ridge regression. Half of the patterns that queries come from teach and the other
-    half judge, and the other way round (cross-validation); all are stored. What cannot be used on such data says why.
+    correlation, and the cosine after ridge regression, as it is and corrected for hubness among the queries to answer
+    (CSLS). ``b-hop, no labels`` learns from the same queries without their origins. Half of the patterns that queries
+    come from teach and the other half judge, and the other way round (cross-validation); all are stored. What cannot be
+    used on such data says why.
 
     Args:
         patterns: ``(N, d)``.
@@ -67,6 +69,9 @@ def compare(
     memories = sorted(known_names(), key=lambda name: name != BayesianHopfield.name)
     answers: list[tuple[str, _Answer]] = [(one.name, partial(_baseline, one)) for one in BASELINES]
     answers += [(name, partial(_memory, name, seed)) for name in memories]
+    # Beside the same memory with labels.
+    unlabelled = partial(_memory, BayesianHopfield.name, seed, labelled=False)
+    answers.insert(len(BASELINES) + 1, (f"{BayesianHopfield.name}, no labels", unlabelled))
     # What is timed is work, not the imports of whoever comes first.
     import_module("sklearn.linear_model")
     rows = []
@@ -84,7 +89,7 @@ def _baseline(one: Baseline, fold: Fold) -> tuple[Tensor, None]:
     return one.answer(fold), None
 
 
-def _memory(name: str, seed: int, fold: Fold) -> tuple[Tensor, Tensor]:
+def _memory(name: str, seed: int, fold: Fold, labelled: bool = True) -> tuple[Tensor, Tensor]:
     """The first choices of a memory that has learned, where it can."""
     memory = create(name, fold.patterns)
     if not isinstance(memory, AssociativeMemory):
@@ -93,7 +98,8 @@ def _memory(name: str, seed: int, fold: Fold) -> tuple[Tensor, Tensor]:
         memory.fit()
     elif memory.learns:
         options = {"seed": seed, "verbose": False} if isinstance(memory, BayesianHopfield) else {}
-        memory.fit(fold.queries.rows, fold.origins, observed=fold.queries.observed, **options)
+        origins = fold.origins if labelled else None
+        memory.fit(fold.queries.rows, origins, observed=fold.queries.observed, **options)
     found = memory.recall(fold.asked.rows, observed=fold.asked.observed)
     return found.indices[:, 0], found.probabilities[:, 0]
 

@@ -8,10 +8,15 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
+from ahop._blocks import split
 from ahop._queries import Queries
 from ahop.linkage.alternatives import nearest, regressed
 from ahop.similarity.squares import squared_distances
+
+# Queries by which the hubness of a pattern is measured.
+_HUB_NEIGHBOURS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +70,23 @@ def _by_correlation(fold: Fold) -> Tensor:
 
 
 def _by_regression(fold: Fold) -> Tensor:
+    return nearest(*_regressed(fold))
+
+
+def _by_regression_and_csls(fold: Fold) -> Tensor:
+    patterns, queries = (normalize(rows, dim=1) for rows in _regressed(fold))
+    # How near queries come to each pattern, hubs most of all (Conneau and others, 2018).
+    count = min(_HUB_NEIGHBOURS, len(queries))
+    columns = split(len(patterns), len(queries) * patterns.element_size())
+    hubness = torch.cat([(patterns[part] @ queries.mT).topk(count, 1).values.mean(1) for part in columns])
+    parts = split(len(queries), len(patterns) * patterns.element_size())
+    return torch.cat([(2 * queries[part] @ patterns.mT - hubness).argmax(1) for part in parts])
+
+
+def _regressed(fold: Fold) -> tuple[Tensor, Tensor]:
+    """Patterns and predictions of them by ridge regression, both around the mean of the patterns."""
     centre = fold.patterns.mean(0)
-    return nearest(fold.patterns - centre, regressed(fold.train, fold.patterns[fold.origins], fold.wanted) - centre)
+    return fold.patterns - centre, regressed(fold.train, fold.patterns[fold.origins], fold.wanted) - centre
 
 
 class Baseline(NamedTuple):
@@ -89,4 +109,5 @@ BASELINES = (
     Baseline("nearest by centred cosine", _by_centred_cosine),
     Baseline("nearest by correlation", _by_correlation),
     Baseline("ridge regression, cosine", _by_regression, maps=True),
+    Baseline("ridge regression, CSLS", _by_regression_and_csls, maps=True),
 )
