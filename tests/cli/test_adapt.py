@@ -8,7 +8,7 @@ import ahop
 from ahop import linkage, tables
 from ahop.cli import app
 from ahop.estimators import transfer
-from ahop.linkage import adapt, correct
+from ahop.linkage import adapt, gaps
 from ahop.tables import read, write
 
 
@@ -109,7 +109,7 @@ def test_missing_values_are_filled_in_by_what_the_other_columns_say():
     draw = np.random.default_rng(0)
     rows = draw.normal(size=(40, 1)) @ draw.normal(size=(1, 12)) + 0.01 * draw.normal(size=(40, 12))
     lost = draw.random(rows.shape) < 0.1
-    filled = correct._filled(np.where(lost, np.nan, rows))
+    filled = gaps.filled(np.where(lost, np.nan, rows))
     assert (filled[~lost] == rows[~lost]).all() and np.abs(filled - rows)[lost].max() < 0.1 * rows.std()
 
 
@@ -139,6 +139,61 @@ def test_rows_with_decimal_commas_are_corrected_with_decimal_commas(tmp_path, in
     assert adapted(tmp_path, "1.csv", "2.csv", "corrected.csv")[0] == 0
     assert "." not in (tmp_path / "corrected.csv").read_text()
     assert np.abs(read(tmp_path / "corrected.csv", "run").values - instruments[:30]).max() < 0.1
+
+
+def test_the_next_batch_is_corrected_by_what_pairs_taught_before(tmp_path, instruments, monkeypatch):
+    monkeypatch.setattr(transfer, "_RANKS", (1,))
+    kept, names = str(tmp_path / "kept"), list("abcde")
+    code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.csv", "--save", kept)
+    assert code == 0 and "kept (the correction)" in text
+    further = 3 + 1.2 * instruments[30:]
+    further[4, 2] = np.nan
+    cells = ([None if np.isnan(cell) else cell for cell in column] for column in further.T)
+    batch = {"run": [f"n{row}" for row in range(30)], **dict(zip(names, cells, strict=True))}
+    write(batch, tmp_path / "next.csv")
+    asked = [str(tmp_path / "next.csv"), "--model", kept, "--out", str(tmp_path / "next-corrected.csv")]
+    result = CliRunner().invoke(app, ["adapt", *asked])
+    assert result.exit_code == 0 and "as saved in" in result.output, result.output
+    table = read(tmp_path / "next-corrected.csv", "run")
+    gap = np.isnan(further)
+    assert np.isnan(table.values[gap]).all() and table.ids.tolist() == [f"n{row}" for row in range(30)]
+    assert np.abs(table.values - instruments[30:])[~gap].max() < 0.1
+    # The same rows are corrected in the same way once more.
+    again = [str(tmp_path / "2.csv"), "--model", kept, "--out", str(tmp_path / "again.csv")]
+    assert CliRunner().invoke(app, ["adapt", *again]).exit_code == 0
+    assert (tmp_path / "again.csv").read_text() == (tmp_path / "corrected.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--metric", "cosine"], "--metric must be left out: --model holds a correction, which is used as it is"),
+        (["--pairs", "known.csv"], "--pairs must be left out"),
+        (["damaged"], "correction.safetensors is damaged"),
+        (["1.csv", "2.csv"], "files must be INCOMING alone, since --model corrects it"),
+        (["fewer.csv"], "fewer.csv lacks columns that the model was made with: 'e'"),
+    ],
+)
+def test_what_a_kept_correction_cannot_take_is_refused_in_one_line_and_nothing_written(
+    tmp_path, instruments, monkeypatch, options, message
+):
+    monkeypatch.setattr(transfer, "_RANKS", (1,))
+    monkeypatch.chdir(tmp_path)
+    assert adapted(tmp_path, "1.csv", "2.csv", "corrected.csv", "--save", str(tmp_path / "kept"))[0] == 0
+    write({"run": ["x"], **{name: [1.0] for name in "abcd"}}, tmp_path / "fewer.csv")
+    files = [option for option in options if option.endswith(".csv") and "--pairs" not in options] or ["2.csv"]
+    if options == ["damaged"]:
+        (tmp_path / "kept" / "correction.safetensors").write_bytes(b"no numbers")
+    rest = options if options[0].startswith("--") else []
+    result = CliRunner().invoke(app, ["adapt", *files, "--model", "kept", "--out", "more.csv", *rest])
+    assert result.exit_code == 2 and message in result.output and not (tmp_path / "more.csv").exists()
+
+
+def test_a_correction_without_pairs_is_not_kept(tmp_path, instruments):
+    kept = tmp_path / "kept"
+    code, text = adapted(tmp_path, "1.csv", "2.csv", "corrected.csv", "--save", str(kept), pairs=False)
+    assert code == 2 and "--save keeps corrections that known pairs have taught: give --pairs" in text
+    assert not kept.exists() and not (tmp_path / "corrected.csv").exists()
 
 
 def test_columns_with_units_of_their_own_count_alike_where_a_transfer_is_chosen(tmp_path, monkeypatch):
@@ -206,8 +261,6 @@ def test_the_next_batch_is_adapted_by_the_model_of_the_first_as_it_is(tmp_path, 
 
 def test_what_a_given_model_cannot_take_is_refused_in_one_line_and_nothing_written(tmp_path, instruments):
     before = sorted(path.name for path in tmp_path.iterdir())
-    code, text = adapted(tmp_path, "1.csv", "2.csv", "out.csv", "--save", str(tmp_path / "model"))
-    assert code == 2 and "error: --save keeps what makes queries for an index, not corrections" in text
     code, text = adapted(tmp_path, "1.csv", "2.csv", "out.csv", "--model", str(tmp_path))
     assert code == 2 and "files must be INCOMING alone, since --model holds what is stored" in text
     result = by_model(tmp_path, "adapt", tmp_path / "2.csv", "--out", tmp_path / "out.csv")

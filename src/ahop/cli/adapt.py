@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ahop.cli.common import Files, apart, app, keep, plain_errors, read_tables, say, spare_answers
+from ahop.cli.common import Files, apart, app, keep, plain_errors, read_incoming, read_tables, say, spare_answers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
+
+    from ahop.tables import Table
 
 # Of a column's spread, written to files of text.
 _DIGITS = 6
+_CORRECTED = "rows as the stored ones were measured"
 _Metric = Annotated[
     str | None,
     typer.Option(help="What an index ranks by: cosine, inner or l2. Rows of the same columns need none."),
@@ -31,19 +36,18 @@ def adapt(
     metric: _Metric = None,
     id: Annotated[str | None, typer.Option(help="The column of ids; else one that can be is found.")] = None,
     incoming_id: Annotated[str | None, typer.Option(help="That of INCOMING, if it has another name.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Folder to keep the model in that makes queries.")] = None,
-    model: Annotated[Path | None, typer.Option(help="Folder of a model to make queries by, as it is.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Folder to keep what was learned in.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Folder of what was learned before, to use as it is.")] = None,
 ) -> None:
     """Write rows as another instrument would have measured them, or as queries for an index that stays as it is.
 
     STORED is what the first instrument measured, or what the index holds; INCOMING what the second one measured, or
     queries of another model.
     """
-    import numpy as np
-
     from ahop import linkage, tables
     from ahop._checks import choice
-    from ahop._files import atomic_file, require_folder
+    from ahop._files import require_folder
+    from ahop.linkage.correction import Correction
     from ahop.linkage.rows import in_rows
 
     if metric is not None:
@@ -54,9 +58,12 @@ def adapt(
     apart({"--out": out, "--save": save})
     if save is not None:
         require_folder(save)
+    if model is not None and Correction.lies_in(model):
+        _correct_further(files, model, out, id, incoming_id, {"--pairs": pairs, "--metric": metric, "--save": save})
+        return
     given, asked = read_tables(files, id, incoming_id, model)
     held = given.stored if isinstance(given, linkage.Model) else given
-    known, learned = None, None
+    known, learned, correction = None, None, None
     if pairs is not None:
         known, note = linkage.known_pairs(pairs, held, asked)
         say("known pairs", note)
@@ -64,13 +71,11 @@ def adapt(
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ResourceWarning)
         if model is None and metric is None and tables.aligned(held, asked).shared:
-            if save is not None:
-                raise ValueError(
-                    "--save keeps what makes queries for an index, not corrections: leave it out, or give --metric"
-                )
             found = linkage.corrected(held, asked, known)
-            columns, vectors, made = found.table.columns, found.table.values, "rows as the stored ones were measured"
+            correction, columns, vectors, made = found.correction, found.table.columns, found.table.values, _CORRECTED
             told = found.lines
+            if save is not None and correction is None:
+                raise ValueError("--save keeps corrections that known pairs have taught: give --pairs, or leave it out")
         else:
             metric = metric or "cosine"
             vectors, learned, told = linkage.adapted(given, asked, known, metric)
@@ -79,18 +84,53 @@ def adapt(
         say("note", note)
     for line in told:
         say(*line)
+    like = held.values[:, [held.columns.index(name) for name in columns]]
+    _write(out, vectors, columns, asked, like)
+    say("wrote", f"{out} ({len(vectors):,} {made})")
+    kept = correction or learned
+    if save is not None and kept is not None:
+        kept.save(save)
+        say("wrote", f"{save} (the {'model' if correction is None else 'correction'})")
+
+
+def _correct_further(
+    files: list[Path],
+    folder: Path,
+    out: Path,
+    id: str | None,
+    incoming_id: str | None,
+    refused: dict[str, object],
+) -> None:
+    """Correct the next batch by what pairs taught before."""
+    from ahop.linkage.correction import Correction
+
+    if len(files) != 1:
+        raise ValueError(f"files must be INCOMING alone, since --model corrects it; got {' '.join(map(str, files))}")
+    if useless := [option for option, value in refused.items() if value is not None]:
+        raise ValueError(f"{useless[0]} must be left out: --model holds a correction, which is used as it is")
+    correction = Correction.load(folder)
+    say("corrected by", f"{correction.transfer.chosen_}; as saved in {folder}")
+    asked = read_incoming(files[0], id, incoming_id, correction.columns)
+    say("incoming", str(asked))
+    found = correction.corrected(asked)
+    _write(out, found.values, found.columns, asked, correction.library * correction.unit)
+    say("wrote", f"{out} ({len(found.values):,} {_CORRECTED})")
+
+
+def _write(out: Path, vectors: np.ndarray, columns: Sequence[str], asked: Table, like: np.ndarray) -> None:
+    """Adapted rows, with the ids that they came with and the digits that rows like them have."""
+    import numpy as np
+
+    from ahop import tables
+    from ahop._files import atomic_file
+
     if out.suffix.lower() == ".npy":
         with atomic_file(out) as file:
             np.save(file, vectors)
-    else:
-        like = held.values[:, [held.columns.index(name) for name in columns]]
-        cells = (_rounded(*both) for both in zip(vectors.T, like.T, strict=True))
-        adapted = {asked.id or "id": asked.ids.tolist(), **dict(zip(columns, cells, strict=True))}
-        tables.write(adapted, out, asked.decimal)
-    say("wrote", f"{out} ({len(vectors):,} {made})")
-    if save is not None and learned is not None:
-        learned.save(save)
-        say("wrote", f"{save} (the model)")
+        return
+    cells = (_rounded(*both) for both in zip(vectors.T, like.T, strict=True))
+    adapted = {asked.id or "id": asked.ids.tolist(), **dict(zip(columns, cells, strict=True))}
+    tables.write(adapted, out, asked.decimal)
 
 
 def _rounded(column: np.ndarray, like: np.ndarray) -> list[float | None]:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ahop._checks import UNKNOWN
+from ahop.linkage.gaps import filled
 from ahop.linkage.linking import has_units
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.tables.alignment import aligned
 from ahop.tables.table import Table, counted
 
-# Missing values are filled in this many times at most, or until they move by less than that share of the spread; a
-# component of less than this share of the largest variance is mostly noise.
-_ROUNDS, _SETTLED, _SHRINKAGE = 100, 1e-4, 1e-3
+if TYPE_CHECKING:
+    from ahop.linkage.correction import Correction
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +28,12 @@ class Corrected:
         table: The incoming rows, with the columns that both tables have, in the units of the stored ones; NaN where a
             value is missing.
         lines: What was left out, what happened to the rows and how far off they are: a word and a sentence each.
+        correction: What corrects the next batch; None where no pairs have taught it.
     """
 
     table: Table
     lines: tuple[tuple[str, str], ...]
+    correction: Correction | None = None
 
 
 def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, verbose: bool = True) -> Corrected:
@@ -64,7 +66,7 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
     own = has_units(stored)
     unit = stored.values.std(0) if own else np.ones(len(stored.columns))
     patterns, rows = stored.values / unit, incoming.values / unit
-    origins = torch.full((len(rows),), UNKNOWN) if origins is None else origins
+    origins, correction = torch.full((len(rows),), UNKNOWN) if origins is None else origins, None
     lines = [("note", note) for note in notes]
     pairs, gaps = np.flatnonzero(origins >= 0), np.isnan(rows)
     complete = pairs[~gaps[pairs].any(1)]
@@ -73,15 +75,14 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
     learnable = [some for some in several if len(np.unique(patterns[origins[some]], axis=0)) > 1]
     if learnable:
         # Scikit-learn takes a second to import.
-        from ahop.estimators.transfer import CalibrationTransfer
+        from ahop.linkage.correction import Correction, learned
 
-        whole = _filled(rows)
-        tried = [
-            (CalibrationTransfer(verbose=verbose).fit(whole[some], patterns[origins[some]], library=patterns), some)
-            for some in learnable
-        ]
+        whole = filled(rows)
+        tried = [(learned(whole[some], patterns[origins[some]], patterns, verbose), some) for some in learnable]
         transfer, pairs = min(tried, key=lambda one: min(one[0].rmsecv_.values()))
         values = transfer.transform(whole)
+        taught = whole[pairs], patterns[origins[pairs]]
+        correction = Correction(transfer, *taught, patterns, unit, incoming.columns, incoming.named)
         ordered = sorted(transfer.rmsecv_.items(), key=lambda one: one[1])
         errors = ", ".join(f"{name} {error:.3g}" for name, error in ordered)
         units = "in standard deviations of each column" if own else "in the units of the data"
@@ -102,21 +103,7 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
         ]
     # What was not measured is not made up.
     values[gaps] = np.nan
-    return Corrected(replace(incoming, values=values * unit), tuple(lines))
-
-
-def _filled(rows: np.ndarray) -> np.ndarray:
-    """The rows with the values that they miss as their principal components have them (iterative PCA, shrunk)."""
-    gaps = np.isnan(rows)
-    whole = np.where(gaps, np.nanmean(rows, 0), rows)
-    for _ in range(_ROUNDS if gaps.any() else 0):
-        mean, before = whole.mean(0), whole[gaps]
-        left, values, right = np.linalg.svd(whole - mean, full_matrices=False)
-        kept = values**3 / (values**2 + _SHRINKAGE * values[0] ** 2 + np.finfo(float).tiny)
-        whole[gaps] = (mean + (left * kept) @ right)[gaps]
-        if np.abs(whole[gaps] - before).max() <= _SETTLED * whole.std():
-            break
-    return whole
+    return Corrected(replace(incoming, values=values * unit), tuple(lines), correction)
 
 
 def _restored(patterns: np.ndarray, rows: np.ndarray, origins: Tensor, verbose: bool) -> tuple[np.ndarray, str]:
