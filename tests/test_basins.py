@@ -1,5 +1,6 @@
 """States that fill a box roll into the wells of an energy, each into that of its basin."""
 
+import pytest
 import torch
 
 import ahop
@@ -36,3 +37,18 @@ def test_where_there_is_no_lowest_point_everything_rolls_away():
 def test_no_more_wells_are_looked_for_than_are_wanted():
     memory = ahop.AssociativeMemory(CORNERS, "distance", ahop.separation.Softmax(8.0))
     assert len(basins(memory, STARTS, most=1)[0]) == 1
+
+
+@pytest.mark.parametrize("side", [15, 21, 41])
+def test_states_on_a_ridge_make_no_well(side):
+    line = torch.linspace(-1.5, 1.5, side)
+    memory = ahop.ModernHopfield([[-1.0, 0.0], [1.0, 0.0]], beta=8.0)
+    wells, found = basins(memory, torch.cartesian_prod(line, line))
+    assert len(wells) == 2 and set(found.tolist()) <= {-1, 0, 1}
+
+
+def test_states_may_be_whole_numbers_and_slopes_steep():
+    line = torch.arange(-3, 4)
+    assert len(basins(ahop.ModernHopfield([[-1.0, 0.0], [1.0, 0.0]], beta=8.0), torch.cartesian_prod(line, line))[0])
+    dense = ahop.DenseHopfield(torch.tensor([[1.0, -1.0], [1.0, 1.0]]), k=39)
+    assert basins(dense, STARTS)[1].shape == (len(STARTS),)

@@ -231,3 +231,20 @@ def test_a_name_of_its_own_hides_one_of_the_module():
         one.id for one, local in lineage._scoped(tree) if isinstance(one, lineage.ast.Name) and one.id not in local
     }
     assert found == {"h"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("_A = 1\ndef f(x): return _A * x", "_B = 1\ndef f(x): return _B * x", True),
+        ("_A, _B = 1, 2\ndef f(x): return _A * x - _B", "_A, _B = 1, 2\ndef f(x): return _B * x - _A", False),
+        ("def f(d): return score(_train(d), _test(d))", "def f(d): return score(_test(d), _train(d))", False),
+        ("def f(m): return m._scores()", "def f(m): return m._log_prior()", False),
+        ("from a import _one\n_one()", "from a import _two\n_two()", False),
+        ("def f(x): raise ValueError(f'{x} is bad')", "def f(x): raise ValueError('bad')", True),
+        ("def f(x): raise ValueError('bad')", "def f(x): raise TypeError('bad')", False),
+    ],
+)
+def test_only_private_names_that_a_piece_defines_and_words_of_errors_may_change(one, other, same):
+    first, second = (lineage._digest(lineage._parsed(text)) for text in (one, other))
+    assert (first == second) is same

@@ -37,6 +37,8 @@ from ahop.similarity import Similarity, Unified
 # As shares of the diagonal of a box: how far a state may go in a step, how near to each other states end that are in
 # the same well, and how little a state moves that rests. Fewer states together make no well.
 _STRIDE, _NEAR, _MOVED, _FEWEST = 0.02, 0.03, 2e-4, 4
+# How far a state is pushed to see whether it rolls back, likewise; and steps after which it is seen who has left.
+_PUSH, _STEPS_BETWEEN = 0.01, 20
 
 
 class Energetic(Protocol):
@@ -116,7 +118,9 @@ def descend(memory: Energetic, queries: Tensor, steps: int = 50, *, stride: floa
         state = state.detach()
         with torch.no_grad():
             step = size[..., None] * slope
-            trial = state - step * (stride / step.norm(dim=-1, keepdim=True)).clamp(max=1)
+            # The square of a steep one may not fit its type.
+            length = step.double().norm(dim=-1, keepdim=True).to(step)
+            trial = state - step * (stride / length).clamp(max=1)
             better = memory.energy(trial) <= energy
             state = torch.where(better[..., None], trial, state)
             size = torch.where(better, size * 1.2, size * 0.5)
@@ -145,20 +149,35 @@ def basins(memory: Energetic, starts: Tensor, steps: int = 80, *, most: int = 64
         >>> len(wells), (found >= 0).all().item()
         (2, True)
     """
+    starts = starts if starts.is_floating_point() else starts.float()
     low, high = starts.amin(0), starts.amax(0)
     size = float((high - low).norm())
-    ends = descend(memory, starts, steps, stride=_STRIDE * size).to(starts)
+    ends, inside = starts.clone(), torch.ones(len(starts), dtype=torch.bool, device=starts.device)
+    for _ in range(0, steps, _STEPS_BETWEEN):
+        # Who has left the box need not be followed to where energies do not fit a float any more.
+        if bool(inside.any()):
+            ends[inside] = descend(memory, ends[inside], _STEPS_BETWEEN, stride=_STRIDE * size).to(ends)
+            inside = ((ends >= low) & (ends <= high)).all(1)
     with torch.no_grad():
         depths = memory.energy(ends)
     found = torch.full((len(ends),), -1, device=starts.device)
-    inside = ((ends >= low) & (ends <= high)).all(1)
     left = inside & ((ends - starts).norm(dim=1) > _MOVED * size)
     wells = [ends[:0]]
     while bool(left.any()) and len(wells) <= most:
         lowest = depths.masked_fill(~left, torch.inf).argmin()
         near = ((ends - ends[lowest]).norm(dim=1) < _NEAR * size) & (found < 0)
         left = left & ~near
-        if int(near.sum()) >= _FEWEST:
+        if int(near.sum()) < _FEWEST:
+            continue
+        # What rolls away once it is pushed rests on a ridge.
+        pushed = descend(memory, _around(ends[lowest], _PUSH * size), steps).to(ends)
+        if bool((pushed - ends[lowest]).norm(dim=1).max() < _NEAR * size):
             found[near] = len(wells) - 1
             wells.append(ends[lowest, None])
     return torch.cat(wells), found
+
+
+def _around(state: Tensor, far: float) -> Tensor:
+    """Places so far from a state ``(d,)`` to both sides in each dimension, ``(2d, d)``."""
+    pushes = far * torch.eye(len(state)).to(state)
+    return state + torch.cat([pushes, -pushes])

@@ -128,6 +128,29 @@ def test_one_to_one_they_give_each_stored_row_away_once_as_the_memory_does():
     assert together[f"{RIDGE}, one to one"].right > apart[RIDGE].right
 
 
+def test_one_to_one_known_strangers_take_no_stored_row_from_others():
+    draw = np.random.default_rng(2)
+    stored = draw.normal(size=(40, 6))
+    noisy, strangers = (stored + spread * draw.normal(size=stored.shape) for spread in (0.5, 0.4))
+    origins = torch.arange(40)
+    alone = alternatives(stored, noisy, origins, None, shared=True, one_to_one=True)
+    both = np.concatenate([noisy, strangers + noisy.mean(0) - strangers.mean(0)])
+    among = alternatives(
+        stored, both, torch.cat([origins, torch.full((40,), STRANGER)]), None, shared=True, one_to_one=True
+    )
+    assert [one.right for one in among] == [one.right for one in alone] and among[0].right > 20
+
+
+def test_who_is_left_out_where_there_is_no_room_is_taken_for_a_stranger():
+    stored = 3 * np.eye(5)
+    incoming = np.concatenate([stored, -stored[:3] + 1])
+    checked = torch.cat([torch.arange(5), torch.full((3,), STRANGER)])
+    (found,) = beside_answers(
+        stored, incoming, torch.full((8,), -1), checked, torch.ones(8, dtype=torch.bool), shared=True, one_to_one=True
+    )
+    assert found.right == 8
+
+
 def test_of_too_many_rows_to_share_each_is_matched_by_itself(monkeypatch):
     monkeypatch.setattr("ahop.linkage.alternatives._MAX_ASSIGNED_PAIRS", 80 * 80 - 1)
     stored = DRAW.normal(size=(80, 4))

@@ -1,5 +1,6 @@
 """What was learned, said of the rows and columns of two tables."""
 
+import pytest
 import torch
 
 from ahop.linkage.rows import briefly, sentences
@@ -12,14 +13,19 @@ def shifted():
     return likelihood
 
 
-def test_sentences_name_columns_as_the_table_does():
-    assert any("most in size, by +5" in line for line in sentences(shifted(), ("weight", "size", "column 1")))
-    assert any("most in column 1, by +5" in line for line in sentences(shifted()))
+NAMES = [("weight", "size", "age"), ("0", "1", "2"), ("patterns", "pattern size", "query"), ("a", "size\n(cm)", "b")]
 
 
-def test_in_brief_it_is_the_first_sentence_and_the_one_that_names_a_column():
-    for names in (("weight", "size", "age"), ("0", "1", "2")):
-        first, *others = sentences(shifted(), names)
-        (naming,) = (line for line in others if f"in {names[1]}," in line)
-        assert briefly(shifted(), names) == f"{first} {naming}"
-    assert briefly(Likelihood(3), names) == sentences(Likelihood(3))[0]
+@pytest.mark.parametrize("names", NAMES)
+def test_sentences_name_columns_as_the_table_does(names):
+    shown = " ".join(names[1].split())
+    (naming,) = (line for line in sentences(shifted(), names) if "most in" in line)
+    assert f"most in {shown}, by +5" in naming
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_in_brief_it_is_the_first_sentence_and_the_one_that_names_a_column(names):
+    first, *others = sentences(shifted(), names)
+    (naming,) = (line for line in others if "most in" in line)
+    assert briefly(shifted(), names) == f"{first} {naming}"
+    assert briefly(Likelihood(3), names) == sentences(Likelihood(3), names)[0]

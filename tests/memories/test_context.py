@@ -188,6 +188,14 @@ def test_a_step_in_a_context_goes_down_the_energy_that_has_this_context(name, sh
         torch.testing.assert_close(indifferent, memory.energy(asked) + math.log(30) / 2.0)
 
 
+def test_the_energy_of_a_context_is_as_precise_as_that_without():
+    # Two that are alike are told apart in float64 alone.
+    twice = torch.full((2, 1), 3000.0)
+    without = ModernHopfield(twice, prior=torch.ones(2)).energy(twice)
+    within = ModernHopfield(twice).energy(twice, prior=torch.ones(2, 2))
+    assert within.equal(without) and within.dtype == without.dtype == torch.float64
+
+
 def test_it_multiplies_the_prior_of_the_memory():
     memory = ModernHopfield(torch.zeros(3, 2), prior=[2.0, 1.0, 0.0])
     found = memory.recall(torch.zeros(1, 2), 3, prior=[[1.0, 3.0, 9.0]])

@@ -55,3 +55,10 @@ def test_by_codes_candidates_come_in_the_order_of_their_probabilities():
     memory = doubting("b-hop", 1.0, prior)
     found = memory.index().recall(torch.randn(QUERIES, 3, generator=torch.Generator().manual_seed(1)), COUNT)
     assert bool((found.indices[:, 0] == 2).all()) and bool((found.probabilities.diff(dim=1) <= 0).all())
+
+
+def test_patterns_that_are_never_asked_for_come_last_however_much_is_doubted():
+    queries = torch.randn(QUERIES, 3, generator=torch.Generator().manual_seed(1))
+    for doubt in (0.0, 0.1, 1.0):
+        found = doubting("b-hop", doubt, [1, 2, 0, 3, 1, 1, 1]).recall(queries, COUNT)
+        assert bool((found.indices[:, -1] == 2).all()) and not bool(found.probabilities[:, -1].any())

@@ -99,8 +99,8 @@ MUTANTS = (
     Mutant(
         "ridge regression learns from the pairs that judge it",
         "src/ahop/linkage/alternatives.py",
-        "by_ridge(stored, incoming, origins, known[learn], judged, one_to_one=together)",
-        "by_ridge(stored, incoming, origins, known, judged, one_to_one=together)",
+        "by_ridge(stored, incoming, origins, known[learn], judged, together)",
+        "by_ridge(stored, incoming, origins, known, judged, together)",
         (RIDGE,),
     ),
     Mutant(

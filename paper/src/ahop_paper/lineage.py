@@ -224,19 +224,21 @@ def _texts(folder: Path) -> list[str]:
 @cache
 def _digest(node: ast.AST) -> str:
     """A hash of a piece of code, whatever it calls what is private to it, and says in errors and warnings."""
-    return provenance.hashed(repr(provenance.bare(_Nameless().visit(copy.deepcopy(node)))))
+    return provenance.hashed(repr(provenance.bare(_Nameless(node).visit(copy.deepcopy(node)))))
 
 
 class _Nameless(ast.NodeTransformer):
-    """Numbers private names in the order in which they come, and leaves out what errors and warnings say."""
+    """Numbers private names that a piece of code defines, in the order in which they come, and leaves out what errors
+    and warnings say."""
 
-    def __init__(self) -> None:
+    def __init__(self, node: ast.AST) -> None:
         self.numbers: dict[str, str] = {}
+        self.own = set(_defined(node))
 
     def visit(self, node: ast.AST) -> Any:
         for field in ("id", "attr", "name", "asname", "arg"):
             name = getattr(node, field, None)
-            if isinstance(name, str) and name.startswith("_") and not name.startswith("__"):
+            if name in self.own:
                 setattr(node, field, self.numbers.setdefault(name, f"_{len(self.numbers)}"))
         return super().visit(node)
 
@@ -249,6 +251,23 @@ class _Nameless(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "warn":
             node.args = node.args[1:]
         return self.generic_visit(node)
+
+
+def _defined(node: ast.AST) -> Iterator[str]:
+    """The private names that a piece of code gives a meaning, and not by an import."""
+    given, brought = set[str](), set[str]()
+    for one in ast.walk(node):
+        if isinstance(one, ast.alias):
+            brought |= {one.name, one.asname or one.name}
+        elif isinstance(one, _DEFINITIONS):
+            given.add(one.name)
+        elif isinstance(one, ast.arg):
+            given.add(one.arg)
+        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            given.add(one.id)
+        elif isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
+            given.add(one.attr)
+    return (name for name in given - brought if name.startswith("_") and not name.startswith("__"))
 
 
 @cache

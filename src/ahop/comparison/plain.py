@@ -10,13 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ahop._blocks import split
 from ahop._queries import Queries
 from ahop.linkage.alternatives import nearest, regressed
+from ahop.similarity.families.moved import turns
 from ahop.similarity.squares import squared_distances
-
-# Queries by which the hubness of a pattern is measured.
-_HUB_NEIGHBOURS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +72,7 @@ def _by_regression(fold: Fold) -> Tensor:
 
 def _by_regression_and_csls(fold: Fold) -> Tensor:
     patterns, queries = (normalize(rows, dim=1) for rows in _regressed(fold))
-    # How near queries come to each pattern, hubs most of all (Conneau and others, 2018).
-    count = min(_HUB_NEIGHBOURS, len(queries))
-    columns = split(len(patterns), len(queries) * patterns.element_size())
-    hubness = torch.cat([(patterns[part] @ queries.mT).topk(count, 1).values.mean(1) for part in columns])
-    parts = split(len(queries), len(patterns) * patterns.element_size())
-    return torch.cat([(2 * queries[part] @ patterns.mT - hubness).argmax(1) for part in parts])
+    return turns.nearest(queries, patterns)
 
 
 def _regressed(fold: Fold) -> tuple[Tensor, Tensor]:

@@ -55,7 +55,7 @@ def largest(table: Tensor, count: int) -> Tensor:
         >>> largest(torch.tensor([[3.0, 1.0, 2.0]]), 2)
         tensor([[3., 2.]])
     """
-    if table.is_cuda or table.dtype != torch.float32:
+    if table.device.type != "cpu" or table.dtype != torch.float32:
         return table.topk(count, 1).values
     best = torch.full((len(table), count), float(_LOWEST))
     given, found = table.detach().numpy(), best.numpy()
@@ -75,7 +75,7 @@ def first_seen(table: Tensor, less: Tensor, seen: Tensor) -> Tensor:
         >>> first_seen(torch.tensor([[3.0, 1.0]]), torch.zeros(2), torch.tensor([False, True, True]))
         tensor([1])
     """
-    if table.is_cuda or table.dtype != torch.float32:
+    if table.device.type != "cpu" or table.dtype != torch.float32:
         hidden = torch.where(seen, 0.0, -math.inf).to(table).unfold(0, table.shape[1], 1)[: len(table)]
         return (table - less).add_(hidden).argmax(1)
     found = torch.empty(len(table), dtype=torch.long)

@@ -38,7 +38,7 @@ _CHANCE_LEVEL = 1e-3
 @dataclass(frozen=True)
 class FitReport:
     """The way down that was taken, the final loss, how many iterations it took (0 where several runs are behind it and
-    nobody counted), and whether it had converged, as far as it can tell: a given number of steps has no end to reach.
+    nobody counted), and whether it had converged. A fit of a given number of steps counts as converged.
 
     A fit that chooses among kinds of models says more: what it tried, simplest first, what it chose, how often its
     first choice should be right on further queries (``accuracy``), how sure it will be on average (``confidence``), and

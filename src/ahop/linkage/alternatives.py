@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from ahop._blocks import split
-from ahop._checks import UNKNOWN
+from ahop._checks import STRANGER, UNKNOWN
 from ahop.learning.assignment import assigned
 from ahop.learning.chance import few_more_than_chance
 
@@ -21,7 +21,7 @@ _JUDGED_ROWS = 2000
 # Pairs that a regression needs, folds that judge it, and how strongly it may be drawn to zero.
 _MIN_PAIRS, _FOLDS, _STRENGTHS = 10, 5, np.logspace(-3, 4, 8)
 # Pairs of rows up to which all are matched together, and candidates that each then brings.
-_MAX_ASSIGNED_PAIRS, _CANDIDATES = 2**26, 32
+_MAX_ASSIGNED_PAIRS, _CANDIDATES = 2**23, 32
 # What is more than chance, in standard errors: two would be passed by four answers that differ, all in one direction.
 _MIN_STANDARD_ERRORS = 2.5
 
@@ -76,13 +76,13 @@ def alternatives(
             memory does; where rows are too many for that, each is matched by itself.
         seed: For the rows that are judged and for folds.
     """
-    draw, together = np.random.default_rng(seed), one_to_one and len(stored) * len(incoming) <= _MAX_ASSIGNED_PAIRS
+    draw, together = np.random.default_rng(seed), _sharing(stored, origins) if one_to_one else None
     known = np.flatnonzero((origins >= 0).numpy())
     found = []
     # What is known to be none of the stored rows has no match to agree on.
     judged = draw.permutation(known if len(known) else np.flatnonzero((origins == UNKNOWN).numpy()))[:_JUDGED_ROWS]
     if shared and len(judged) and (len(known) or first is not None):
-        choices = by_cosine(stored, incoming, judged, one_to_one=together)
+        choices = by_cosine(stored, incoming, judged, together)
         if len(known):
             found.append(Alternative(_named(NEAREST, together), int((choices == origins[judged]).sum()), len(judged)))
         elif first is not None:
@@ -113,13 +113,14 @@ def beside_answers(
         right: Whether the matches of these rows are right ``(m,)``.
     """
     judged, known = np.flatnonzero((checked != UNKNOWN).numpy()), np.flatnonzero((origins >= 0).numpy())
-    together = one_to_one and len(stored) * len(incoming) <= _MAX_ASSIGNED_PAIRS
-    choices = {NEAREST: by_cosine(stored, incoming, judged, one_to_one=together)} if shared else {}
+    together = _sharing(stored, origins) if one_to_one else None
+    choices = {NEAREST: by_cosine(stored, incoming, judged, together)} if shared else {}
     if _enough(origins, known):
-        choices[RIDGE] = by_ridge(stored, incoming, origins, known, judged, one_to_one=together)
+        choices[RIDGE] = by_ridge(stored, incoming, origins, known, judged, together)
     found = []
     for name, chosen in choices.items():
-        hits = chosen == checked[judged]
+        # Who is left out is taken for a stranger.
+        hits = chosen.masked_fill(chosen < 0, STRANGER) == checked[judged]
         # As if of one answer more that is undecided: that all were alike is no proof.
         lead = torch.cat([right.double() - hits.double(), torch.zeros(1)])
         behind, ahead = (few_more_than_chance(one, _MIN_STANDARD_ERRORS) for one in (lead, -lead))
@@ -127,23 +128,27 @@ def beside_answers(
     return tuple(found)
 
 
-def by_cosine(stored: np.ndarray, incoming: np.ndarray, judged: np.ndarray, *, one_to_one: bool = False) -> Tensor:
+def by_cosine(
+    stored: np.ndarray, incoming: np.ndarray, judged: np.ndarray, together: np.ndarray | None = None
+) -> Tensor:
     """The nearest stored row by cosine, for the rows ``judged`` of ``incoming``.
 
     Args:
         stored: The stored rows, ``(N, d)``.
         incoming: The incoming rows, ``(n, d)``.
         judged: Which of those to match, ``(m,)``.
-        one_to_one: Whether all incoming rows share the stored ones.
+        together: All incoming rows that share the stored ones where each is given away once, ``(t,)``, in order and the
+            judged ones among them; None matches each row by itself.
 
     Returns:
         The stored row of each, ``(m,)``; -1 for one that is left out.
     """
     spread = _spread(stored)
     patterns, centre = _rows(stored, stored.mean(0), spread), _centre(incoming)
-    if one_to_one:
+    if together is not None:
         room = torch.ones(len(stored), dtype=torch.long)
-        return _assigned(patterns, _rows(incoming, centre, spread), room)[torch.from_numpy(judged)]
+        found = _assigned(patterns, _rows(incoming[together], centre, spread), room)
+        return found[torch.from_numpy(np.searchsorted(together, judged))]
     return nearest(patterns, _rows(incoming[judged], centre, spread))
 
 
@@ -153,8 +158,7 @@ def by_ridge(
     origins: Tensor,
     learned: np.ndarray,
     judged: np.ndarray,
-    *,
-    one_to_one: bool = False,
+    together: np.ndarray | None = None,
 ) -> Tensor:
     """The stored row that a ridge regression leads to, for the rows ``judged``; it learns from the rows ``learned``.
 
@@ -164,17 +168,17 @@ def by_ridge(
         origins: The stored row of each incoming one, ``(n,)``; only those of ``learned`` are used.
         learned: Which incoming rows to learn from.
         judged: Which to match, ``(m,)``.
-        one_to_one: Whether all incoming rows that were not learned from share the stored rows that those leave.
+        together: As in :func:`by_cosine`; rows that were learned from have a stored row already.
 
     Returns:
         The stored row of each, ``(m,)``; -1 for one that is left out.
     """
     patterns = _rows(stored, stored.mean(0), _spread(stored))
-    matched = np.setdiff1d(np.arange(len(incoming)), learned) if one_to_one else judged
+    matched = judged if together is None else np.setdiff1d(together, learned)
     centre, spread = _centre(incoming), _spread(incoming)
     rows, asked = (_rows(incoming[part], centre, spread) for part in (learned, matched))
     predicted = regressed(rows, patterns[origins[learned]], asked)
-    if not one_to_one:
+    if together is None:
         return nearest(patterns, predicted)
     room = torch.ones(len(stored), dtype=torch.long)
     room[origins[learned]] = 0
@@ -215,8 +219,14 @@ def regressed(rows: Tensor, wanted: Tensor, asked: Tensor) -> Tensor:
     return torch.from_numpy(model.predict(asked.cpu().numpy())).to(wanted).reshape(len(asked), -1)
 
 
-def _named(name: str, together: bool) -> str:
-    return f"{name}, one to one" if together else name
+def _named(name: str, together: np.ndarray | None) -> str:
+    return name if together is None else f"{name}, one to one"
+
+
+def _sharing(stored: np.ndarray, origins: Tensor) -> np.ndarray | None:
+    """The incoming rows that share the stored ones, known strangers left out; None where they are too many."""
+    sharing = np.flatnonzero((origins != STRANGER).numpy())
+    return sharing if len(stored) * len(sharing) <= _MAX_ASSIGNED_PAIRS else None
 
 
 def _enough(origins: Tensor, known: np.ndarray) -> bool:
@@ -225,14 +235,14 @@ def _enough(origins: Tensor, known: np.ndarray) -> bool:
 
 
 def _cross_validated(
-    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, known: np.ndarray, together: bool, seed: int
+    stored: np.ndarray, incoming: np.ndarray, origins: Tensor, known: np.ndarray, together: np.ndarray | None, seed: int
 ) -> Alternative:
     from sklearn.model_selection import GroupKFold
 
     right = labels = 0
     for learn, judge in GroupKFold(_FOLDS, shuffle=True, random_state=seed).split(known, groups=origins[known]):
         judged = known[judge[: _JUDGED_ROWS // _FOLDS]]
-        chosen = by_ridge(stored, incoming, origins, known[learn], judged, one_to_one=together)
+        chosen = by_ridge(stored, incoming, origins, known[learn], judged, together)
         right += int((chosen == origins[judged]).sum())
         labels += len(judged)
     return Alternative(_named(RIDGE, together), right, labels)

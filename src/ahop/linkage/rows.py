@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ahop.similarity import Corruption
 
+# Stands around the place of a column until its name does.
+_BLANK = "\0"
 _TRANSLATIONS = {
     "others like them": "made-up rows like them",
     "probabilities are the prior": "no row has a match",
@@ -41,22 +43,35 @@ def in_rows(text: str) -> str:
     return _TRANSLATED.sub(word, text)
 
 
-def sentences(similarity: Corruption, columns: Sequence[str] | None = None) -> list[str]:
+def sentences(similarity: Corruption, columns: Sequence[str]) -> list[str]:
     """What happens to the rows, a sentence each.
 
     Args:
         similarity: What was learned.
-        columns: The names of the columns; None counts them.
+        columns: The names of the columns.
 
     Example:
         >>> sentences(ahop.similarity.Nearest(dim=2), ("weight", "size"))
         ['Incoming rows are compared with stored rows by their Euclidean distance.']
     """
-    return [in_rows(line.strip()) for line in similarity.describe(columns).splitlines()]
+    return [_filled_in(line, columns) for line in _with_blanks(similarity, len(columns))]
 
 
 def briefly(similarity: Corruption, columns: Sequence[str]) -> str:
     """The first of these sentences, and the first that names a column; arguments as in :func:`sentences`."""
-    lines, counted = sentences(similarity, columns), sentences(similarity)
-    naming = [line for line, other in zip(lines, counted, strict=True) if line != other]
-    return " ".join(dict.fromkeys([*lines[:1], *naming[:1]]))
+    lines = _with_blanks(similarity, len(columns))
+    naming = [line for line in lines if _BLANK in line]
+    return " ".join(_filled_in(line, columns) for line in dict.fromkeys([*lines[:1], *naming[:1]]))
+
+
+def _with_blanks(similarity: Corruption, count: int) -> list[str]:
+    """The sentences with blanks for names, which are not translated, be they words of this library."""
+    blanks = [f"{_BLANK}{place}{_BLANK}" for place in range(count)]
+    return [in_rows(line.strip()) for line in similarity.describe(blanks).splitlines()]
+
+
+def _filled_in(line: str, columns: Sequence[str]) -> str:
+    words = line.split(_BLANK)
+    # Names are in one line, whatever a table has.
+    words[1::2] = [" ".join(columns[int(place)].split()) for place in words[1::2]]
+    return "".join(words)

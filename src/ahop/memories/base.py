@@ -197,8 +197,7 @@ class AssociativeMemory(Stored):
             >>> memory.recall(torch.tensor([0.9, 0.1, 0.0]), 2, prior=[False, True, True]).indices
             tensor([1, 2])
         """
-        if integer(k, "k", 1) > len(self):
-            raise ValueError(f"k must be between 1 and {len(self)}, the number of stored patterns; got {k}")
+        k = self._as_count(k)
         asked = as_queries(queries, self.patterns, observed, self.query_dim)
         if prior is not None:
             return self._recall_in_context(asked, k, prior)
@@ -224,6 +223,12 @@ class AssociativeMemory(Stored):
                 chosen = chosen.masked_fill(sure == 0, -1)
             indices[here], probabilities[here] = chosen, sure
         return Recall(indices.reshape(shape), probabilities.reshape(shape))
+
+    def _as_count(self, k: int) -> int:
+        """How many patterns to answer with."""
+        if integer(k, "k", 1) > len(self):
+            raise ValueError(f"k must be between 1 and {len(self)}, the number of stored patterns; got {k}")
+        return int(k)
 
     @reranking.exact_alone()
     def _recall_in_context(self, queries: Queries, k: int, prior: Prior) -> Recall:
@@ -262,11 +267,13 @@ class AssociativeMemory(Stored):
         if prior is None:
             return self._energy(asked.rows, self.scores(asked.rows))
         flat, shape = asked.flat(), asked.rows.shape[:-1]
-        energy = single(flat.rows).new_zeros(len(flat))
+        rows, parts = [], [single(flat.rows).new_zeros(0)]
         for group in in_context(self, prior, shape):
             some, here = group.restrict(self), flat[group.rows]
-            energy = energy.index_copy(0, group.rows, some._energy(here.rows, some._scores(here)).to(energy))
-        return energy.reshape(shape)
+            rows.append(group.rows)
+            parts.append(some._energy(here.rows, some._scores(here)))
+        energy = torch.cat(parts)
+        return energy[torch.cat(rows).argsort()].reshape(shape) if rows else energy.reshape(shape)
 
     def _energy(self, queries: Tensor, scores: Tensor) -> Tensor:
         state = queries if self.modulation is None else self.modulation(single(queries))

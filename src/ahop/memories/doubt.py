@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ahop._checks import Observed
+from ahop._blocks import split
+from ahop._checks import Observed, as_queries
 from ahop._recall import Recall, priors, with_doubt
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.context import Prior
@@ -38,13 +39,20 @@ class Doubting(AssociativeMemory, abstract=True):
             queries, k, observed, prior: As in :meth:`~ahop.memories.base.AssociativeMemory.recall`.
         """
         if prior is None and self.prior is not None and bool(self.similarity.doubt > 0):
-            # Doubt gives what is often asked for more, which moves the order, so all patterns are compared.
-            prior = self._indifferent
+            return self._recall_among_all(queries, k, observed)
         found = super().recall(queries, k, observed=observed, prior=prior)
         return found if prior is not None else with_doubt(found, self.similarity.doubt, None, len(self))
 
-    def _indifferent(self, part: slice) -> Tensor:
-        return self.patterns.new_ones(part.stop - part.start, len(self))
+    def _recall_among_all(self, queries: Any, k: int, observed: Observed) -> Recall:
+        """Doubt gives what is often asked for more, which moves the order, so all patterns are compared."""
+        k = self._as_count(k)
+        asked = as_queries(queries, self.patterns, observed, self.query_dim)
+        flat = asked.flat()
+        parts = split(len(flat), 4 * len(self) * flat.rows.element_size()) or [slice(0, 0)]
+        found = [self._best(self._scores(flat[part]), k) for part in parts]
+        indices, probabilities = (torch.cat(some) for some in zip(*found, strict=True))
+        shape = (*asked.rows.shape[:-1], k)
+        return Recall(indices.reshape(shape), probabilities.reshape(shape))
 
     def _best(self, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         doubt = self.similarity.doubt.to(scores)

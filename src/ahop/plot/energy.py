@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Points along a side, room around what is drawn, levels, and how strong the shade of the lowest is.
-_POINTS, _ROOM, _LEVELS = 80, 0.15, 14
+_POINTS, _ROOM, _LEVELS = 81, 0.15, 14
 # Every second of these points rolls down to say which basin it is in.
 _EVERY = 2
+# Of more patterns, their boundaries would take minutes to find, and nobody could tell them apart.
+_MOST_PATTERNS = 300
 _STRONGEST = 0.6
 # A descent is drawn in so many strokes, of so many steps each, none of them longer than this part of the picture.
 _STROKES, _STEPS, _STRIDE = 40, 3, 0.02
@@ -56,11 +58,11 @@ def energy(
 ) -> Axes:
     """The energy as a map, with the patterns and, if there are queries, their ways downhill.
 
-    Of two dimensions it is drawn as it is, with the boundaries of its basins (:func:`ahop.energy.basins`), across which
-    states roll into another well; of more on the plane of the patterns' first two principal components,
-    through their mean. Patterns and queries that lie off this plane are drawn where they fall on it, and need not lie
-    in a dip of it. The stronger the shade, the lower the energy. Between any two lines lies as much of the plane, so
-    that deep wells leave the slopes to be seen.
+    Of two dimensions it is drawn as it is and, of up to 300 patterns, with the boundaries of its basins
+    (:func:`ahop.energy.basins`), across which states roll into another well; of more dimensions on the plane of the
+    patterns' first two principal components, through their mean. Patterns and queries that lie off this plane are drawn
+    where they fall on it, and need not lie in a dip of it. The stronger the shade, the lower the energy. Between any
+    two lines lies as much of the plane, so that deep wells leave the slopes to be seen.
 
     Args:
         memory: One whose queries are as wide as its patterns, of at least two dimensions.
@@ -93,7 +95,7 @@ def energy(
         ax.plot(*way.T.numpy(), color=ORANGE, linewidth=1, alpha=0.8)
     if starts is not None:
         ax.plot(*ways[0].T.numpy(), "x", color=ORANGE, markersize=5, label="queries")
-    if dim == 2:
+    if dim == 2 and len(points) <= _MOST_PATTERNS:
         _draw_basins(ax, memory, grid[::_EVERY, ::_EVERY])
     names = ("first value", "second value") if dim == 2 else ("first principal component", "second")
     ax.set(xlabel=names[0], ylabel=names[1], xlim=(left, right), ylim=(bottom, top))
@@ -137,11 +139,18 @@ def _draw_basins(ax: Axes, memory: Energetic, grid: Tensor) -> None:
     """The boundaries between the basins of states ``(s, s, 2)``."""
     wells, found = basins(memory, grid.flatten(0, 1))
     places, owners = grid.cpu().numpy(), found.reshape(grid.shape[:2]).cpu()
-    for well in range(len(wells)):
-        own = (owners == well).double().numpy()
-        if own.min() < own.max():
-            ax.contour(places[..., 0], places[..., 1], own, [0.5], colors=BLUE, linewidths=1.0, linestyles="dashed")
-    if len(wells) > 1:
+    bounded = [own for well in range(len(wells)) if not bool((own := owners == well).all())]
+    for own in bounded:
+        ax.contour(
+            places[..., 0],
+            places[..., 1],
+            own.double().numpy(),
+            [0.5],
+            colors=BLUE,
+            linewidths=1.0,
+            linestyles="dashed",
+        )
+    if bounded:
         ax.plot([], [], "--", color=BLUE, linewidth=1.0, label="basins")
 
 

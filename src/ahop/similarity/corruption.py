@@ -307,7 +307,7 @@ class Corruption(Density):
         return self.model.curve_unit(values)
 
     def describe(self, columns: Sequence[str] | None = None) -> str:
-        return self.model.describe(columns)
+        return self.model.describe() if columns is None else self.model.describe(columns)
 
     def transferred(self, queries: Tensor, own: Tensor, others: Tensor) -> Tensor | None:
         return self.model.transferred(queries, own, others)

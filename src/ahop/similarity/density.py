@@ -133,7 +133,7 @@ class Density(Similarity, abstract=True):
 
     @abstractmethod
     def describe(self, columns: Sequence[str] | None = None) -> str:
-        """What happens to queries, in words: a line a sentence, of which those change with ``columns`` that name one.
+        """What happens to queries, in words, one sentence a line.
 
         Args:
             columns: The names of the columns; None counts them.

@@ -109,7 +109,7 @@ def _held(runs: list[int], most: int) -> str:
 def zoo_costs(report: Report) -> Grid:
     """The time of a query, in that of its dot products with all patterns, and extra KiB; the cheapest first.
 
-    Beside a median stand the quartiles, where they were noted, and above all the time of the dot products themselves.
+    Medians have their quartiles beside them, where these were noted. The first row has the time of the dot products.
     """
     counts = report["config"]["counts"]
     rows = sorted(report["rows"], key=lambda row: row["costs"][-1]["times"])
