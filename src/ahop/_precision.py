@@ -15,7 +15,7 @@ from ahop._extremes import two_best
 from ahop._queries import Queries
 
 # Scores all smaller than this are what is left of squares that vanished in float32.
-_VANISHED = 1e-25
+VANISHED = 1e-25
 # Up to where float32 holds rows, in units of the noise that they are compared in, times the root of their length.
 _LARGEST_RATIO = 2**13
 
@@ -61,7 +61,7 @@ def in_range(
 def _unsure(scores: Tensor, added: Tensor | None, patterns: Tensor, rounding: Callable[[Tensor], Tensor]) -> Tensor:
     """The queries whose scores have left the range of float32, or whose best pattern may be another, ``(m,)``."""
     size = torch.maximum(-scores.amin(1), scores.amax(1))
-    held = (size >= _VANISHED) & (size < torch.inf)
+    held = (size >= VANISHED) & (size < torch.inf)
     if added is not None:
         scores = scores + added
     best, second = two_best(scores)

@@ -80,7 +80,7 @@ def priors(log_prior: Tensor | None, count: int, like: Tensor) -> Tensor:
 
 def with_doubt(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: int) -> Recall:
     """Probabilities where some queries tell nothing: what the prior says of ``count`` patterns has its share, which may
-    move those that were found to other places.
+    move those that were found to other places, unless it is all that is known.
 
     Args:
         found: The recall.
@@ -90,5 +90,8 @@ def with_doubt(found: Recall, doubt: Tensor, log_prior: Tensor | None, count: in
     """
     sure = found.probabilities
     prior = priors(log_prior, count, sure)[found.indices]
-    best = torch.lerp(sure, prior, doubt.to(sure)).sort(dim=-1, descending=True, stable=True)
+    blended = torch.lerp(sure, prior, doubt.to(sure))
+    if float(doubt) == 1:
+        return found._replace(probabilities=blended)
+    best = blended.sort(dim=-1, descending=True, stable=True)
     return found._replace(indices=found.indices.gather(-1, best.indices), probabilities=best.values)

@@ -111,6 +111,9 @@ def check(case):
         fault = "none"
     if fault == "one id twice" and not case["named"]:
         fault = "none"
+    # Decimal commas part rows of one number as evenly as the separator does, and one cell more as nobody else does.
+    if fault == "a cell more" and case["columns"] == 1 and case["decimal"] == ",":
+        fault = "none"
     spoiled(lines, fault, case["seed"])
     file = io.BytesIO(written({**case, "fault": fault}, lines))
     try:

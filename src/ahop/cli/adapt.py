@@ -47,7 +47,6 @@ def adapt(
     from ahop import linkage, tables
     from ahop._checks import choice
     from ahop._files import require_folder
-    from ahop.linkage.correction import Correction
     from ahop.linkage.rows import in_rows
 
     if metric is not None:
@@ -58,7 +57,7 @@ def adapt(
     apart({"--out": out, "--save": save})
     if save is not None:
         require_folder(save)
-    if model is not None and Correction.lies_in(model):
+    if model is not None and linkage.Correction.lies_in(model):
         _correct_further(files, model, out, id, incoming_id, {"--pairs": pairs, "--metric": metric, "--save": save})
         return
     given, asked = read_tables(files, id, incoming_id, model)
@@ -102,7 +101,7 @@ def _correct_further(
     refused: dict[str, object],
 ) -> None:
     """Correct the next batch by what pairs taught before."""
-    from ahop.linkage.correction import Correction
+    from ahop.linkage import Correction
 
     if len(files) != 1:
         raise ValueError(f"files must be INCOMING alone, since --model corrects it; got {' '.join(map(str, files))}")

@@ -4,6 +4,7 @@ from ahop.linkage.adapt import Adapted, adapted
 from ahop.linkage.alternatives import Alternative
 from ahop.linkage.checks import answered, asked, check_page
 from ahop.linkage.correct import Corrected, corrected
+from ahop.linkage.correction import Correction
 from ahop.linkage.duration import forecast, in_words
 from ahop.linkage.filled import answers_in, checked_answers
 from ahop.linkage.linking import Linkage, link, with_reliability
@@ -16,6 +17,7 @@ __all__ = [
     "Adapted",
     "Alternative",
     "Corrected",
+    "Correction",
     "Judged",
     "Linkage",
     "Model",

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ahop._checks import UNKNOWN
+from ahop.linkage.correction import Correction, learned
 from ahop.linkage.gaps import filled
 from ahop.linkage.linking import has_units
 from ahop.memories.bayesian import BayesianHopfield
 from ahop.tables.alignment import aligned
 from ahop.tables.table import Table, counted
-
-if TYPE_CHECKING:
-    from ahop.linkage.correction import Correction
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +72,6 @@ def corrected(stored: Table, incoming: Table, origins: Tensor | None = None, *, 
     several = [complete, pairs] if len(complete) < len(pairs) else [pairs]
     learnable = [some for some in several if len(np.unique(patterns[origins[some]], axis=0)) > 1]
     if learnable:
-        # Scikit-learn takes a second to import.
-        from ahop.linkage.correction import Correction, learned
-
         whole = filled(rows)
         tried = [(learned(whole[some], patterns[origins[some]], patterns, verbose), some) for some in learnable]
         transfer, pairs = min(tried, key=lambda one: min(one[0].rmsecv_.values()))

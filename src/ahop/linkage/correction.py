@@ -6,11 +6,11 @@ import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ahop._files import atomic_file, own_folder
-from ahop.estimators.transfer import CalibrationTransfer
 from ahop.linkage.gaps import filled
 from ahop.tables.alignment import fitted
 from ahop.tables.table import Table
@@ -26,7 +26,7 @@ class Correction:
     one of numbers alone.
 
     Attributes:
-        transfer: What was learned.
+        transfer: What was learned, a :class:`ahop.estimators.CalibrationTransfer`.
         second, first: The pairs that taught it, by the second instrument and by the first, ``(m, d)``.
         library: All stored rows, by the first, ``(N, d)``.
         unit: What each column is counted in, ``(d,)``.
@@ -34,7 +34,7 @@ class Correction:
         named: Whether these go by name.
     """
 
-    transfer: CalibrationTransfer
+    transfer: Any
     second: np.ndarray
     first: np.ndarray
     library: np.ndarray
@@ -91,7 +91,7 @@ class Correction:
 _ARRAYS = ("second", "first", "library", "unit")
 
 
-def learned(second: np.ndarray, first: np.ndarray, library: np.ndarray, verbose: bool = False) -> CalibrationTransfer:
+def learned(second: np.ndarray, first: np.ndarray, library: np.ndarray, verbose: bool = False) -> Any:
     """The transfer that errs least on held-out pairs.
 
     Args:
@@ -99,4 +99,7 @@ def learned(second: np.ndarray, first: np.ndarray, library: np.ndarray, verbose:
         library: All stored rows, ``(N, d)``.
         verbose: Whether to show progress when it takes long.
     """
+    # Scikit-learn takes a second to import.
+    from ahop.estimators.transfer import CalibrationTransfer
+
     return CalibrationTransfer(verbose=verbose).fit(second, first, library=library)

@@ -24,8 +24,8 @@ class Doubting(AssociativeMemory, abstract=True):
 
     .. math:: p = (1 - \varepsilon) \, \mathrm{softmax}(s) + \varepsilon \, p_\mathrm{prior}
 
-    Answers come in the order of these probabilities, and where they are equal in that of scores: where nothing was
-    found and all patterns are as likely, the one that explains a query best still comes first.
+    Answers come in the order of these probabilities. Where nothing was found (:math:`\varepsilon = 1`) all that is
+    known is the prior, which tells no query from another: they then come in the order of scores, as the best guess.
     """
 
     similarity: Corruption | Gaussian
@@ -38,10 +38,10 @@ class Doubting(AssociativeMemory, abstract=True):
         Args:
             queries, k, observed, prior: As in :meth:`~ahop.memories.base.AssociativeMemory.recall`.
         """
-        if prior is None and self.prior is not None and bool(self.similarity.doubt > 0):
+        if prior is None and self.prior is not None and 0 < float(self.similarity.doubt) < 1:
             return self._recall_among_all(queries, k, observed)
         found = super().recall(queries, k, observed=observed, prior=prior)
-        return found if prior is not None else with_doubt(found, self.similarity.doubt, None, len(self))
+        return found if prior is not None else with_doubt(found, self.similarity.doubt, self._log_prior(), len(self))
 
     def _recall_among_all(self, queries: Any, k: int, observed: Observed) -> Recall:
         """Doubt gives what is often asked for more, which moves the order, so all patterns are compared."""
@@ -56,10 +56,11 @@ class Doubting(AssociativeMemory, abstract=True):
 
     def _best(self, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         doubt = self.similarity.doubt.to(scores)
-        if not bool(doubt > 0):
-            return super()._best(scores, k)
         likely = self.separation.probabilities(scores)
         likely = likely.lerp(priors(self._log_prior(), len(self), likely).expand_as(likely), doubt)
+        if not 0 < float(doubt) < 1:
+            chosen = scores.topk(k, dim=-1).indices
+            return chosen, likely.gather(-1, chosen)
         order = scores.sort(dim=-1, descending=True, stable=True).indices
         best = likely.gather(-1, order).sort(dim=-1, descending=True, stable=True)
         return order.gather(-1, best.indices[..., :k]), best.values[..., :k]

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ahop import kernels
 from ahop._blocks import pairwise
 from ahop._checks import as_tensor
+from ahop._precision import VANISHED
 from ahop._queries import Queries
 from ahop.learning.footprint import fit_adaptive
 from ahop.learning.report import FitReport
@@ -282,7 +283,9 @@ class Adaptive(Similarity):
         likely = (found.scores[:, :k] - found.log_sums[..., None]).exp().to(queries.dtype)
         first, second = found.scores[:, 0], found.scores[:, min(1, more - 1)]
         sure = second < first - beta * self.rounding(patterns, queries, first / beta)
-        return found.indices[:, :k], likely, sure | (more == 1)
+        # Below this, float32 has hardly a digit left.
+        held = found.scores.abs().amax(-1) >= beta * VANISHED
+        return found.indices[:, :k], likely, (sure & held) | (more == 1)
 
     def _weigh(self, base: nn.Module, u: Tensor, patterns: Tensor, queries: Tensor, observed: Tensor | None) -> Tensor:
         """The terms, sorted if this similarity sorts, times their weights; ``u`` is ``(d,)`` or ``(N, d)``."""

@@ -123,14 +123,15 @@ def _sample(file: BinaryIO, name: str) -> list[str]:
 
 
 def _separator(lines: list[str]) -> str:
-    """The sign that parts most rows into as many cells."""
+    """The sign that parts most rows into as many cells; of equals, one that parts the first row so, too."""
 
-    def evenness(sign: str) -> float:
-        widths = Counter(len(row) for row in csv.reader(lines[:_SAMPLE_ROWS], delimiter=sign) if row)
-        width, times = widths.most_common(1)[0]
-        return times / widths.total() if width > 1 else 0.0
+    def evenness(sign: str) -> tuple[float, bool]:
+        rows = [len(row) for row in csv.reader(lines[:_SAMPLE_ROWS], delimiter=sign) if row]
+        width, times = Counter(rows).most_common(1)[0]
+        return (times / len(rows), rows[0] == width) if width > 1 else (0.0, False)
 
-    return max(_SEPARATORS, key=evenness) if any(map(evenness, _SEPARATORS)) else ","
+    best = max(_SEPARATORS, key=evenness)
+    return best if evenness(best)[0] else ","
 
 
 def _decimal(cells: list[list[str]]) -> str:

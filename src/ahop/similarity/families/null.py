@@ -58,7 +58,7 @@ _TINY = 1e-30
 
 def can_tell(data: TrainingData) -> bool:
     """Whether there are patterns and queries enough to compare with surrogates."""
-    return len(data.patterns) >= _MIN_PATTERNS and len(data.queries) >= _MIN_QUERIES
+    return len(data.patterns) >= _MIN_PATTERNS and data.complete_count >= _MIN_QUERIES
 
 
 @torch.no_grad()

@@ -63,6 +63,19 @@ class TrainingData:
         return self.queries.shape[1] == self.means.shape[1]
 
     @property
+    def complete_count(self) -> float:
+        """How many complete queries have as many values as were observed.
+
+        Example:
+            >>> seen = torch.tensor([[True, False], [True, True], [False, True]])
+            >>> TrainingData(torch.zeros(1, 2), torch.zeros(3, 2), observed=seen).complete_count
+            2.0
+        """
+        if self.observed is None:
+            return float(len(self.queries))
+        return float(self.observed.sum()) / self.observed.shape[1]
+
+    @property
     def means(self) -> Tensor:
         """The patterns, without their standard deviations, ``(N, d)``."""
         return self.patterns[:, : self.patterns.shape[1] // 2] if self.scattered else self.patterns

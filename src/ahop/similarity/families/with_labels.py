@@ -31,7 +31,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         seed: Seed of what is drawn.
         bar: Shows what is being learned.
     """
-    if data.same_width and len(data.queries) < MIN_PAIRS:
+    if data.same_width and data.complete_count < MIN_PAIRS:
         one = plain_distance(data)
         return Outcome(one, [one.trial])
     if len(data.all_origins.unique()) < 2:

@@ -40,7 +40,7 @@ def choose(data: TrainingData, families: Sequence[Family], seed: int, bar: Bar) 
         seed: Seed of what is drawn.
         bar: Shows what is being learned.
     """
-    if data.same_width and len(data.queries) < _MIN_QUERIES:
+    if data.same_width and data.complete_count < _MIN_QUERIES:
         one = nearest(data)
         return Outcome(one, [one.trial])
     few = data.same_width and len(data.queries) < _FEW_QUERIES

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from ahop._blocks import parts_of
-from ahop.kernels.best import first_seen, largest
 
 # Neighbours by which hubness is measured.
 _HUB_NEIGHBOURS = 10
@@ -106,6 +105,9 @@ def _scores(rows: Tensor, others: Tensor) -> Callable[[], Iterator[Tensor]]:
 
 
 def _nearest(scores: Tensor) -> Tensor:
+    # Numba takes a second to import.
+    from ahop.kernels.best import largest
+
     return largest(scores, min(_HUB_NEIGHBOURS, scores.shape[1]))
 
 
@@ -116,6 +118,8 @@ def _chosen(
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """The best of each row, of which only a share is seen: each misses another part of one long row of drawn gaps."""
+    from ahop.kernels.best import first_seen
+
     chosen = []
     for part in scores():
         count = sum(part.shape)
