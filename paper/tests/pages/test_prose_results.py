@@ -361,7 +361,18 @@ def shortfall():
     )
 
 
+def matched():
+    many, once = rows("match")
+    assert many["right"] == once["right"] == 1 and once["one_to_one"] and not many["one_to_one"]
+    most = [f"{row['peak_mebibytes'] / 1024:.1f} GiB" for row in (many, once)]
+    return (
+        f"{many['incoming']:,} rows of {many['columns']} columns against {many['stored']:,} stored ones took {most[0]}"
+        f" of memory at most, and {once['incoming']:,} against {once['stored']:,} one to one {most[1]}"
+    )
+
+
 SENTENCES = {
+    "docs/guides/two-files.md": (matched,),
     "docs/results/real-data.md": (
         splits,
         tablets,
