@@ -32,6 +32,7 @@ def test_the_four_ablations(little, tmp_path):
     assert all(row["paper"] is None for row in rows)
 
 
+@pytest.mark.slow
 def test_a_network_of_several_lines_is_fitted_once(monkeypatch):
     fitted = []
     monkeypatch.setattr(ablations.AdaptiveHopfield, "fit", lambda self, *seen, solver: fitted.append(self) or self)

@@ -42,6 +42,7 @@ def test_few_baselines_are_drawn_where_difficulty_grows_and_none_elsewhere(monke
     assert sorted({model for model, _ in seen[0]}) == sorted(drawn)
 
 
+@pytest.mark.slow
 def test_a_report_goes_where_a_word_says(tmp_path):
     head = report.stamp("some", {}, __file__)
     report.write({**head, "done": []}, str(tmp_path / "x.json"))

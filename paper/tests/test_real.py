@@ -347,6 +347,7 @@ def test_a_quick_run_leaves_out_what_is_not_here_and_says_so(fresh, monkeypatch)
     assert line.startswith("Not here, and left out: tablets, wifi,") and line.endswith("how to get one.")
 
 
+@pytest.mark.slow
 def test_a_quick_run_needs_no_data(fresh, monkeypatch):
     result = CliRunner().invoke(app, ["real", "--quick"])
     assert result.exit_code == 0 and fresh[0].data == ("digits-again",)

@@ -53,6 +53,7 @@ def test_a_separation_joins_by_being_in_the_library_and_one_of_a_user_does_not(m
     assert "distance, new-ahop.separation.new" in found and "distance, new-notebook" not in found
 
 
+@pytest.mark.slow
 def test_a_run_measures_every_world_and_goes_on_where_it_was_stopped(tmp_path):
     out = tmp_path / "zoo.json"
     first = zoo.run(small("m-hop"), out)

@@ -210,6 +210,7 @@ def test_columns_with_units_of_their_own_count_alike_where_a_transfer_is_chosen(
     assert np.abs(read(tmp_path / "corrected.csv", "sample").values[:, 1] - degrees[:30]).max() < 0.05
 
 
+@pytest.mark.slow
 def test_an_index_finds_adapted_queries_though_it_stays_as_it_is(tmp_path):
     turned(tmp_path)
     patterns = np.load(tmp_path / "stored.npy")

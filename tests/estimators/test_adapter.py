@@ -40,6 +40,7 @@ def test_old_vectors_stand_once_in_the_order_of_the_library_and_after_it_what_is
     np.testing.assert_array_equal(patterns, np.concatenate([OLD[:9:-1], OLD[:10]]))
 
 
+@pytest.mark.slow
 def test_rows_of_nan_are_items_that_nobody_knows():
     some = np.where(np.arange(300)[:, None] < 50, OLD, np.nan)
     assert right(QueryAdapter().fit(NEW, some, library=OLD).transform(NEW), np.arange(300)) > 0.95

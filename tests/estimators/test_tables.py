@@ -230,6 +230,7 @@ def test_a_row_that_counts_nothing_is_not_there():
     np.testing.assert_allclose(large, answers[0], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answers():
     frame, labels = people(150)
     answers = [
@@ -333,6 +334,7 @@ def test_it_works_with_others(tmp_path):
         found.predict(frame.rename(columns={"age": "years"}))
 
 
+@pytest.mark.slow
 def test_a_large_table_answers_like_a_small_one(monkeypatch):
     rows, labels = np.random.default_rng(0).normal(size=(500, 3)), np.arange(500) % 2
     classifier = HopfieldClassifier(**SMALL, random_state=0).fit(rows, labels)
@@ -412,6 +414,7 @@ def test_progress_is_shown_if_asked_for(monkeypatch, verbose):
         bars.clear()
 
 
+@pytest.mark.slow
 def test_a_regressor():
     draw = np.random.default_rng(0)
     frame, _ = people(800)

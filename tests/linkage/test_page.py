@@ -61,6 +61,7 @@ def test_a_page_shows_the_verdict_what_was_learned_what_is_doubtful_and_what_to_
     assert found.incoming.columns[0] in told
 
 
+@pytest.mark.slow
 def test_a_page_beside_rows_to_check_says_what_to_do_with_them(found):
     told = " ".join(Seen(linkage.page(found, None, linkage.asked(found, 5), "m-check.csv")).words)
     assert told.count("fill in the column 'answer' of m-check.csv, and give it to --answers") == 2
@@ -155,6 +156,7 @@ def test_what_happened_is_said_in_words_with_the_names_of_columns(found, monkeyp
     assert f"<p>They move {found.incoming.columns[1]} most.</p><p>So it is.</p>" in linkage.page(found)
 
 
+@pytest.mark.slow
 def test_stored_rows_that_more_rows_asked_for_than_there_is_room_are_named(found):
     assert "strained" not in linkage.page(found)
     alone = found.indices.clone()

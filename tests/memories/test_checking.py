@@ -217,6 +217,7 @@ def test_coverage_needs_labels_and_says_so():
         memory.recall(PATTERNS, coverage=0.9)
 
 
+@pytest.mark.slow
 def test_genuine_queries_are_kept_as_before_once_answers_have_changed_the_temperature():
     queries, origins = hard(3, 400)
     memory = BayesianHopfield(PATTERNS).fit(queries[:150], origins[:150], hidden_causes=0)

@@ -147,6 +147,7 @@ def meanwhile(monkeypatch, memory, **new):
     monkeypatch.setattr(type(memory.similarity), "fit", interrupted)
 
 
+@pytest.mark.slow
 def test_what_is_learned_of_each_pattern_follows_those_that_come_and_go_meanwhile(monkeypatch):
     alone, memory = (ahop.AdaptiveHopfield(FIRST, isolated=True) for _ in range(2))
     origins = torch.arange(240) % 20

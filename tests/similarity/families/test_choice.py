@@ -71,6 +71,7 @@ def test_twenty_labels_are_no_worse_than_none_where_queries_tell_enough(drawn, s
     assert found[1] > found[0] - 0.05
 
 
+@pytest.mark.slow
 def test_single_dimensions_stay_where_nothing_else_is_there():
     memory = BayesianHopfield(PATTERNS).fit(*Mixed(0.3, 0.3, 0.3).sample(PATTERNS, 300))
     assert isinstance(memory.similarity.model, (Likelihood, Regimes))

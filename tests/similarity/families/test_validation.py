@@ -274,6 +274,7 @@ def test_the_last_word_is_beside_every_pattern():
     assert some.accuracy > all_of_them.accuracy + 0.1
 
 
+@pytest.mark.slow
 def test_a_report_counts_the_labels_that_have_judged(monkeypatch):
     monkeypatch.setattr(validation, "_JUDGED", 30)
     patterns = torch.randn(50, 6, generator=torch.Generator().manual_seed(0))
