@@ -202,8 +202,8 @@ def link(
             notes = unlike(model.memory, queries, seed)
     report = model.memory.report
     first = found.indices if report is None or report.found else None
-    how = {"shared": model.shared, "one_to_one": one_to_one, "seed": seed}
-    beside = alternatives(model.stored.values, rows.values, known, first, **how)  # type: ignore[arg-type]
+    tables = model.stored.values, rows.values
+    beside = alternatives(*tables, known, first, shared=model.shared, one_to_one=one_to_one, seed=seed)
     notes = (*notes, *dict.fromkeys(in_rows(str(one.message)) for one in warned))
     seconds = time.monotonic() - start
     unchecked = torch.zeros_like(known, dtype=torch.bool)
