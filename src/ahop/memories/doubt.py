@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ahop._blocks import split
 from ahop._checks import Observed, as_queries
+from ahop._component import single
 from ahop._recall import Recall, priors, with_doubt
 from ahop.memories.base import AssociativeMemory
 from ahop.memories.context import Prior
@@ -52,7 +53,8 @@ class Doubting(AssociativeMemory, abstract=True):
         found = [self._best(self._scores(flat[part]), k) for part in parts]
         indices, probabilities = (torch.cat(some) for some in zip(*found, strict=True))
         shape = (*asked.rows.shape[:-1], k)
-        return Recall(indices.reshape(shape), probabilities.reshape(shape))
+        # As precise as any answer, even where some scores took float64.
+        return Recall(indices.reshape(shape), probabilities.to(single(flat.rows[:0])).reshape(shape))
 
     def _best(self, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         doubt = self.similarity.doubt.to(scores)
